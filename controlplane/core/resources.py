@@ -1,0 +1,181 @@
+"""What is wanted: endpoints and deployments as the store holds them, and the immutable workloads they ask for.
+
+Decides the shape of desired state and how a document becomes one. Must not know the database, processes or Envoy.
+Documents are the snake_case ones of ``amphitrite.schemas`` and are valid when they get here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from amphitrite.dataplane.routing import Secret
+from amphitrite.schemas.names import key
+
+#: Ours where Azure's would starve Triton (Azure: 1 request at a time per instance; Triton batches concurrent ones).
+DEFAULT_REQUEST_TIMEOUT_MS = 5_000
+DEFAULT_MAX_CONCURRENT_REQUESTS_PER_INSTANCE = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Seconds and counts, as Azure's probe settings."""
+
+    initial_delay: int
+    period: int
+    timeout: int
+    success_threshold: int
+    failure_threshold: int
+
+
+DEFAULT_READINESS_PROBE = Probe(initial_delay=0, period=2, timeout=2, success_threshold=1, failure_threshold=2)
+DEFAULT_LIVENESS_PROBE = Probe(initial_delay=10, period=10, timeout=2, success_threshold=1, failure_threshold=3)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReference:
+    """A registered version of model files. ``digest``: of the manifest, so it changes exactly when a file does.
+
+    ``model_names``: the Triton models in it (top-level directories), sorted.
+    """
+
+    name: str
+    version: str
+    digest: str
+    model_names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadSpec:
+    """What one instance runs. Immutable: a change to any field is another workload (see ``rollout.REPLACES``).
+
+    ``name`` is ``<endpoint>-<deployment>-<hash>`` in lower case, the hash over all other fields.
+    """
+
+    name: str
+    endpoint: str
+    deployment: str
+    model: ModelReference
+    instance_type: str
+    environment_variables: tuple[tuple[str, str], ...] = ()
+
+
+def workload_spec(
+    endpoint: str,
+    deployment: str,
+    model: ModelReference,
+    instance_type: str,
+    environment_variables: Mapping[str, str],
+) -> WorkloadSpec:
+    """A workload with its derived name."""
+    variables = tuple(sorted(environment_variables.items()))
+    content = [model.name, model.version, model.digest, key(instance_type), variables]
+    digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:8]
+    name = f"{key(endpoint)}-{key(deployment)}-{digest}"
+    return WorkloadSpec(name, key(endpoint), key(deployment), model, instance_type, variables)
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """A wanted deployment. ``endpoint`` and ``name`` are lower case (names compare without case)."""
+
+    endpoint: str
+    name: str
+    workload: WorkloadSpec
+    instance_count: int
+    request_timeout_ms: int
+    max_concurrent_requests_per_instance: int
+    readiness_probe: Probe
+    liveness_probe: Probe
+    scoring_model: str | None
+    generation: int
+    observed_generation: int
+    deleting: bool
+    ever_succeeded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A wanted endpoint. ``name`` as the user wrote it; ``traffic`` and ``mirror_traffic`` sorted, zeros left out."""
+
+    name: str
+    keys: tuple[Secret, ...]
+    traffic: tuple[tuple[str, int], ...]
+    mirror_traffic: tuple[tuple[str, int], ...]
+    generation: int
+    observed_generation: int
+    deleting: bool
+
+
+def deployment_from_document(
+    document: Mapping[str, Any],
+    *,
+    endpoint: str,
+    model: ModelReference,
+    generation: int,
+    observed_generation: int,
+    deleting: bool,
+    ever_succeeded: bool,
+) -> Deployment:
+    """A valid managed-deployment document and the model it resolved to, as desired state with defaults filled in."""
+    settings = document.get("request_settings") or {}
+    variables = {k: str(v) for k, v in (document.get("environment_variables") or {}).items()}
+    return Deployment(
+        endpoint=key(endpoint),
+        name=key(document["name"]),
+        workload=workload_spec(endpoint, document["name"], model, document["instance_type"], variables),
+        instance_count=int(document.get("instance_count", 1)),
+        request_timeout_ms=int(settings.get("request_timeout_ms", DEFAULT_REQUEST_TIMEOUT_MS)),
+        max_concurrent_requests_per_instance=int(
+            settings.get(
+                "max_concurrent_requests_per_instance", DEFAULT_MAX_CONCURRENT_REQUESTS_PER_INSTANCE
+            )
+        ),
+        readiness_probe=probe(document.get("readiness_probe"), DEFAULT_READINESS_PROBE),
+        liveness_probe=probe(document.get("liveness_probe"), DEFAULT_LIVENESS_PROBE),
+        scoring_model=(document.get("properties") or {}).get("amphitrite.scoring_model"),
+        generation=generation,
+        observed_generation=observed_generation,
+        deleting=deleting,
+        ever_succeeded=ever_succeeded,
+    )
+
+
+def probe(settings: Mapping[str, Any] | None, default: Probe) -> Probe:
+    """Probe settings of a document over our defaults."""
+    values = settings or {}
+    return Probe(
+        initial_delay=int(values.get("initial_delay", default.initial_delay)),
+        period=int(values.get("period", default.period)),
+        timeout=int(values.get("timeout", default.timeout)),
+        success_threshold=int(values.get("success_threshold", default.success_threshold)),
+        failure_threshold=int(values.get("failure_threshold", default.failure_threshold)),
+    )
+
+
+def endpoint_from_document(
+    document: Mapping[str, Any],
+    *,
+    keys: tuple[Secret, ...],
+    generation: int,
+    observed_generation: int,
+    deleting: bool,
+) -> Endpoint:
+    """A valid endpoint document as desired state."""
+    return Endpoint(
+        name=document["name"],
+        keys=keys,
+        traffic=shares(document.get("traffic")),
+        mirror_traffic=shares(document.get("mirror_traffic")),
+        generation=generation,
+        observed_generation=observed_generation,
+        deleting=deleting,
+    )
+
+
+def shares(traffic: Mapping[str, Any] | None) -> tuple[tuple[str, int], ...]:
+    """A traffic map as sorted (lower-case name, percent) pairs without zeros."""
+    return tuple(sorted((key(name), int(share)) for name, share in (traffic or {}).items() if int(share)))

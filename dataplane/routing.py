@@ -1,0 +1,219 @@
+"""The routing table: what the control plane tells every proxy, and all that a proxy needs to know.
+
+Decides the shape of routes, clusters and credentials and that a table is self-consistent. It is the value between
+two translators: the planner makes it from resources, ``dataplane.envoy`` makes xDS from it. Must not know endpoints,
+deployments, databases, REST or Envoy's messages.
+
+A table travels as JSON (``to_json`` / ``from_json``) from the control plane to the agents and onto their disks, so it
+carries secrets: a file that holds one has mode 0600.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+class Secret:
+    """A string that does not print. Only ``reveal()`` gives the text."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def reveal(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return "Secret(***)"
+
+    __str__ = __repr__
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and self._text == other._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+    def __lt__(self, other: Secret) -> bool:
+        return self._text < other._text
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Address:
+    """Where one instance listens for HTTP."""
+
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class HealthCheck:
+    """Active health check of each address: HTTP GET ``path``; seconds and counts as in the deployment's probe."""
+
+    path: str = "/v2/health/ready"
+    interval_s: float = 2.0
+    timeout_s: float = 2.0
+    healthy_threshold: int = 1
+    unhealthy_threshold: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Interchangeable instances.
+
+    ``max_requests``: requests in flight over all addresses, per proxy; one more is answered 429.
+    ``drain_timeout_s``: how long a proxy lets requests that are in flight finish once no route names the cluster.
+    """
+
+    name: str
+    addresses: tuple[Address, ...]
+    max_requests: int
+    drain_timeout_s: float
+    health_check: HealthCheck = HealthCheck()
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One selectable destination of a route.
+
+    ``name`` is what a request names in the header ``azureml-model-deployment`` to be pinned here, and what the answer
+    carries in the same header. ``cluster`` is None while nothing can serve it: a pinned request is then answered 503.
+    ``score_path`` is the upstream path for a POST to the route's root; None when there is no single choice (404,
+    with ``score_reason`` in the body).
+    """
+
+    name: str
+    cluster: str | None
+    timeout_s: float
+    score_path: str | None = None
+    score_reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One scoring address: ``/endpoints/<name>/`` and below.
+
+    ``credentials``: accepted bearer keys. Empty means nobody is let in.
+    ``split``: (target name, percent), sums to 100, or empty: an authenticated request is answered 404 NoTraffic.
+    ``mirrors``: (target name, percent of split requests copied there, answer dropped).
+    """
+
+    name: str
+    credentials: tuple[Secret, ...]
+    targets: tuple[Target, ...]
+    split: tuple[tuple[str, int], ...] = ()
+    mirrors: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RoutingTable:
+    """Everything, sorted by name. ``version`` grows with each published change; it is not part of the content."""
+
+    version: int
+    routes: tuple[Route, ...] = ()
+    clusters: tuple[Cluster, ...] = ()
+    max_body_bytes: int = 100 * 1024 * 1024
+
+    def __post_init__(self) -> None:
+        """Raise ValueError when the table contradicts itself; the planner must never make such a one."""
+        clusters = [c.name for c in self.clusters]
+        routes = [r.name for r in self.routes]
+        if clusters != sorted(set(clusters)) or routes != sorted(set(routes)):
+            raise ValueError("routes and clusters must be sorted by name, each name once")
+        for route in self.routes:
+            names = [t.name for t in route.targets]
+            if names != sorted(set(names)):
+                raise ValueError(f"{route.name}: targets must be sorted by name, each name once")
+            for target in route.targets:
+                if target.cluster is not None and target.cluster not in clusters:
+                    raise ValueError(f"{route.name}: target {target.name} names no cluster: {target.cluster}")
+            for name, percent in (*route.split, *route.mirrors):
+                if name not in names or not 0 < percent <= 100:
+                    raise ValueError(f"{route.name}: bad share {name}={percent}")
+            if route.split and sum(percent for _, percent in route.split) != 100:
+                raise ValueError(f"{route.name}: the split does not sum to 100")
+
+    def same_content(self, other: RoutingTable) -> bool:
+        return (self.routes, self.clusters, self.max_body_bytes) == (
+            other.routes,
+            other.clusters,
+            other.max_body_bytes,
+        )
+
+    @property
+    def named_clusters(self) -> frozenset[str]:
+        """Clusters that a route still names."""
+        return frozenset(t.cluster for r in self.routes for t in r.targets if t.cluster is not None)
+
+
+def to_json(table: RoutingTable) -> dict[str, Any]:
+    """The table as JSON values, secrets revealed."""
+    return {
+        "version": table.version,
+        "max_body_bytes": table.max_body_bytes,
+        "routes": [
+            {
+                "name": r.name,
+                "credentials": [c.reveal() for c in r.credentials],
+                "targets": [
+                    {
+                        "name": t.name,
+                        "cluster": t.cluster,
+                        "timeout_s": t.timeout_s,
+                        "score_path": t.score_path,
+                        "score_reason": t.score_reason,
+                    }
+                    for t in r.targets
+                ],
+                "split": [list(share) for share in r.split],
+                "mirrors": [list(share) for share in r.mirrors],
+            }
+            for r in table.routes
+        ],
+        "clusters": [
+            {
+                "name": c.name,
+                "addresses": [{"host": a.host, "port": a.port} for a in c.addresses],
+                "max_requests": c.max_requests,
+                "drain_timeout_s": c.drain_timeout_s,
+                "health_check": {
+                    "path": c.health_check.path,
+                    "interval_s": c.health_check.interval_s,
+                    "timeout_s": c.health_check.timeout_s,
+                    "healthy_threshold": c.health_check.healthy_threshold,
+                    "unhealthy_threshold": c.health_check.unhealthy_threshold,
+                },
+            }
+            for c in table.clusters
+        ],
+    }
+
+
+def from_json(value: dict[str, Any]) -> RoutingTable:
+    """The inverse of :func:`to_json`. Raises KeyError, TypeError or ValueError on anything else."""
+    return RoutingTable(
+        version=int(value["version"]),
+        max_body_bytes=int(value["max_body_bytes"]),
+        routes=tuple(
+            Route(
+                name=r["name"],
+                credentials=tuple(Secret(c) for c in r["credentials"]),
+                targets=tuple(Target(**t) for t in r["targets"]),
+                split=tuple((name, percent) for name, percent in r["split"]),
+                mirrors=tuple((name, percent) for name, percent in r["mirrors"]),
+            )
+            for r in value["routes"]
+        ),
+        clusters=tuple(
+            Cluster(
+                name=c["name"],
+                addresses=tuple(Address(**a) for a in c["addresses"]),
+                max_requests=c["max_requests"],
+                drain_timeout_s=c["drain_timeout_s"],
+                health_check=HealthCheck(**c["health_check"]),
+            )
+            for c in value["clusters"]
+        ),
+    )
