@@ -141,9 +141,8 @@ class Error(Exception):
                 hint = info["info"].get("hint")
         violations = []
         for detail in body.get("details") or ():
-            info = next(
-                (i["info"] for i in detail.get("additionalInfo") or () if i.get("type") == "violation"), {}
-            )
+            infos = [i["info"] for i in detail.get("additionalInfo") or () if i.get("type") == "violation"]
+            info: dict[str, Any] = infos[0] if infos else {}
             path = tuple(info.get("path", ()))
             violations.append(Violation(path, str(detail.get("message", "")), info.get("hint")))
         message = str(body.get("message", ""))

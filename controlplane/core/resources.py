@@ -130,9 +130,7 @@ def deployment_from_document(
         instance_count=int(document.get("instance_count", 1)),
         request_timeout_ms=int(settings.get("request_timeout_ms", DEFAULT_REQUEST_TIMEOUT_MS)),
         max_concurrent_requests_per_instance=int(
-            settings.get(
-                "max_concurrent_requests_per_instance", DEFAULT_MAX_CONCURRENT_REQUESTS_PER_INSTANCE
-            )
+            settings.get("max_concurrent_requests_per_instance", DEFAULT_MAX_CONCURRENT_REQUESTS_PER_INSTANCE)
         ),
         readiness_probe=probe(document.get("readiness_probe"), DEFAULT_READINESS_PROBE),
         liveness_probe=probe(document.get("liveness_probe"), DEFAULT_LIVENESS_PROBE),

@@ -1,0 +1,52 @@
+"""Under which names this machine is reached.
+
+Decides the host in the URLs that clients are given, and what a certificate for a listening address must cover. Must
+not know certificates or sockets.
+"""
+
+from __future__ import annotations
+
+import socket
+from ipaddress import IPv4Address, IPv6Address, ip_address
+
+import psutil
+
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+def url(host: str, port: int) -> str:
+    """``https://host:port`` under which a server that listens on ``host`` is reached; a wildcard address becomes this
+    machine's name, because nobody can call 0.0.0.0 by a certificate."""
+    address = _address(host)
+    if address is not None and address.is_unspecified:
+        return f"https://{socket.gethostname()}:{port}"
+    return f"https://[{host}]:{port}" if isinstance(address, IPv6Address) else f"https://{host}:{port}"
+
+
+def certificate_hosts(host: str, extra: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Loopback names, this machine's name, ``host`` (every interface's address for a wildcard) and ``extra``."""
+    hosts = {*LOOPBACK, socket.gethostname(), *extra}
+    address = _address(host)
+    if address is None or not address.is_unspecified:
+        hosts.add(host)
+    else:
+        hosts.update(_interface_addresses())
+    return tuple(sorted(hosts))
+
+
+def _address(host: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(host)
+    except ValueError:
+        return None
+
+
+def _interface_addresses() -> list[str]:
+    """Addresses of all interfaces, without link-local ones (those change and need a zone to be called)."""
+    found = []
+    for addresses in psutil.net_if_addrs().values():
+        for entry in addresses:
+            address = _address(entry.address)
+            if address is not None and not address.is_link_local:
+                found.append(str(address))
+    return found

@@ -1,0 +1,129 @@
+"""The data-plane agent of this machine: found again or started, and kept running.
+
+Decides its command line and when it is started anew. Must not know what the agent does. It is a session of its own, so
+it outlives this process; a later one finds it by pid and start time.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from amphitrite.controlplane.addresses import url
+from amphitrite.controlplane.certificates import Certificates
+from amphitrite.controlplane.core.rollout import backoff_s
+from amphitrite.controlplane.home import Home
+from amphitrite.controlplane.settings import Settings
+from amphitrite.dataplane import processes
+from amphitrite.schemas.errors import Error
+
+log = logging.getLogger(__name__)
+
+AGENT_ID = "local"
+#: A new agent that lives this long ends a row of quick deaths (seconds).
+SETTLED_S = 30.0
+
+
+def record_file(home: Home) -> Path:
+    """Where the agent writes its pid and start time."""
+    return home.dataplane / "agent.json"
+
+
+def command(settings: Settings, certificates: Certificates) -> list[str]:
+    """The agent's argv."""
+    home = settings.home
+    return [
+        *(sys.executable, "-m", "amphitrite.dataplane"),
+        *("--id", AGENT_ID),
+        *("--state", str(home.dataplane)),
+        *("--run", str(home.socket("agent").parent)),
+        *("--logs", str(home.logs)),
+        *("--control-plane", url(settings.host, settings.port)),
+        *("--ca-file", str(certificates.ca_file)),
+        *("--token-file", str(home.credentials / "agent-token")),
+        *("--listen", f"{settings.host}:{settings.scoring_port}"),
+        *("--certificate", str(certificates.certificate_file)),
+        *("--private-key", str(certificates.key_file)),
+    ]
+
+
+class AgentProcess:
+    """``keep`` is called now and then by one thread."""
+
+    def __init__(self, home: Home, argv: Sequence[str]) -> None:
+        self._home, self._argv = home, list(argv)
+        self._child: subprocess.Popen[bytes] | None = None
+        self._started_at = 0.0
+        self._deaths = 0
+
+    def alive(self) -> bool:
+        """Whether an agent of this home runs, be it our child or one that was there before us."""
+        if self._child is not None and self._child.poll() is None:
+            return True
+        record = processes.read(record_file(self._home))
+        return record is not None and processes.alive(record)
+
+    def keep(self) -> None:
+        """Start the agent if none runs, after a pause that grows with each quick death."""
+        if self.alive():
+            return
+        now = time.monotonic()
+        if self._child is not None:
+            quick = now - self._started_at < SETTLED_S
+            self._deaths = self._deaths + 1 if quick else 0
+            if now - self._started_at < backoff_s(self._deaths):
+                return
+            log.warning("the data-plane agent ended with %s; starting another", self._child.returncode)
+        self._started_at = now
+        with (self._home.logs / "agent.log").open("ab") as output:
+            self._child = subprocess.Popen(
+                self._argv,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+                env=_environment(),
+            )
+
+    def died(self) -> Error | None:
+        """What to tell when the agent that we started ended: its last words."""
+        if self._child is None or self._child.poll() is None:
+            return None
+        lines = (self._home.logs / "agent.log").read_text("utf-8", "replace").splitlines()
+        last = lines[-1] if lines else "no output"
+        return Error(
+            "RuntimeUnavailable",
+            f"the data-plane agent ended with {self._child.returncode}: {last[:500]}",
+            hint="see logs/agent.log and logs/envoy.log, or: ml server logs",
+        )
+
+
+def _environment() -> dict[str, str]:
+    """Ours, less what is secret: the agent reads its own token from a file."""
+    return {k: v for k, v in os.environ.items() if k not in ("ML_TOKEN", "ML_DATABASE_URL")}
+
+
+def stop(home: Home, deadline_s: float) -> None:
+    """Ask a running agent of ``home`` to drain and end its Envoy and itself; kill it (and Envoy) past the deadline."""
+    record = processes.read(record_file(home))
+    if record is not None and processes.send_signal(record, signal.SIGTERM):
+        _wait_gone(record, deadline_s)
+    for path in (record_file(home), home.dataplane / "envoy.json"):
+        left = processes.read(path)
+        if left is not None and processes.send_signal(left, signal.SIGTERM):
+            _wait_gone(left, 5.0)
+            processes.send_signal(left, signal.SIGKILL)
+            _wait_gone(left, 5.0)
+        path.unlink(missing_ok=True)
+
+
+def _wait_gone(record: processes.ProcessRecord, deadline_s: float) -> None:
+    deadline = time.monotonic() + deadline_s
+    while processes.alive(record) and time.monotonic() < deadline:
+        time.sleep(0.05)

@@ -1,0 +1,93 @@
+"""What the data-plane agents last said, and what they are told.
+
+Decides who counts as live, and when a waiting agent is answered. In memory: a restarted control plane hears from every
+agent within seconds. Must not know HTTP, plans or the store.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from amphitrite.controlplane.core.observed import AgentReport
+from amphitrite.dataplane.routing import RoutingTable
+
+#: Agents report at least every 5 s; after three missed reports one is not live.
+MAX_AGE_S = 15.0
+#: An agent not heard of for this long is dropped from memory.
+FORGET_AFTER_S = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Proxy:
+    """The proxy process beside an agent, as the agent reports it."""
+
+    pid: int | None
+    version: str | None
+
+
+class AgentRegistry:
+    """The newest report of each agent. Thread safe. ``wake`` is called when a report says something new."""
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        self._wake = wake
+        self._lock = threading.Lock()
+        self._entries: dict[str, tuple[AgentReport, Proxy]] = {}
+
+    def report(self, report: AgentReport, proxy: Proxy | None = None) -> None:
+        """Take ``report`` in place of the agent's last one."""
+        with self._lock:
+            before = self._entries.get(report.id)
+            self._entries[report.id] = (report, proxy or Proxy(None, None))
+            for agent, (old, _) in list(self._entries.items()):
+                if report.seen_at - old.seen_at > FORGET_AFTER_S:
+                    del self._entries[agent]
+        returned = before is not None and report.seen_at - before[0].seen_at > MAX_AGE_S
+        if before is None or returned or replace(before[0], seen_at=report.seen_at) != report:
+            self._wake()
+
+    def live(self, now: float, max_age_s: float = MAX_AGE_S) -> tuple[AgentReport, ...]:
+        """Reports not older than ``max_age_s`` at ``now`` (seconds since the epoch), sorted by id."""
+        with self._lock:
+            reports = [report for report, _ in self._entries.values() if now - report.seen_at <= max_age_s]
+        return tuple(sorted(reports, key=lambda report: report.id))
+
+    def known(self) -> tuple[tuple[AgentReport, Proxy], ...]:
+        """Every remembered agent, live or not, sorted by id."""
+        with self._lock:
+            return tuple(sorted(self._entries.values(), key=lambda entry: entry[0].id))
+
+
+class TableFeed:
+    """The routing table in force, for whoever waits for a newer one. Thread safe."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._table: RoutingTable | None = None
+        self._closed = False
+
+    def published(self, table: RoutingTable) -> None:
+        """``table`` is the newest from now on; answers everybody who waits for it."""
+        with self._changed:
+            self._table = table
+            self._changed.notify_all()
+
+    def wait(self, after: int, timeout_s: float) -> RoutingTable | None:
+        """The newest table as soon as its version is greater than ``after``; None after ``timeout_s`` or ``close``."""
+        deadline = time.monotonic() + timeout_s
+        with self._changed:
+            while True:
+                if self._table is not None and self._table.version > after:
+                    return self._table
+                left = deadline - time.monotonic()
+                if self._closed or left <= 0:
+                    return None
+                self._changed.wait(left)
+
+    def close(self) -> None:
+        """Answer everybody who waits, now and later: the process wants to end."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()

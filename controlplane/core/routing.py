@@ -1,0 +1,106 @@
+"""The first translator: endpoints and what serves them -> the routing table.
+
+Decides when a wanted traffic map takes effect and what each target's limits are. Must not know Envoy, nor how
+instances come to be. The second translator is ``amphitrite.dataplane.envoy``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from amphitrite.controlplane.core.resources import Endpoint, WorkloadSpec
+from amphitrite.controlplane.core.supply import Supply
+from amphitrite.dataplane.routing import Cluster, HealthCheck, Route, RoutingTable, Target
+from amphitrite.schemas.names import key
+
+Shares = tuple[tuple[str, int], ...]
+
+
+def routing_table(
+    endpoints: Iterable[Endpoint], supplies: Mapping[str, Sequence[Supply]], previous: RoutingTable
+) -> RoutingTable:
+    """The table for these endpoints (none that is being deleted), with the version of ``previous``.
+
+    ``supplies``: by lower-case endpoint name, for each deployment that is not being deleted.
+    """
+    before = {key(route.name): route for route in previous.routes}
+    routes: list[Route] = []
+    clusters: dict[str, Cluster] = {}
+    for endpoint in endpoints:
+        mine = sorted(supplies.get(key(endpoint.name), ()), key=lambda s: s.deployment.name)
+        routes.append(_route(endpoint, mine, before.get(key(endpoint.name))))
+        for one in mine:
+            if one.routed is not None:
+                clusters[one.routed.name] = _cluster(one, one.routed)
+    return RoutingTable(
+        version=previous.version,
+        routes=tuple(sorted(routes, key=lambda r: r.name)),
+        clusters=tuple(clusters[name] for name in sorted(clusters)),
+        max_body_bytes=previous.max_body_bytes,
+    )
+
+
+def _route(endpoint: Endpoint, supplies: Sequence[Supply], before: Route | None) -> Route:
+    targets = tuple(_target(s) for s in supplies)
+    ready = {t.name for t in targets if t.cluster is not None}
+    known = {t.name for t in targets}
+    split, mirrors = endpoint.traffic, endpoint.mirror_traffic
+    if not {name for name, _ in split} <= ready:
+        split = _still(before.split if before else (), known, whole=True)
+    if not {name for name, _ in mirrors} <= ready:
+        mirrors = _still(before.mirrors if before else (), known, whole=False)
+    return Route(endpoint.name, endpoint.keys, targets, split, mirrors)
+
+
+def effective(endpoint: Endpoint, route: Route) -> bool:
+    """Whether ``route`` carries the traffic that the endpoint asks for."""
+    return (route.split, route.mirrors) == (endpoint.traffic, endpoint.mirror_traffic)
+
+
+def _still(shares: Shares, known: set[str], *, whole: bool) -> Shares:
+    """The former shares, as far as their targets exist; a split without one of its targets is no split."""
+    kept = tuple(share for share in shares if share[0] in known)
+    return () if whole and len(kept) != len(shares) else kept
+
+
+def _target(supply: Supply) -> Target:
+    deployment, workload = supply.deployment, supply.routed
+    score_path, reason = score_path_of(workload or deployment.workload, deployment.scoring_model)
+    return Target(
+        name=deployment.name,
+        cluster=workload.name if workload else None,
+        timeout_s=deployment.request_timeout_ms / 1000,
+        score_path=score_path,
+        score_reason=reason,
+    )
+
+
+def score_path_of(workload: WorkloadSpec, chosen: str | None) -> tuple[str | None, str]:
+    """Where a POST to the scoring address itself goes: the only model, or the one that the deployment names."""
+    names = workload.model.model_names
+    if chosen is not None and chosen in names:
+        return f"/v2/models/{chosen}/infer", ""
+    if chosen is not None:
+        return None, f"the deployment names scoring model '{chosen}', but its models are {', '.join(names)}"
+    if len(names) == 1:
+        return f"/v2/models/{names[0]}/infer", ""
+    return None, (
+        f"the deployment serves {len(names)} models ({', '.join(names)}): "
+        "post to v2/models/<model>/infer below this address"
+    )
+
+
+def _cluster(supply: Supply, workload: WorkloadSpec) -> Cluster:
+    deployment, probe = supply.deployment, supply.deployment.readiness_probe
+    return Cluster(
+        name=workload.name,
+        addresses=tuple(sorted(i.address for i in supply.serving if i.address is not None)),
+        max_requests=supply.routed_count * deployment.max_concurrent_requests_per_instance,
+        drain_timeout_s=deployment.request_timeout_ms / 1000 + 1,
+        health_check=HealthCheck(
+            interval_s=float(probe.period),
+            timeout_s=float(probe.timeout),
+            healthy_threshold=probe.success_threshold,
+            unhealthy_threshold=probe.failure_threshold,
+        ),
+    )

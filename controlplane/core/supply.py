@@ -1,0 +1,169 @@
+"""What instances a deployment has, lacks and no longer needs.
+
+Decides which workload may be routed, which slots to start now or later, and which instances must go on. Must not know
+how requests are split, nor how anything is started.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from amphitrite.controlplane.core.observed import Instance
+from amphitrite.controlplane.core.resources import Deployment, Probe, WorkloadSpec
+from amphitrite.controlplane.core.rollout import (
+    FAILURES_TO_FAIL,
+    KEPT_EXITED,
+    backoff_s,
+    failed,
+    failures_in_a_row,
+    stable,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Start attempt number ``attempt`` of a workload's slot."""
+
+    workload: WorkloadSpec
+    slot: int
+    attempt: int
+    readiness: Probe
+    liveness: Probe
+
+
+@dataclass(frozen=True, slots=True)
+class Supply:
+    """The instances behind one deployment after this pass.
+
+    ``routed``: the workload that the table shall name, None while there is none. ``serving``: its addressable
+    instances. ``ready``: ready instances of the wanted workload. ``missing``: slots of it that hold no living
+    instance. ``kept``: ids that must neither be stopped nor forgotten. ``failures``: the longest row of failures over
+    its slots that are not ready; ``reason``: the newest of them, in the server's own words. ``replacing``: instances of
+    another workload are still there.
+    """
+
+    deployment: Deployment
+    routed: WorkloadSpec | None
+    routed_count: int
+    serving: tuple[Instance, ...]
+    ready: int
+    missing: int
+    starts: tuple[Start, ...]
+    kept: frozenset[str]
+    failures: int
+    reason: str | None
+    retry_at: float | None
+    replacing: bool
+    engine: str | None
+    notes: tuple[str, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Every wanted instance is ready and the table shall name their workload."""
+        return self.routed == self.deployment.workload and self.ready == self.deployment.instance_count
+
+    @property
+    def failing(self) -> bool:
+        return self.failures >= FAILURES_TO_FAIL and self.ready < self.deployment.instance_count
+
+
+def supply(deployment: Deployment, instances: Iterable[Instance], routed_before: str | None, now: float) -> Supply:
+    """``instances``: those of this deployment, of any workload. ``routed_before``: the workload that the published
+    table names. The wanted workload is routed when all of it is ready, or when some of it is and nothing else serves.
+    """
+    by_workload: dict[str, list[Instance]] = {}
+    for instance in instances:
+        by_workload.setdefault(instance.workload.name, []).append(instance)
+    wanted = deployment.workload
+    mine = by_workload.get(wanted.name, [])
+    before = by_workload.get(routed_before or "", [])
+    slots = range(deployment.instance_count)
+    ready = len({i.slot for i in mine if i.phase == "ready" and i.live and i.slot in slots})
+
+    routed = before[0].workload if before else None
+    nothing_else_serves = not any(i.phase == "ready" for i in before)
+    if routed_before == wanted.name or ready == deployment.instance_count or (ready and nothing_else_serves):
+        routed = wanted
+
+    starts, retries = _fill(deployment, wanted, slots, mine, now)
+    kept = _kept(mine, slots, now)
+    routed_count = deployment.instance_count
+    if routed is not None and routed != wanted:
+        # The old workload serves until the new one is ready, so it is kept up to strength too.
+        old_slots = sorted({i.slot for i in before if not i.requested_stop})
+        routed_count = max(len(old_slots), 1)
+        old_starts, old_retries = _fill(deployment, routed, old_slots, before, now)
+        starts, retries = starts + old_starts, retries + old_retries
+        kept |= _kept(before, old_slots, now)
+    serving = tuple(
+        i
+        for i in sorted(by_workload.get(routed.name, ()) if routed else (), key=lambda i: i.id)
+        if i.id in kept and i.phase in ("ready", "unready") and i.live and i.address is not None
+    )
+    rows = {slot: failures_in_a_row([i for i in mine if i.slot == slot], now) for slot in slots}
+    return Supply(
+        deployment=deployment,
+        routed=routed,
+        routed_count=routed_count,
+        serving=serving,
+        ready=ready,
+        missing=sum(1 for slot in slots if not any(i.slot == slot and _living(i) for i in mine)),
+        starts=tuple(starts),
+        kept=kept,
+        failures=max(rows.values(), default=0),
+        reason=_newest_reason(mine),
+        retry_at=min(retries, default=None),
+        replacing=any(w != wanted.name and i.phase != "exited" for w, many in by_workload.items() for i in many),
+        engine=next((i.engine for i in mine if i.engine), None),
+        notes=tuple(sorted({i.note for i in mine if i.note})),
+    )
+
+
+def _living(instance: Instance) -> bool:
+    return instance.phase in ("starting", "ready", "unready") and instance.live
+
+
+def _fill(
+    deployment: Deployment,
+    workload: WorkloadSpec,
+    slots: Iterable[int],
+    instances: list[Instance],
+    now: float,
+) -> tuple[list[Start], list[float]]:
+    """Starts that are due now, and the times of those that are not yet."""
+    starts: list[Start] = []
+    retries: list[float] = []
+    for slot in slots:
+        attempts = [i for i in instances if i.slot == slot]
+        if any(i.phase != "exited" for i in attempts):
+            continue
+        due = max((i.exited_at or now for i in attempts), default=now) + backoff_s(failures_in_a_row(attempts, now))
+        if not attempts or due <= now:
+            attempt = max((i.attempt for i in attempts), default=0) + 1
+            starts.append(Start(workload, slot, attempt, deployment.readiness_probe, deployment.liveness_probe))
+        else:
+            retries.append(due)
+    return starts, retries
+
+
+def _kept(instances: list[Instance], slots: Iterable[int], now: float) -> frozenset[str]:
+    """The newest living attempt of each slot, and the exited ones that still tell something."""
+    kept: set[str] = set()
+    by_slot: Mapping[int, list[Instance]] = {slot: [] for slot in slots}
+    for instance in instances:
+        if instance.slot in by_slot:
+            by_slot[instance.slot].append(instance)
+    for attempts in by_slot.values():
+        attempts.sort(key=lambda i: i.attempt, reverse=True)
+        living = [i for i in attempts if _living(i)]
+        exited = [i for i in attempts if i.phase == "exited" and failed(i)]
+        settled = bool(living) and stable(living[0], now)
+        kept |= {i.id for i in living[:1]}
+        kept |= {i.id for i in exited[: 1 if settled else KEPT_EXITED]}
+    return frozenset(kept)
+
+
+def _newest_reason(instances: list[Instance]) -> str | None:
+    told = [i for i in instances if failed(i) and i.reason]
+    return max(told, key=lambda i: (i.exited_at or 0.0, i.attempt)).reason if told else None

@@ -1,0 +1,50 @@
+"""The control plane's log: one JSON object on each line.
+
+Decides the shape of a line and where lines go. Must not know what is logged. Whoever logs passes structured fields as
+``extra={"fields": {...}}`` and never passes a credential, a header or a body.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from datetime import datetime, timezone
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+
+MAX_BYTES = 10 * 1024 * 1024
+KEPT = 3
+
+
+class JsonFormatter(logging.Formatter):
+    """``{"time", "level", "logger", "message", ...fields, "traceback"?}``; time in UTC with milliseconds."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        time = datetime.fromtimestamp(record.created, timezone.utc)
+        line: dict[str, object] = {
+            "time": time.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        line.update(getattr(record, "fields", {}))
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False, default=str)
+
+
+def configure(path: Path | None, level: int = logging.INFO) -> None:
+    """Send all records to ``path`` (rotated at 10 MiB, three kept) or, without one, to stderr. Replaces handlers."""
+    handler: logging.Handler
+    if path is None:
+        handler = logging.StreamHandler(sys.stderr)
+    else:
+        handler = RotatingFileHandler(path, maxBytes=MAX_BYTES, backupCount=KEPT, encoding="utf-8", delay=True)
+    handler.setFormatter(JsonFormatter())
+    root = logging.getLogger()
+    for old in list(root.handlers):
+        root.removeHandler(old)
+        old.close()
+    root.addHandler(handler)
+    root.setLevel(level)

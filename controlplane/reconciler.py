@@ -1,0 +1,120 @@
+"""The loop that makes what is there like what is wanted.
+
+Decides the order of side effects in one pass and when the next pass comes. Must not know why anything is done: that is
+``core.plan``. The order matters for crashes only in that each step alone leaves a state from which a later pass goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from amphitrite.controlplane.agents import AgentRegistry, TableFeed
+from amphitrite.controlplane.core.plan import Plan, plan
+from amphitrite.controlplane.core.rollout import backoff_s
+from amphitrite.controlplane.core.status import Ref, Status, World
+from amphitrite.controlplane.runtimes import Runtime
+from amphitrite.controlplane.store.protocol import Store
+from amphitrite.schemas.errors import Error
+
+log = logging.getLogger(__name__)
+
+#: Facts that nobody announces (an agent that went silent, a certificate that ages) are looked at this often.
+RESYNC_S = 5.0
+
+
+class Reconciler:
+    """``run_once`` is one pass and may be called from one thread only; ``wake`` from any."""
+
+    def __init__(
+        self, store: Store, runtime: Runtime, agents: AgentRegistry, feed: TableFeed, clock: Callable[[], float]
+    ) -> None:
+        self._store, self._runtime, self._agents, self._feed = store, runtime, agents, feed
+        self._clock = clock
+        self._event = threading.Event()
+        self._failed_passes = 0
+        self._recorded: dict[Ref, Status] = {}
+        self.last_pass: float | None = None
+
+    def wake(self) -> None:
+        """Something may have changed: make a pass now."""
+        self._event.set()
+
+    def run_once(self) -> float | None:
+        """One pass; the time at which the next one is due at the latest, None for "when woken".
+
+        What the runtime refuses becomes the status of the deployment concerned. Everything else is raised.
+        """
+        now = self._clock()
+        world = self._store.load_world()
+        decided = plan(world, self._runtime.observe(), self._agents.live(now), now)
+        refused = self._act(decided)
+        table = self._store.publish(decided.table)
+        self._feed.published(table)
+        self._record(world, decided, refused, now)
+        if decided.remove:
+            self._store.remove(decided.remove, now=now)
+        self.last_pass = now
+        self._failed_passes = self._failed_passes + 1 if refused else 0
+        if refused:
+            retry = now + backoff_s(self._failed_passes)
+            return retry if decided.wake_at is None else min(retry, decided.wake_at)
+        return decided.wake_at
+
+    def run(self, stop: threading.Event) -> None:
+        """Passes until ``stop`` is set (and ``wake`` called). A pass that raises is logged and repeated later."""
+        crashes = 0
+        while not stop.is_set():
+            # Cleared before the facts are read: a wake during the pass leads to another one.
+            self._event.clear()
+            try:
+                wake_at = self.run_once()
+                crashes = 0
+            except Exception:
+                crashes += 1
+                log.exception("a pass failed; the next one starts from the facts again")
+                wake_at = self._clock() + backoff_s(crashes)
+            pause = RESYNC_S if wake_at is None else min(max(wake_at - self._clock(), 0.0), RESYNC_S)
+            self._event.wait(pause)
+
+    def _act(self, decided: Plan) -> dict[Ref, Error]:
+        """Carry out starts and stops; what was refused, by deployment."""
+        refused: dict[Ref, Error] = {}
+        for start in decided.start:
+            workload = start.workload
+            try:
+                log.info("start %s-%d-%d", workload.name, start.slot, start.attempt)
+                self._runtime.start(workload, start.slot, start.attempt, start.readiness, start.liveness)
+            except Error as error:
+                log.warning("start of %s refused: %s", workload.name, error.message)
+                refused[Ref(workload.endpoint, workload.deployment)] = error
+        for stop in decided.stop:
+            log.info("stop %s: %s", stop.instance_id, stop.why)
+            self._runtime.stop(stop.instance_id, stop.grace_s)
+        for instance_id in decided.forget:
+            self._runtime.forget(instance_id)
+        return refused
+
+    def _record(self, world: World, decided: Plan, refused: dict[Ref, Error], now: float) -> None:
+        """Write the statuses that differ from what this process wrote last."""
+        generations = {Ref(d.endpoint, d.name): d.generation for d in world.deployments}
+        statuses = dict(decided.statuses)
+        for ref, error in refused.items():
+            if ref in statuses and statuses[ref].state != "Deleting":
+                statuses[ref] = Status("Failed", generations[ref], "Failed", error.message, error)
+        changed = {ref: status for ref, status in statuses.items() if self._differs(world, ref, status)}
+        if changed:
+            self._store.record(changed, now=now)
+        self._recorded = statuses
+
+    def _differs(self, world: World, ref: Ref, status: Status) -> bool:
+        """A status is written when it is news, or when the store may not have it yet for the newest generation."""
+        return self._recorded.get(ref) != status or ref in _unsettled(world)
+
+
+def _unsettled(world: World) -> frozenset[Ref]:
+    """Resources whose newest generation has no recorded outcome."""
+    endpoints = {Ref(e.name.lower()) for e in world.endpoints if e.observed_generation != e.generation}
+    deployments = {Ref(d.endpoint, d.name) for d in world.deployments if d.observed_generation != d.generation}
+    return frozenset(endpoints | deployments)
