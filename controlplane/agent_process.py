@@ -15,6 +15,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import psutil
+
 from amphitrite.controlplane.addresses import url
 from amphitrite.controlplane.certificates import Certificates
 from amphitrite.controlplane.core.rollout import backoff_s
@@ -113,17 +115,30 @@ def stop(home: Home, deadline_s: float) -> None:
     """Ask a running agent of ``home`` to drain and end its Envoy and itself; kill it (and Envoy) past the deadline."""
     record = processes.read(record_file(home))
     if record is not None and processes.send_signal(record, signal.SIGTERM):
-        _wait_gone(record, deadline_s)
+        wait_gone(record, deadline_s)
     for path in (record_file(home), home.dataplane / "envoy.json"):
         left = processes.read(path)
         if left is not None and processes.send_signal(left, signal.SIGTERM):
-            _wait_gone(left, 5.0)
+            wait_gone(left, 5.0)
             processes.send_signal(left, signal.SIGKILL)
-            _wait_gone(left, 5.0)
+            wait_gone(left, 5.0)
         path.unlink(missing_ok=True)
 
 
-def _wait_gone(record: processes.ProcessRecord, deadline_s: float) -> None:
+def listening(home: Home) -> str | None:
+    """``HOST:PORT`` that a living agent of ``home`` was told to serve on; None when no agent lives."""
+    record = processes.read(record_file(home))
+    if record is None or not processes.alive(record):
+        return None
+    try:
+        argv = psutil.Process(record.pid).cmdline()
+    except psutil.Error:
+        return None
+    return argv[argv.index("--listen") + 1] if "--listen" in argv else None
+
+
+def wait_gone(record: processes.ProcessRecord, deadline_s: float) -> None:
+    """Until that process has ended, at most ``deadline_s``."""
     deadline = time.monotonic() + deadline_s
     while processes.alive(record) and time.monotonic() < deadline:
         time.sleep(0.05)

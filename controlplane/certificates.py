@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from ipaddress import ip_address
@@ -213,15 +214,11 @@ def _load(certificate: Path, key: Path) -> tuple[x509.Certificate | None, ec.Ell
     """What is there and readable; anything else is made anew."""
     loaded: x509.Certificate | None = None
     private: ec.EllipticCurvePrivateKey | None = None
-    try:
+    with suppress(FileNotFoundError, ValueError):
         loaded = x509.load_pem_x509_certificate(certificate.read_bytes())
-    except (FileNotFoundError, ValueError):
-        pass
-    try:
+    with suppress(FileNotFoundError, ValueError):
         found = serialization.load_pem_private_key(key.read_bytes(), password=None)
         private = found if isinstance(found, ec.EllipticCurvePrivateKey) else None
-    except (FileNotFoundError, ValueError):
-        pass
     return loaded, private
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 from amphitrite.controlplane.agents import AgentRegistry, TableFeed
 from amphitrite.controlplane.core.plan import Plan, plan
@@ -28,10 +29,18 @@ class Reconciler:
     """``run_once`` is one pass and may be called from one thread only; ``wake`` from any."""
 
     def __init__(
-        self, store: Store, runtime: Runtime, agents: AgentRegistry, feed: TableFeed, clock: Callable[[], float]
+        self,
+        store: Store,
+        runtime: Runtime,
+        agents: AgentRegistry,
+        feed: TableFeed,
+        clock: Callable[[], float],
+        *,
+        max_body_bytes: int,
     ) -> None:
+        """``max_body_bytes``: of one scoring request; goes to the proxies with the table."""
         self._store, self._runtime, self._agents, self._feed = store, runtime, agents, feed
-        self._clock = clock
+        self._clock, self._max_body_bytes = clock, max_body_bytes
         self._event = threading.Event()
         self._failed_passes = 0
         self._recorded: dict[Ref, Status] = {}
@@ -50,7 +59,7 @@ class Reconciler:
         world = self._store.load_world()
         decided = plan(world, self._runtime.observe(), self._agents.live(now), now)
         refused = self._act(decided)
-        table = self._store.publish(decided.table)
+        table = self._store.publish(replace(decided.table, max_body_bytes=self._max_body_bytes))
         self._feed.published(table)
         self._record(world, decided, refused, now)
         if decided.remove:

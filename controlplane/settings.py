@@ -11,10 +11,9 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from amphitrite.controlplane import addresses
+from amphitrite.controlplane.core.rules import Bounds
 from amphitrite.controlplane.home import Home
 from amphitrite.schemas.errors import Error
-
-KIB, MIB, GIB = 1024, 1024**2, 1024**3
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +24,14 @@ class Limits:
     instances_per_deployment: int = 50
     request_timeout_ms: int = 180_000
     #: Bytes of a JSON body sent to the control plane.
-    json_body_bytes: int = 4 * MIB
-    #: Bytes of one uploaded model file.
-    file_bytes: int = 10 * GIB
+    json_body_bytes: int = 4 * 1024**2
+    #: Bytes of one uploaded model file (``store.blobs.Limits.file_bytes``).
+    file_bytes: int = 10 * 1024**3
+
+    @property
+    def bounds(self) -> Bounds:
+        """Those that documents are judged by."""
+        return Bounds(self.deployments_per_endpoint, self.instances_per_deployment, self.request_timeout_ms)
 
     @staticmethod
     def variable(name: str) -> str:

@@ -1,24 +1,23 @@
-"""Checks that need more than one field or more than one resource, after the JSON Schemas had their say.
+"""Checks that need more than the document itself: other resources, and the limits of this server.
 
-Decides what a valid document may still not ask for: shares that do not add up, names of what is not there, limits.
-(What this server cannot honour: ``unsupported``.) Must not know the store, HTTP or where a document came from.
+Decides what a valid document may still not ask for: names of what is not there, too many, too long. (What one document
+shows by itself: ``amphitrite.schemas.consistency``; what this server cannot honour: ``unsupported``.) Must not know the
+store, HTTP or where a document came from.
 
-Every check returns violations, all of them; whoever calls raises one error. Sources: Azure ML's rules for online
-endpoints (traffic 0 or 100, one mirror of at most 50 %, 20 deployments, 50 instances, 180 s).
+Every check returns violations, all of them; whoever calls raises one error. The limits' defaults are Azure ML's.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from amphitrite.controlplane.core import instance_types, unsupported
 from amphitrite.controlplane.core.resources import shares
-from amphitrite.schemas.errors import Violation
-from amphitrite.schemas.names import key
+from amphitrite.schemas.errors import Error, Violation
+from amphitrite.schemas.names import key, parse_asset
 
 Document = Mapping[str, Any]
 
@@ -27,13 +26,10 @@ RESERVED = frozenset({"LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT", "PATH", "PYTH
 RESERVED_PREFIX = "AMPHITRITE_"
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
-#: How much of an endpoint's traffic may be copied (Azure's bound).
-MIRROR_MAX = 50
-
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Limits of one server; ``variable`` names what raises each (see ``settings.Limits``)."""
+    """Limits of one server; ``ML_LIMIT_<NAME>`` raises each (see ``settings.Limits``)."""
 
     deployments_per_endpoint: int = 20
     instances_per_deployment: int = 50
@@ -53,25 +49,19 @@ class ModelFacts:
 
 def check_endpoint(document: Document, *, deployments: Collection[str]) -> list[Violation]:
     """Violations of an endpoint document; ``deployments`` are the names of those that exist and stay."""
-    found = _traffic(document, deployments) + _mirror(document, deployments)
+    found = []
+    for field in ("traffic", "mirror_traffic"):
+        found += _shares(field, document.get(field) or {}, deployments)
     return found + unsupported.in_endpoint(document)
 
 
-def check_deployment(
-    document: Document, *, siblings: Collection[str], model: ModelFacts | None, bounds: Bounds
-) -> list[Violation]:
-    """Violations of a deployment document. ``siblings``: names of the endpoint's other deployments; ``model``: what
+def check_deployment(document: Document, *, siblings: int, model: ModelFacts | None, bounds: Bounds) -> list[Violation]:
+    """Violations of a deployment document. ``siblings``: how many other deployments the endpoint has; ``model``: what
     its reference names, None when there is no such version."""
-    found = _model(document, model)
-    if len(siblings) >= bounds.deployments_per_endpoint:
-        found.append(
-            _limit(
-                ("name",),
-                f"the endpoint has {len(siblings)} deployments already",
-                "deployments_per_endpoint",
-                bounds.deployments_per_endpoint,
-            )
-        )
+    found, limit = _model(document, model), bounds.deployments_per_endpoint
+    if siblings >= limit:
+        message = f"the endpoint has {siblings} deployments already"
+        found.append(_limit(("name",), message, "deployments_per_endpoint", limit))
     found += _instances(document, bounds) + _request_settings(document, bounds)
     return found + _environment_variables(document) + unsupported.in_deployment(document)
 
@@ -90,56 +80,20 @@ def check_removal(endpoint: Document, deployment: str) -> list[Violation]:
     return found
 
 
-def _traffic(document: Document, deployments: Collection[str]) -> list[Violation]:
-    traffic: Document = document.get("traffic") or {}
-    found = _shares("traffic", traffic, deployments)
-    total = sum(int(share) for share in traffic.values())
-    if total not in (0, 100):
-        listed = ", ".join(f"{name}={share}" for name, share in traffic.items())
-        found.append(Violation(("traffic",), f"{listed} sum to {total}", "percentages must sum to 0 or 100"))
-    return found
-
-
-def _mirror(document: Document, deployments: Collection[str]) -> list[Violation]:
-    mirror: Document = document.get("mirror_traffic") or {}
-    found = _shares("mirror_traffic", mirror, deployments)
-    copied = [name for name, share in mirror.items() if int(share)]
-    if len(copied) > 1:
-        message = f"{len(copied)} deployments get mirrored traffic: {', '.join(copied)}"
-        found.append(Violation(("mirror_traffic",), message, "traffic can be mirrored to one deployment only"))
-    live = {name for name, _ in shares(document.get("traffic"))}
-    for name in copied:
-        if int(mirror[name]) > MIRROR_MAX:
-            message = f"{mirror[name]} % is mirrored; allowed: up to {MIRROR_MAX}"
-            found.append(Violation(("mirror_traffic", name), message))
-        if key(name) in live:
-            message = f"{name} receives live traffic too"
-            hint = "mirror to a deployment whose traffic is 0"
-            found.append(Violation(("mirror_traffic", name), message, hint))
-    return found
-
-
 def _shares(field: str, given: Document, deployments: Collection[str]) -> list[Violation]:
-    """What holds for both maps: each percentage, each name once, each name that of a deployment."""
-    found = []
-    known = {key(name): name for name in deployments}
-    for name, count in Counter(key(name) for name in given).items():
-        if count > 1:
-            found.append(Violation((field,), f"{name} is named {count} times", "names compare without case"))
-    for name, share in given.items():
-        if not 0 <= int(share) <= 100:
-            found.append(Violation((field, name), f"{share} is not a percentage", "allowed: 0 to 100"))
-        if int(share) and key(name) not in known:
-            there = ", ".join(sorted(known.values())) or "none"
-            hint = f"deployments of this endpoint: {there}"
-            found.append(Violation((field, name), f"there is no deployment {name}", hint))
-    return found
+    """Each name with a share is that of a deployment."""
+    known = {key(name) for name in deployments}
+    hint = f"deployments of this endpoint: {', '.join(sorted(deployments)) or 'none'}"
+    return [
+        Violation((field, name), f"there is no deployment {name}", hint)
+        for name, share in given.items()
+        if int(share) and key(name) not in known
+    ]
 
 
 def _model(document: Document, model: ModelFacts | None) -> list[Violation]:
     if model is None:
-        message = f"there is no model {document.get('model')}"
-        return [Violation(("model",), message, "register it first: ml model create")]
+        return [_no_model(str(document.get("model")))]
     found = []
     named = f"model {model.name}:{model.version}"
     if model.type != "triton_model":
@@ -158,6 +112,17 @@ def _model(document: Document, model: ModelFacts | None) -> list[Violation]:
     return found
 
 
+def _no_model(reference: str) -> Violation:
+    """Why ``reference`` leads to nothing."""
+    name, version, label = parse_asset(reference) or (None, None, None)
+    if name is None:
+        return Violation(("model",), f"{reference} is not in this workspace", "register it here: ml model create")
+    if version is None and label != "latest":
+        found = f"label {label!r}" if label else "no version"
+        return Violation(("model",), f"{reference} has {found}", f"write azureml:{name}:<version> or {name}@latest")
+    return Violation(("model",), f"there is no model {name}:{version or label}", "register it first: ml model create")
+
+
 def _instances(document: Document, bounds: Bounds) -> list[Violation]:
     found = []
     count = int(document.get("instance_count", 1))
@@ -167,9 +132,10 @@ def _instances(document: Document, bounds: Bounds) -> list[Violation]:
     if count > bounds.instances_per_deployment:
         limit = bounds.instances_per_deployment
         found.append(_limit(("instance_count",), f"{count} are asked for", "instances_per_deployment", limit))
-    wanted = document.get("instance_type")
-    if wanted is not None and instance_types.find(str(wanted)) is None:
-        found.append(Violation(("instance_type",), f"{wanted!r} is not known", _instance_type_hint(str(wanted))))
+    try:
+        instance_types.find(str(document.get("instance_type", "")))
+    except Error as error:
+        found.append(Violation(("instance_type",), error.message, error.hint))
     return found
 
 

@@ -7,40 +7,14 @@ between any two lines either all of it or none of it has happened. Names are com
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from amphitrite.controlplane.core.resources import Deployment, Endpoint
+from amphitrite.controlplane.core.status import Ref, State, Status, World
 from amphitrite.dataplane.routing import RoutingTable, Secret
 from amphitrite.schemas.errors import Error
 
-State = Literal["Creating", "Updating", "Scaling", "Succeeded", "Failed", "Deleting"]
-Kind = Literal["endpoint", "deployment"]
-
-
-@dataclass(frozen=True, slots=True)
-class Ref:
-    """An endpoint (``deployment`` None) or a deployment; lower-case names."""
-
-    endpoint: str
-    deployment: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """What the reconciler last found out about a resource.
-
-    ``observed_generation`` equals the resource's generation once the outcome of that generation is known.
-    ``phase`` is a short word for progress (``Starting``, ``Loading``, ``Routing``, ``Draining``, ...), ``message`` a
-    sentence. ``facts``: what ``show`` adds (engine, ready instances, notes), JSON values.
-    """
-
-    state: State
-    observed_generation: int
-    phase: str = ""
-    message: str = ""
-    error: Error | None = None
-    facts: Mapping[str, Any] = field(default_factory=dict)
+__all__ = ["Operation", "Record", "Ref", "State", "Status", "Store", "World"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +47,6 @@ class Operation:
     error: Error | None
 
 
-@dataclass(frozen=True, slots=True)
-class World:
-    """All desired state, and the routing table published last."""
-
-    endpoints: tuple[Endpoint, ...]
-    deployments: tuple[Deployment, ...]
-    table: RoutingTable
-
-
 class Store(Protocol):
     """Endpoints, deployments, their operations and the routing table. (Models and blobs: ``models.ModelStore``.)"""
 
@@ -90,8 +55,10 @@ class Store(Protocol):
         self, document: Mapping[str, Any], *, if_match: str | None, if_none_match: bool, now: float
     ) -> tuple[Record, Operation]:
         """Create or replace. A new endpoint gets two random keys. An unchanged document keeps its generation and gets
-        an operation all the same. Raises Error PreconditionFailed (etag differs, or it exists under
-        ``if_none_match``), Conflict (it is being deleted)."""
+        an operation all the same (of one that has Failed: a new generation, so that it is tried again).
+
+        Raises Error PreconditionFailed (etag differs, or it exists under ``if_none_match``), Conflict (it is being
+        deleted)."""
         ...
 
     def put_deployment(

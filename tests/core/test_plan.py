@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import pytest
+
 from amphitrite.controlplane.core.observed import AgentReport, Instance
 from amphitrite.controlplane.core.plan import GRACE_S, plan
 from amphitrite.controlplane.core.rollout import backoff_s

@@ -1,20 +1,21 @@
 """Properties of the plan over generated worlds and histories.
 
-A small model stands for the machine: instances that start, become ready, fail or crash, and a proxy that acknowledges and
-drains when it is told to. What must hold is written as the names of the checks.
+A small model stands for the machine: instances that start, become ready, fail or crash, and a proxy that acknowledges
+and drains when it is told to. What must hold is written as the names of the checks.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from amphitrite.controlplane.core.observed import AgentReport, Instance
 from amphitrite.controlplane.core.plan import Plan, plan
 from amphitrite.controlplane.core.resources import Deployment, Endpoint
 from amphitrite.controlplane.core.status import Ref, World
 from amphitrite.dataplane.routing import Address, RoutingTable
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from .builders import deployment, endpoint, workload
 
@@ -68,6 +69,10 @@ class Machine:
             assert not any(i.workload == start.workload and i.slot == start.slot for i in living), (
                 "started a slot that is taken"
             )
+            failed = [i for i in self.instances.values() if (i.workload, i.slot) == (start.workload, start.slot)]
+            last = max((i.exited_at or 0.0 for i in failed), default=0.0)
+            pause = 2.0 ** (len(failed) - 1) if failed and all(i.ready_at is None for i in failed) else 0.0
+            assert self.now - last >= min(pause, 300.0), "a failing instance makes the loop hot"
         assert len({(s.workload.name, s.slot) for s in decided.start}) == len(decided.start)
         wanted = {(n, d.instance_count) for n, d in self.deployments.items() if not d.deleting}
         for name, count in wanted:
@@ -184,6 +189,7 @@ event = st.one_of(
     st.tuples(st.just("break"), name, st.integers(1, 3)),
     st.tuples(st.just("silence")),
     st.tuples(st.just("settle")),
+    st.tuples(st.just("calm")),
     st.tuples(st.just("pass"), st.integers(0, 6)),
     st.tuples(st.just("drop")),
 )
@@ -206,6 +212,10 @@ def play(machine: Machine, events: list[tuple[object, ...]]) -> None:
                 machine.agent = None
             case "settle", _:
                 machine.settle()
+            case "calm", _:
+                for _ in range(3):
+                    machine.pass_()
+                    machine.settle()
             case "pass", [int(cut)]:
                 machine.pass_(cut)
             case "drop", _:

@@ -1,0 +1,68 @@
+"""``python -m amphitrite.controlplane start|stop``: the process behind ``ml server``.
+
+Decides its arguments and how it tells a refusal: one line ``amphitrite-error: {...}`` on stderr, exit code 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from amphitrite.controlplane import settings
+from amphitrite.controlplane.home import Home
+from amphitrite.schemas.errors import Error
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Exit code: 0 ended as asked, 1 refused."""
+    arguments = _parser().parse_args(argv)
+    # Heavy imports come after parsing, so that a usage error is told at once.
+    from amphitrite.controlplane import server
+    from amphitrite.controlplane.runtimes.local import stop_all
+
+    home = Home(arguments.home.expanduser().absolute())
+    try:
+        if arguments.verb == "stop":
+            server.stop(home, keep_serving=arguments.keep_serving, stop_instances=stop_all)
+            return 0
+        everything = server.start(
+            settings.read(
+                os.environ,
+                home=home.root,
+                host=arguments.host,
+                port=arguments.port,
+                scoring_port=arguments.scoring_port,
+                runtime=arguments.runtime,
+                database_url=arguments.database,
+            )
+        )
+        if everything:
+            server.stop(home, keep_serving=False, stop_instances=stop_all)
+    except Error as error:
+        print(f"amphitrite-error: {json.dumps(error.to_body())}", file=sys.stderr, flush=True)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m amphitrite.controlplane")
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    start = verbs.add_parser("start", help="run a control plane until SIGTERM")
+    start.add_argument("--home", type=Path, required=True)
+    start.add_argument("--host")
+    start.add_argument("--port", type=int)
+    start.add_argument("--scoring-port", type=int)
+    start.add_argument("--runtime")
+    start.add_argument("--database")
+    stop = verbs.add_parser("stop", help="end whatever runs of a home")
+    stop.add_argument("--home", type=Path, required=True)
+    stop.add_argument("--keep-serving", action="store_true")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,49 @@
+"""The control plane's HTTP side, put together.
+
+Decides which routes there are and what surrounds them all. Must not know what a route does, nor how the services came
+to be.
+"""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from amphitrite.controlplane.api import (
+    blobs,
+    dataplane,
+    deployments,
+    endpoints,
+    failures,
+    health,
+    identity,
+    models,
+    operations,
+    unsupported,
+    workspace,
+)
+from amphitrite.controlplane.api.middleware import Gate, Paths, Requests
+from amphitrite.controlplane.api.services import Services
+from amphitrite.schemas.errors import Error
+
+__all__ = ["Services", "create_app"]
+
+
+def create_app(services: Services) -> FastAPI:
+    """The ASGI app. There is no page of documentation and no schema to be read without a token."""
+    app = FastAPI(title="Amphitrite", openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
+    app.state.services = services
+    app.add_exception_handler(Error, failures.on_error)
+    app.add_exception_handler(HTTPException, failures.on_http_exception)
+    app.add_exception_handler(RequestValidationError, failures.on_invalid_request)
+    for module in (
+        *(health, identity, dataplane, operations, workspace, endpoints, deployments, models, blobs),
+        unsupported,
+    ):
+        app.include_router(module.router)
+    # The last one added is the outermost.
+    app.add_middleware(Paths)
+    app.add_middleware(Gate, credentials=services.credentials)
+    app.add_middleware(Requests)
+    return app

@@ -1,0 +1,304 @@
+"""Uploaded blobs: which path holds which content.
+
+Decides the rules of the Azure Blob subset: what may be overwritten, metadata, listing with prefix and delimiter. A path
+is a key in the database and nothing else; files are named by their content (``content``). Must not know HTTP or XML.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, insert, select, update
+
+from amphitrite.controlplane.store.blocks import Blocks
+from amphitrite.controlplane.store.content import ContentFiles, Upload, disk_errors
+from amphitrite.controlplane.store.tables import blobs, model_files
+from amphitrite.controlplane.store.transactions import Database
+from amphitrite.schemas.errors import Error
+
+CONTENT_TYPE = "application/octet-stream"
+_CHUNK = 1024 * 1024
+#: Sorts after every other character, so prefix + this bounds all that begins with prefix.
+_LAST = "\U0010ffff"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """``file_bytes``: of one blob. The others are Azure's own: characters, files, bytes."""
+
+    file_bytes: int = 10 * 1024**3
+    files_per_model: int = 1500
+    path_length: int = 1024
+    metadata_bytes: int = 8 * 1024
+
+
+DEFAULT_LIMITS = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """One path. ``etag`` is quoted and depends on the content alone; ``metadata``: names without ``x-ms-meta-``. Times:
+    seconds since the epoch."""
+
+    path: str
+    digest: str
+    size: int
+    etag: str
+    content_type: str
+    metadata: Mapping[str, str]
+    created_at: float
+    modified_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """``prefixes``: what lies deeper, up to and with the delimiter. ``next_marker``: None when this is all."""
+
+    blobs: tuple[Blob, ...]
+    prefixes: tuple[str, ...]
+    next_marker: str | None
+
+
+class BlobStore:
+    """Thread-safe. ``path`` is what follows the container in the URL, percent-decoded.
+
+    Every verb with a path raises Error BadArgument or LimitExceeded for one that no blob can have.
+    """
+
+    def __init__(
+        self, database: Database, root: Path, limits: Limits = DEFAULT_LIMITS, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._database, self.limits, self._clock = database, limits, clock
+        self.files = ContentFiles(root, clock)
+        self._blocks = Blocks(database, self.files)
+
+    def begin(self) -> Upload:
+        """Somewhere to write a body to; then ``finish`` it and ``put`` the result, or ``put_block`` it."""
+        return self.files.begin(self.limits.file_bytes)
+
+    def put(
+        self,
+        path: str,
+        digest: str,
+        size: int,
+        *,
+        overwrite: bool,
+        content_type: str = CONTENT_TYPE,
+        metadata: Mapping[str, str] | None = None,
+    ) -> Blob:
+        """Let ``path`` hold the content that ``Upload.finish`` returned.
+
+        Raises Error BlobAlreadyExists (unless ``overwrite``), Conflict (a model version holds other content there).
+        """
+        return self._put(path, digest, size, overwrite, content_type, metadata, None)
+
+    def put_block(self, path: str, block_id: str, upload: Upload, *, expected_md5: bytes | None = None) -> None:
+        """Keep a part of ``path`` for a day, until ``commit_blocks`` names it. Raises as ``Upload.finish``."""
+        self._check_path(path)
+        self._blocks.put(path, block_id, upload, expected_md5, now=self._clock())
+
+    def commit_blocks(
+        self,
+        path: str,
+        block_ids: Sequence[str],
+        *,
+        overwrite: bool = True,
+        content_type: str = CONTENT_TYPE,
+        metadata: Mapping[str, str] | None = None,
+    ) -> Blob:
+        """Let ``path`` hold the blocks in this order; its other blocks are dropped. The same list once more, as sent by
+        a client that missed the answer, gives the blob as it is.
+
+        Raises Error BadArgument (no such block), LimitExceeded and what ``put`` raises.
+        """
+        self._check_path(path)
+        files = self._blocks.find(path, block_ids)
+        if files is None:
+            committed = self._committed(path, block_ids)
+            if committed is not None:
+                return committed
+            raise Error("BadArgument", "the block list names a block that was not uploaded", target=path)
+        if not overwrite and self._find(path) is not None:
+            raise _already_exists(path)
+        with self.begin() as upload:
+            self._blocks.copy(files, upload)
+            digest, size = upload.finish()
+        blob = self._put(path, digest, size, overwrite, content_type, metadata, list(block_ids))
+        self._blocks.drop(path)
+        return blob
+
+    def set_metadata(self, path: str, metadata: Mapping[str, str]) -> Blob:
+        """Replace the metadata. Raises Error BlobNotFound."""
+        self._check_metadata(path, metadata)
+        with self._database.write() as connection:
+            values = {"metadata": dict(metadata), "modified_at": self._clock()}
+            connection.execute(update(blobs).where(blobs.c.path == self._check_path(path)).values(**values))
+            row = _row(connection, path)
+        return _blob(row, path)
+
+    def head(self, path: str) -> Blob:
+        """Raises Error BlobNotFound."""
+        blob = self._find(self._check_path(path))
+        return blob if blob is not None else _blob(None, path)
+
+    def read(self, blob: Blob, first: int = 0, last: int | None = None) -> Iterator[bytes]:
+        """Bytes ``first`` to ``last``, both included; ``last`` may lie past the end. The file is open when this
+        returns, so nothing that happens to the path later disturbs the reader.
+
+        Raises Error InvalidRange (``first`` lies past the end), InternalServerError (the content is not there).
+        """
+        end = blob.size if last is None else min(last + 1, blob.size)
+        if first < 0 or (first >= end and (blob.size or first or last is not None)):
+            raise Error(
+                "InvalidRange", f"bytes {first}-{'' if last is None else last} of {blob.size}", target=blob.path
+            )
+        try:
+            file = self.files.path(blob.digest).open("rb")
+        except OSError as exc:
+            raise Error("InternalServerError", "the content of the blob is lost", target=blob.path) from exc
+
+        def chunks() -> Iterator[bytes]:
+            with file, disk_errors(self.files.root):
+                file.seek(first)
+                left = end - first
+                while left and (data := file.read(min(_CHUNK, left))):
+                    left -= len(data)
+                    yield data
+
+        return chunks()
+
+    def list(self, prefix: str = "", delimiter: str = "", *, marker: str = "", limit: int = 5000) -> Listing:
+        """Blobs in the order of their paths, those below a delimiter after ``prefix`` folded into one entry. ``marker``
+        is a ``next_marker``."""
+        _check_text(prefix + delimiter + marker)
+        listed: list[Blob] = []
+        prefixes: list[str] = []
+        with self._database.read() as connection:
+            start = max(prefix, marker)
+            while True:
+                query = select(blobs).where(blobs.c.path >= start, blobs.c.path < prefix + _LAST)
+                page = connection.execute(query.order_by(blobs.c.path).limit(limit + 1)).mappings().all()
+                for row in page:
+                    path = row["path"]
+                    if path < start:
+                        continue  # It belongs to the prefix before.
+                    if len(listed) + len(prefixes) == limit:
+                        return Listing(tuple(listed), tuple(prefixes), path)
+                    cut = path.find(delimiter, len(prefix)) if delimiter else -1
+                    if cut < 0:
+                        listed.append(_blob(row, path))
+                        start = path + "\0"
+                    else:
+                        prefixes.append(path[: cut + len(delimiter)])
+                        start = prefixes[-1] + _LAST
+                if len(page) <= limit:
+                    return Listing(tuple(listed), tuple(prefixes), None)
+
+    def _put(
+        self,
+        path: str,
+        digest: str,
+        size: int,
+        overwrite: bool,
+        content_type: str,
+        metadata: Mapping[str, str] | None,
+        block_ids: Sequence[str] | None,
+    ) -> Blob:
+        self._check_metadata(self._check_path(path), metadata or {})
+        values: dict[str, Any] = {
+            "digest": digest, "size": size, "content_type": content_type, "metadata": dict(metadata or {}),
+            "block_ids": block_ids, "modified_at": self._clock(),
+        }  # fmt: skip
+        with self._database.write() as connection:
+            found = _row(connection, path)
+            if found is None:
+                connection.execute(insert(blobs).values(path=path, created_at=self._clock(), **values))
+            else:
+                if not overwrite:
+                    raise _already_exists(path)
+                _refuse_registered(connection, path, digest)
+                connection.execute(update(blobs).where(blobs.c.path == path).values(**values))
+            return _blob(_row(connection, path), path)
+
+    def _find(self, path: str) -> Blob | None:
+        with self._database.read() as connection:
+            row = _row(connection, path)
+        return None if row is None else _blob(row, path)
+
+    def _committed(self, path: str, block_ids: Sequence[str]) -> Blob | None:
+        with self._database.read() as connection:
+            row = _row(connection, path)
+        return _blob(row, path) if row is not None and row["block_ids"] == list(block_ids) else None
+
+    def _check_path(self, path: str) -> str:
+        if len(path) > self.limits.path_length:
+            raise Error(
+                "LimitExceeded",
+                f"a path may have {self.limits.path_length} characters (path_length), this one has {len(path)}",
+                target=path[:80],
+                hint="this is a limit of Azure Blob as well: use shorter names",
+            )
+        _check_text(path)
+        if not path or "\0" in path or _LAST in path:
+            raise Error("BadArgument", f"not a path of a blob: {path!r}")
+        return path
+
+    def _check_metadata(self, path: str, metadata: Mapping[str, str]) -> None:
+        size = sum(len(name) + len(value) for name, value in metadata.items())
+        if size > self.limits.metadata_bytes:
+            raise Error(
+                "LimitExceeded",
+                f"metadata may have {self.limits.metadata_bytes} characters (metadata_bytes), this has {size}",
+                target=path,
+                hint="this is a limit of Azure Blob as well: use less metadata",
+            )
+
+
+def _check_text(text: str) -> None:
+    """What came from bytes that are not UTF-8 cannot be a key of the database."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as exc:
+        raise Error("BadArgument", f"not Unicode text: {text[:80]!r}") from exc
+
+
+def _row(connection: Connection, path: str) -> RowMapping | None:
+    return connection.execute(select(blobs).where(blobs.c.path == path)).mappings().first()
+
+
+def _blob(row: RowMapping | None, path: str) -> Blob:
+    """Raises Error BlobNotFound for None."""
+    if row is None:
+        raise Error("BlobNotFound", f"no blob {path}", target=path)
+    return Blob(
+        path=row["path"],
+        digest=row["digest"],
+        size=row["size"],
+        etag=f'"0x{row["digest"][:16].upper()}"',
+        content_type=row["content_type"],
+        metadata=row["metadata"],
+        created_at=row["created_at"],
+        modified_at=row["modified_at"],
+    )
+
+
+def _already_exists(path: str) -> Error:
+    return Error("BlobAlreadyExists", f"the blob exists already: {path}", target=path)
+
+
+def _refuse_registered(connection: Connection, path: str, digest: str) -> None:
+    """What a version was made of stays downloadable as it was."""
+    holder = select(model_files.c.model, model_files.c.version)
+    holder = holder.where(model_files.c.blob_path == path, model_files.c.digest != digest)
+    row = connection.execute(holder.limit(1)).first()
+    if row is not None:
+        raise Error(
+            "Conflict",
+            f"model {row.model}:{row.version} has other content at {path}",
+            target=path,
+            hint="upload to another path and register a new version",
+        )

@@ -1,0 +1,202 @@
+"""The store's verbs on a database.
+
+Decides what is one transaction. What a change means is in ``changes``, what a status means in ``outcomes``, operations
+are in ``operations``. Must not know HTTP or plans.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from sqlalchemy import Connection, delete, insert, select
+
+from amphitrite.controlplane.core.status import Ref, Status, World
+from amphitrite.controlplane.store import changes, operations, outcomes, rows
+from amphitrite.controlplane.store.migrations import migrate
+from amphitrite.controlplane.store.protocol import Operation, Record
+from amphitrite.controlplane.store.tables import deployments, endpoints, routing_tables
+from amphitrite.controlplane.store.transactions import Database
+from amphitrite.dataplane.routing import RoutingTable, Secret, from_json, to_json
+from amphitrite.schemas.errors import Error
+from amphitrite.schemas.names import key
+
+
+def open_store(url_or_path: str | Path) -> SqlStore:
+    """The store in an SQLite file (a path, or ``sqlite:////path``), made when it is not there, its schema brought up to
+    date.
+
+    Raises Error RuntimeUnavailable (cannot be opened; written by a newer version), Unsupported (another database).
+    """
+    database = Database(url_or_path)
+    try:
+        migrate(database)
+    except BaseException:
+        database.close()
+        raise
+    return SqlStore(database)
+
+
+class SqlStore:
+    """``protocol.Store``, whose docstrings hold; used from any number of threads."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    def close(self) -> None:
+        self.database.close()
+
+    # -- API side -----------------------------------------------------------------------------------------------------
+    def put_endpoint(
+        self, document: Mapping[str, Any], *, if_match: str | None, if_none_match: bool, now: float
+    ) -> tuple[Record, Operation]:
+        ref = Ref(key(document["name"]))
+        new_keys = {"primary_key": _random_key(), "secondary_key": _random_key()}
+        with self.database.write() as connection:
+            operation = changes.put(
+                connection, ref, document, new_keys, if_match=if_match, if_none_match=if_none_match, now=now
+            )
+            return rows.record(rows.get(connection, ref)), operation
+
+    def put_deployment(
+        self,
+        endpoint: str,
+        document: Mapping[str, Any],
+        model: Mapping[str, Any],
+        *,
+        if_match: str | None,
+        if_none_match: bool,
+        now: float,
+    ) -> tuple[Record, Operation]:
+        ref = Ref(key(endpoint), key(document["name"]))
+        parent = Ref(ref.endpoint)
+        with self.database.write() as connection:
+            changes.refuse_deleting(rows.get(connection, parent), parent)
+            operation = changes.put(
+                connection, ref, document, {"model": dict(model)},
+                if_match=if_match, if_none_match=if_none_match, now=now,
+            )  # fmt: skip
+            return rows.record(rows.get(connection, ref)), operation
+
+    def get_endpoint(self, name: str) -> Record:
+        with self.database.read() as connection:
+            return rows.record(rows.get(connection, Ref(key(name))))
+
+    def list_endpoints(self) -> list[Record]:
+        with self.database.read() as connection:
+            found = connection.execute(select(endpoints).order_by(endpoints.c.key)).mappings()
+            return [rows.record(row) for row in found]
+
+    def get_deployment(self, endpoint: str, name: str) -> Record:
+        with self.database.read() as connection:
+            return rows.record(rows.get(connection, Ref(key(endpoint), key(name))))
+
+    def list_deployments(self, endpoint: str) -> list[Record]:
+        with self.database.read() as connection:
+            rows.get(connection, Ref(key(endpoint)))
+            return [rows.record(row) for row in _behind(connection, key(endpoint))]
+
+    def delete(self, ref: Ref, *, if_match: str | None, now: float) -> Operation | None:
+        ref = _lower(ref)
+        with self.database.write() as connection:
+            row = rows.find(connection, ref)
+            if row is None:
+                return None
+            changes.check_preconditions(row, ref, if_match, False)
+            under_way = operations.open_delete(connection, ref)
+            if under_way is not None:
+                return under_way
+            if ref.deployment is None:
+                for child in _behind(connection, ref.endpoint):
+                    if not child["deleting"]:
+                        changes.mark_deleting(connection, rows.ref_of(child), child)
+            generation = row["generation"] if row["deleting"] else changes.mark_deleting(connection, ref, row)
+            return operations.begin(connection, ref, "delete", generation, now=now)
+
+    def get_keys(self, endpoint: str) -> tuple[Secret, Secret]:
+        with self.database.read() as connection:
+            row = rows.get(connection, Ref(key(endpoint)))
+        return Secret(row["primary_key"]), Secret(row["secondary_key"])
+
+    def regenerate_key(self, endpoint: str, which: Literal["primary", "secondary"], *, now: float) -> Operation:
+        ref = Ref(key(endpoint))
+        with self.database.write() as connection:
+            row = rows.get(connection, ref)
+            changes.refuse_deleting(row, ref)
+            generation = changes.set_columns(connection, ref, row, {f"{which}_key": _random_key()})
+            return operations.begin(connection, ref, "regenerateKeys", generation, now=now)
+
+    def get_operation(self, operation_id: str) -> Operation:
+        with self.database.read() as connection:
+            return operations.get(connection, operation_id)
+
+    # -- reconciler side ----------------------------------------------------------------------------------------------
+    def load_world(self) -> World:
+        with self.database.read() as connection:
+            return World(
+                endpoints=tuple(
+                    rows.endpoint(row)
+                    for row in connection.execute(select(endpoints).order_by(endpoints.c.key)).mappings()
+                ),
+                deployments=tuple(rows.deployment(row) for row in _behind(connection, None)),
+                table=_published(connection) or RoutingTable(version=0),
+            )
+
+    def publish(self, table: RoutingTable) -> RoutingTable:
+        with self.database.write() as connection:
+            stored = _published(connection)
+            if stored is not None and stored.same_content(table):
+                return stored
+            version = 1 if stored is None else stored.version + 1
+            content = {**to_json(table), "version": version}
+            connection.execute(delete(routing_tables))
+            connection.execute(insert(routing_tables).values(version=version, content=content))
+            return from_json(content)
+
+    def record(self, statuses: Mapping[Ref, Status], *, now: float) -> None:
+        with self.database.write() as connection:
+            still_open = operations.all_open(connection)
+            for ref, status in statuses.items():
+                outcomes.record(connection, ref, status, still_open.get(ref, ()), now=now)
+
+    def remove(self, refs: Sequence[Ref], *, now: float) -> None:
+        with self.database.write() as connection:
+            # Deployments first: an endpoint goes when nothing is left behind it.
+            for ref in sorted(refs, key=lambda ref: ref.deployment is None):
+                row = rows.find(connection, ref)
+                if row is None or not row["deleting"]:
+                    continue
+                if ref.deployment is None and _behind(connection, ref.endpoint):
+                    continue
+                changes.retire(connection, row["generation"])
+                connection.execute(delete(rows.table_of(ref)).where(rows.at(ref)))
+                operations.end_removed(connection, [ref], now=now)
+
+
+def _random_key() -> str:
+    """32 characters that need no escaping in a URL or a header: 192 bits."""
+    return secrets.token_urlsafe(24)
+
+
+def _lower(ref: Ref) -> Ref:
+    return Ref(key(ref.endpoint), None if ref.deployment is None else key(ref.deployment))
+
+
+def _behind(connection: Connection, endpoint: str | None) -> Sequence[rows.Row]:
+    """The deployments of one endpoint, or of all."""
+    query = select(deployments).order_by(deployments.c.endpoint, deployments.c.key)
+    if endpoint is not None:
+        query = query.where(deployments.c.endpoint == endpoint)
+    return connection.execute(query).mappings().all()
+
+
+def _published(connection: Connection) -> RoutingTable | None:
+    content = connection.execute(select(routing_tables.c.content)).scalar()
+    if content is None:
+        return None
+    try:
+        return from_json(content)
+    except (KeyError, TypeError, ValueError) as exc:
+        raise Error("InternalServerError", f"the stored routing table cannot be read: {exc}") from exc

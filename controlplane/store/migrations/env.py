@@ -1,0 +1,15 @@
+"""Run by Alembic for each command: on the connection, and in the transaction, that the caller has opened."""
+
+from __future__ import annotations
+
+from alembic import context
+
+from amphitrite.controlplane.store.tables import metadata
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=metadata,
+    transactional_ddl=True,
+)
+with context.begin_transaction():
+    context.run_migrations()

@@ -1,0 +1,197 @@
+"""Models: containers, immutable numbered versions, and what a deployment refers to.
+
+Decides that a version's content is frozen when it is registered, which versions lists show, and which one is newest.
+Must not know HTTP, uploads in progress or instances.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Set
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, insert, update
+
+from amphitrite.controlplane.store import catalogue, garbage
+from amphitrite.controlplane.store.blobs import DEFAULT_LIMITS, BlobStore, Limits
+from amphitrite.controlplane.store.catalogue import ModelContainer, ModelVersion, Order, View
+from amphitrite.controlplane.store.manifests import File, manifest_digest, read_manifest
+from amphitrite.controlplane.store.repositories import materialise
+from amphitrite.controlplane.store.tables import model_files, model_versions, models
+from amphitrite.controlplane.store.transactions import Database
+from amphitrite.dataplane.triton.repository import model_names
+from amphitrite.schemas.errors import Error
+from amphitrite.schemas.names import key
+
+__all__ = ["Limits", "ModelContainer", "ModelStore", "ModelVersion", "Order", "View"]
+
+
+class ModelStore:
+    """Thread-safe. ``root`` is ``Home.models``; ``blobs`` holds the uploads. Names compare without case."""
+
+    def __init__(
+        self, database: Database, root: Path, limits: Limits = DEFAULT_LIMITS, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._database = database
+        self.blobs = BlobStore(database, root, limits, clock)
+
+    def put_version(
+        self,
+        name: str,
+        version: str,
+        document: Mapping[str, Any],
+        *,
+        is_anonymous: bool = False,
+        is_archived: bool = False,
+        now: float,
+    ) -> tuple[ModelVersion, bool]:
+        """Register a version, or change what may change of one: everything but its files. Returns (it, created).
+
+        ``document``: a valid snake_case model document; its ``path`` is the address of the uploaded files. The same
+        files at another address are the same content; the first address stays.
+
+        Raises Error UserError (no file below the path, other files than registered, not a Triton repository),
+        LimitExceeded, Unsupported (an address that is not an upload).
+        """
+        with self._database.write() as connection:
+            row = catalogue.find_version(connection, name, version)
+            if row is not None:
+                self._check_same_content(connection, row, document)
+                values = {
+                    "document": {**document, "path": row["document"]["path"]},
+                    "is_anonymous": is_anonymous,
+                    "is_archived": is_archived,
+                    "modified_at": now,
+                }
+                connection.execute(update(model_versions).where(catalogue.at(name, version)).values(**values))
+                return catalogue.get_version(connection, name, version), False
+            files = self._manifest(connection, document)
+            found = model_names([f.path for f in files]) if document.get("type") == "triton_model" else ()
+            catalogue.touch_container(connection, name, now)
+            connection.execute(
+                insert(model_versions).values(
+                    model=key(name),
+                    version=version,
+                    ordinal=catalogue.next_ordinal(connection, name),
+                    document=dict(document),
+                    digest=manifest_digest(files),
+                    model_names=list(found),
+                    is_anonymous=is_anonymous,
+                    is_archived=is_archived,
+                    created_at=now,
+                    modified_at=now,
+                )
+            )
+            connection.execute(
+                insert(model_files),
+                [
+                    {
+                        "model": key(name), "version": version, "path": file.path,
+                        "digest": file.digest, "size": file.size, "blob_path": file.blob_path,
+                    }
+                    for file in files
+                ],
+            )  # fmt: skip
+            return catalogue.get_version(connection, name, version), True
+
+    def get_version(self, name: str, version: str) -> ModelVersion:
+        """Raises Error ResourceNotFound."""
+        with self._database.read() as connection:
+            return catalogue.get_version(connection, name, version)
+
+    def list_versions(
+        self, name: str, view: View = "ActiveOnly", order: Order = "createdtime desc"
+    ) -> list[ModelVersion]:
+        """Without anonymous ones; empty for an unknown name."""
+        with self._database.read() as connection:
+            return catalogue.list_versions(connection, name, view, order)
+
+    def latest(self, name: str) -> ModelVersion:
+        """What the label ``latest`` means: the version created last that is not archived. Raises Error
+        ResourceNotFound."""
+        found = self.list_versions(name)
+        if not found:
+            raise Error(
+                "ResourceNotFound", f"no version of model '{name}'", target=name, hint="`ml model list` shows all"
+            )
+        return found[0]
+
+    def list_models(self, view: View = "ActiveOnly") -> list[ModelContainer]:
+        """Sorted by name, without those that only have anonymous versions."""
+        with self._database.read() as connection:
+            return catalogue.list_containers(connection, view)
+
+    def get_container(self, name: str) -> ModelContainer:
+        """Raises Error ResourceNotFound."""
+        with self._database.read() as connection:
+            return catalogue.get_container(connection, name)
+
+    def set_container_archived(
+        self,
+        name: str,
+        archived: bool,
+        *,
+        tags: Mapping[str, str] | None = None,
+        properties: Mapping[str, str] | None = None,
+        now: float,
+    ) -> ModelContainer:
+        """Hide the model from lists, or show it again; None leaves tags or properties as they are. Raises Error
+        ResourceNotFound."""
+        values: dict[str, Any] = {"is_archived": archived, "modified_at": now}
+        values |= {} if tags is None else {"tags": dict(tags)}
+        values |= {} if properties is None else {"properties": dict(properties)}
+        with self._database.write() as connection:
+            connection.execute(update(models).where(models.c.key == key(name)).values(**values))
+            return catalogue.get_container(connection, name)
+
+    def reference(self, name: str, version: str) -> dict[str, Any]:
+        """{"name", "version", "digest", "model_names"}: what ``Store.put_deployment`` takes. Raises Error
+        ResourceNotFound."""
+        found = self.get_version(name, version)
+        return {
+            "name": found.name,
+            "version": found.version,
+            "digest": found.digest,
+            "model_names": list(found.model_names),
+        }
+
+    def repository(self, digest: str) -> Path:
+        """The model repository for a manifest's digest, made if it is not there.
+
+        Raises Error ResourceNotFound, and what ``repositories.materialise`` raises.
+        """
+        with self._database.read() as connection:
+            files = catalogue.manifest(connection, digest)
+        if not files:
+            raise Error("ResourceNotFound", f"no model version has the content {digest}", target=digest)
+        return materialise(self.blobs.files, digest, files)
+
+    def collect_garbage(self, now: float, in_use: Set[str]) -> garbage.Collected:
+        """See ``garbage.collect``."""
+        return garbage.collect(self._database, self.blobs.files, now, in_use)
+
+    def _manifest(self, connection: Connection, document: Mapping[str, Any]) -> tuple[File, ...]:
+        return read_manifest(connection, _address(document), files_max=self.blobs.limits.files_per_model)
+
+    def _check_same_content(self, connection: Connection, row: RowMapping, document: Mapping[str, Any]) -> None:
+        """The same address means the files that were there when the version was registered."""
+        same_type = document.get("type") == row["document"].get("type")
+        if same_type and _address(document) == row["document"]["path"]:
+            return
+        if same_type and manifest_digest(self._manifest(connection, document)) == row["digest"]:
+            return
+        raise Error(
+            "UserError",
+            "Asset paths cannot be updated.",
+            target="path" if same_type else "type",
+            hint="register it as a new version",
+        )
+
+
+def _address(document: Mapping[str, Any]) -> str:
+    """Where the files of a model document were uploaded to."""
+    address = document.get("path")
+    if not isinstance(address, str) or not address:
+        raise Error("UserError", "a model needs a path", target="path", hint="give the address of the uploaded files")
+    return address

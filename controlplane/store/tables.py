@@ -1,0 +1,172 @@
+"""The tables, as SQLAlchemy describes them.
+
+Decides columns, keys and indexes, in types that every database has. Must not know who reads or writes them. A change
+here needs a new file in ``migrations/versions`` and its name in ``REVISION``; a test holds the two against each other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+)
+
+#: The newest revision in ``migrations/versions``.
+REVISION = "0001"
+
+metadata = MetaData()
+
+
+def _resource_columns() -> list[Column[Any]]:
+    """What endpoints and deployments have in common: the user's side, then the reconciler's."""
+    return [
+        Column("name", String(255), nullable=False),
+        Column("document", JSON, nullable=False),
+        Column("etag", String(64), nullable=False),
+        Column("generation", BigInteger, nullable=False),
+        Column("first_generation", BigInteger, nullable=False),
+        Column("created_at", Float, nullable=False),
+        Column("modified_at", Float, nullable=False),
+        Column("deleting", Boolean, nullable=False),
+        Column("state", String(32), nullable=False),
+        Column("observed_generation", BigInteger, nullable=False),
+        Column("ever_succeeded", Boolean, nullable=False),
+        Column("phase", String(255), nullable=False),
+        Column("message", Text, nullable=False),
+        Column("error", JSON(none_as_null=True)),
+        Column("facts", JSON, nullable=False),
+    ]
+
+
+#: ``key`` columns hold names in lower case (``schemas.names.key``).
+endpoints = Table(
+    "endpoints",
+    metadata,
+    Column("key", String(255), primary_key=True),
+    Column("primary_key", String(64), nullable=False),
+    Column("secondary_key", String(64), nullable=False),
+    *_resource_columns(),
+)
+
+#: ``model``: what the document's model was resolved to, see ``protocol.Store.put_deployment``.
+deployments = Table(
+    "deployments",
+    metadata,
+    Column("endpoint", String(255), ForeignKey("endpoints.key"), primary_key=True),
+    Column("key", String(255), primary_key=True),
+    Column("model", JSON, nullable=False),
+    *_resource_columns(),
+)
+
+#: No foreign key: an operation is still asked for when its resource is gone. ``phases``: [phase, message, entered_at].
+operations = Table(
+    "operations",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("endpoint", String(255), nullable=False),
+    Column("deployment", String(255)),
+    Column("verb", String(32), nullable=False),
+    Column("generation", BigInteger, nullable=False),
+    Column("status", String(32), nullable=False),
+    Column("started_at", Float, nullable=False),
+    Column("ended_at", Float),
+    Column("phases", JSON, nullable=False),
+    Column("error", JSON(none_as_null=True)),
+    Index("operations_by_resource", "endpoint", "deployment"),
+    Index("operations_by_status", "status", "ended_at"),
+)
+
+#: ``retired_generation``: the highest generation that any removed resource ever had.
+counters = Table(
+    "counters",
+    metadata,
+    Column("name", String(64), primary_key=True),
+    Column("value", BigInteger, nullable=False),
+)
+
+#: At most one row, the table published last (``dataplane.routing.to_json``).
+routing_tables = Table(
+    "routing_tables",
+    metadata,
+    Column("version", BigInteger, primary_key=True, autoincrement=False),
+    Column("content", JSON, nullable=False),
+)
+
+#: ``block_ids``: the block list that made it; null when it came in one piece.
+blobs = Table(
+    "blobs",
+    metadata,
+    Column("path", String(1024), primary_key=True),
+    Column("digest", String(64), nullable=False, index=True),
+    Column("size", BigInteger, nullable=False),
+    Column("content_type", String(255), nullable=False),
+    Column("metadata", JSON, nullable=False),
+    Column("block_ids", JSON(none_as_null=True)),
+    Column("created_at", Float, nullable=False),
+    Column("modified_at", Float, nullable=False),
+)
+
+#: Uploaded parts of a blob that is not committed yet; ``file`` is a name in the store's directory for blocks.
+blocks = Table(
+    "blocks",
+    metadata,
+    Column("path", String(1024), primary_key=True),
+    Column("block_id", String(255), primary_key=True),
+    Column("file", String(64), nullable=False, unique=True),
+    Column("size", BigInteger, nullable=False),
+    Column("created_at", Float, nullable=False),
+)
+
+models = Table(
+    "models",
+    metadata,
+    Column("key", String(255), primary_key=True),
+    Column("name", String(255), nullable=False),
+    Column("tags", JSON, nullable=False),
+    Column("properties", JSON, nullable=False),
+    Column("is_archived", Boolean, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("modified_at", Float, nullable=False),
+)
+
+#: ``ordinal`` counts versions in the order of their creation, which times alone do not give.
+model_versions = Table(
+    "model_versions",
+    metadata,
+    Column("model", String(255), ForeignKey("models.key"), primary_key=True),
+    Column("version", String(255), primary_key=True),
+    Column("ordinal", Integer, nullable=False),
+    Column("document", JSON, nullable=False),
+    Column("digest", String(64), nullable=False, index=True),
+    Column("model_names", JSON, nullable=False),
+    Column("is_anonymous", Boolean, nullable=False),
+    Column("is_archived", Boolean, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("modified_at", Float, nullable=False),
+)
+
+#: The manifest of each version, frozen when it was registered. ``blob_path``: where the file was then.
+model_files = Table(
+    "model_files",
+    metadata,
+    Column("model", String(255), primary_key=True),
+    Column("version", String(255), primary_key=True),
+    Column("path", String(1024), primary_key=True),
+    Column("blob_path", String(1024), nullable=False, index=True),
+    Column("digest", String(64), nullable=False, index=True),
+    Column("size", BigInteger, nullable=False),
+    ForeignKeyConstraint(["model", "version"], ["model_versions.model", "model_versions.version"]),
+)

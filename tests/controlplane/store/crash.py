@@ -1,0 +1,171 @@
+"""Run as a program: end a process by SIGKILL at many lines of the store's code and look at what it leaves.
+
+``crash.py SCENARIO HOME EVERY``: runs the scenario once undisturbed and keeps what the store holds after each step. A
+child then runs it again and kills itself at the first line of the store's code that it comes to, another one at the
+line EVERY lines later, and so on to the end. Each time the store must hold what it held after the last step that was
+answered, or after the one that was under way. Prints how many children were killed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from sqlalchemy import select
+
+from amphitrite.controlplane.core.status import Ref, Status
+from amphitrite.controlplane.store import tables
+from amphitrite.controlplane.store.database import SqlStore, open_store
+from amphitrite.controlplane.store.models import ModelStore
+from amphitrite.dataplane.routing import RoutingTable
+from amphitrite.schemas.errors import Error
+
+Step = Callable[[], object]
+STORE_CODE = str(Path(tables.__file__).parent)
+MODEL = {"name": "m", "version": "1", "digest": "d", "model_names": ["a"]}
+EP, BLUE = Ref("ep1"), Ref("ep1", "blue")
+#: Differs from run to run.
+RANDOM = {"id", "primary_key", "secondary_key", "file"}
+
+
+def changes(home: Path) -> Iterator[Step]:
+    """A life of an endpoint with a deployment."""
+    store = open_store(home / "store.db")
+    match: Any = {"if_match": None, "if_none_match": False}
+    blue = {"name": "blue", "instance_type": "x"}
+    yield lambda: store.put_endpoint({"name": "ep1"}, **match, now=1.0)
+    yield lambda: store.put_deployment("ep1", blue, MODEL, **match, now=2.0)
+    yield lambda: store.record({EP: Status("Succeeded", 1, "Ready"), BLUE: Status("Creating", 0, "Loading")}, now=3.0)
+    yield lambda: store.publish(RoutingTable(0))
+    yield lambda: store.put_endpoint({"name": "ep1", "traffic": {"blue": 100}}, **match, now=4.0)
+    yield lambda: store.record({BLUE: Status("Failed", 1, "Failed", "m", Error("ResourceNotReady", "no"))}, now=5.0)
+    yield lambda: store.regenerate_key("ep1", "primary", now=6.0)
+    yield lambda: store.delete(EP, if_match=None, now=7.0)
+    yield lambda: store.remove([EP, BLUE], now=8.0)
+    yield lambda: store.put_endpoint({"name": "ep1"}, **match, now=9.0)
+
+
+def uploads(home: Path) -> Iterator[Step]:
+    """Files come, become models and repositories, and some go."""
+    store = open_store(home / "store.db")
+    models = ModelStore(store.database, home / "models", clock=lambda: 1e9)
+
+    def upload(data: bytes) -> tuple[str, int]:
+        with models.blobs.begin() as body:
+            body.write(data)
+            return body.finish()
+
+    def block(block_id: str, data: bytes) -> None:
+        body = models.blobs.begin()
+        body.write(data)
+        models.blobs.put_block("LocalUpload/aa/r/m/2/model.onnx", block_id, body)
+
+    document = {"type": "triton_model", "path": "azureml://datastores/workspaceblobstore/paths/LocalUpload/aa/r"}
+    yield lambda: models.blobs.put("LocalUpload/aa/r/m/1/model.onnx", *upload(b"one"), overwrite=False)
+    yield lambda: models.blobs.put("LocalUpload/bb/unused", *upload(b"unused"), overwrite=False)
+    yield lambda: block("1", b"tw")
+    yield lambda: block("2", b"o")
+    yield lambda: models.blobs.commit_blocks("LocalUpload/aa/r/m/2/model.onnx", ["1", "2"])
+    yield lambda: models.put_version("m", "1", document, now=2.0)
+    yield lambda: models.repository(models.get_version("m", "1").digest)
+    yield lambda: models.collect_garbage(3e9, frozenset())
+
+
+SCENARIOS = {"changes": changes, "uploads": uploads}
+
+
+def held(home: Path) -> Any:
+    """All rows but what is random; blocks are left out, as a commit drops them after it has ended."""
+    store = open_store(home / "store.db")
+    with store.database.read() as connection:
+        assert connection.exec_driver_sql("PRAGMA integrity_check").scalar() == "ok"
+        assert connection.exec_driver_sql("PRAGMA foreign_key_check").all() == []
+        rows = {
+            table.name: sorted(
+                str({name: value for name, value in row.items() if name not in RANDOM})
+                for row in connection.execute(select(table)).mappings()
+            )
+            for table in tables.metadata.sorted_tables
+            if table is not tables.blocks
+        }
+    check_files(store, home)
+    store.close()
+    return rows
+
+
+def check_files(store: SqlStore, home: Path) -> None:
+    """Content is what its name says and is there for every row; a repository is complete."""
+    if not (home / "models").exists():
+        return
+    models = ModelStore(store.database, home / "models", clock=lambda: 1e9)
+    files = models.blobs.files
+    for digest in files.digests():
+        assert hashlib.sha256(files.path(digest).read_bytes()).hexdigest() == digest
+    for blob in models.blobs.list().blobs:
+        assert files.path(blob.digest).stat().st_size == blob.size
+    for repository in files.repositories.iterdir():
+        assert sorted(str(p.relative_to(repository)) for p in repository.rglob("*.onnx")) == [
+            "m/1/model.onnx",
+            "m/2/model.onnx",
+        ]
+
+
+def die_at(line: int) -> None:
+    """From now on count lines of the store's code; at number ``line`` this process is gone."""
+    passed = itertools.count()
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        if not frame.f_code.co_filename.startswith(STORE_CODE):
+            return None
+        if event == "line" and next(passed) == line:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return trace
+
+    sys.settrace(trace)
+
+
+def run(scenario: str, home: Path, line: int) -> tuple[bool, int]:
+    """A child that dies at ``line``: (whether it did, steps it had finished)."""
+    answers, answered = os.pipe()
+    child = os.fork()
+    if not child:
+        die_at(line)
+        for step in SCENARIOS[scenario](home):
+            step()
+            os.write(answered, b".")
+        os._exit(0)
+    os.close(answered)
+    _, status = os.waitpid(child, 0)
+    with os.fdopen(answers, "rb") as pipe:
+        finished = len(pipe.read())
+    assert status in (0, signal.SIGKILL), status
+    return status != 0, finished
+
+
+def main(scenario: str, home: Path, every: int) -> None:
+    reference = home / "reference"
+    wanted = [held(reference)]
+    for step in SCENARIOS[scenario](reference):
+        step()
+        wanted.append(held(reference))
+    for killed in itertools.count():
+        place = home / "crashed"
+        shutil.rmtree(place, ignore_errors=True)
+        dead, finished = run(scenario, place, killed * every)
+        assert held(place) in wanted[finished : finished + 2], (killed * every, finished)
+        if not dead:
+            assert finished == len(wanted) - 1
+            print(killed)
+            return
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]))

@@ -1,0 +1,163 @@
+"""Single rules of the blob store."""
+
+from __future__ import annotations
+
+import hashlib
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from amphitrite.controlplane.store.blobs import Blob, BlobStore, Limits
+from amphitrite.controlplane.store.content import disk_errors
+from amphitrite.controlplane.store.database import SqlStore
+from amphitrite.controlplane.store.models import ModelStore
+from amphitrite.schemas.errors import Error
+
+Upload = Callable[..., Blob]
+
+
+def content(models: ModelStore, path: str, first: int = 0, last: int | None = None) -> bytes:
+    return b"".join(models.blobs.read(models.blobs.head(path), first, last))
+
+
+def stored(models: ModelStore) -> list[Path]:
+    return [path for path in models.blobs.files.root.rglob("*") if path.is_file()]
+
+
+def test_content_is_kept_once_by_its_digest_and_read_only(models: ModelStore, upload: Upload) -> None:
+    one, two = upload("a", b"same"), upload("b/c", b"same")
+    digest = hashlib.sha256(b"same").hexdigest()
+    assert (one.digest, one.size, one.etag) == (digest, 4, two.etag)
+    root = models.blobs.files.root
+    assert stored(models) == [root / "blobs" / "sha256" / digest[:2] / digest]
+    assert stat.S_IMODE(stored(models)[0].stat().st_mode) == 0o444
+    assert {stat.S_IMODE(d.stat().st_mode) for d in root.rglob("*") if d.is_dir()} == {0o700}
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_overwriting_must_be_asked_for(models: ModelStore, upload: Upload, overwrite: bool) -> None:
+    upload("a", b"one")
+    models.blobs.set_metadata("a", {"upload_status": "completed"})
+    if overwrite:
+        assert upload("a", b"two", overwrite=True).metadata == {}
+        assert content(models, "a") == b"two"
+        return
+    with pytest.raises(Error) as caught:
+        upload("a", b"two")
+    assert (caught.value.code, caught.value.status) == ("BlobAlreadyExists", 409)
+    assert content(models, "a") == b"one"
+
+
+def test_a_wrong_md5_leaves_nothing(models: ModelStore) -> None:
+    upload = models.blobs.begin()
+    upload.write(b"abc")
+    with pytest.raises(Error) as caught:
+        upload.finish(b"\0" * 16)
+    assert caught.value.code == "Md5Mismatch"
+    assert stored(models) == []
+
+
+def test_a_right_md5_is_taken(models: ModelStore) -> None:
+    with models.blobs.begin() as upload:
+        upload.write(b"ab")
+        upload.write(b"c")
+        found = upload.finish(hashlib.md5(b"abc").digest())
+    assert found == (hashlib.sha256(b"abc").hexdigest(), 3)
+
+
+def test_an_unfinished_upload_leaves_nothing(models: ModelStore) -> None:
+    with pytest.raises(ZeroDivisionError), models.blobs.begin() as upload:
+        upload.write(b"abc")
+        raise ZeroDivisionError
+    assert stored(models) == []
+
+
+def test_a_file_past_the_limit_leaves_nothing(store: SqlStore, tmp_path: Path) -> None:
+    blobs = BlobStore(store.database, tmp_path / "m", Limits(file_bytes=5))
+    upload = blobs.begin()
+    upload.write(b"12345")
+    with pytest.raises(Error, match=r"5 bytes \(file_bytes\).* 6") as caught:
+        upload.write(b"6")
+    assert caught.value.code == "LimitExceeded"
+    assert caught.value.hint and "ML_LIMIT_FILE_BYTES" in caught.value.hint
+    assert not [path for path in (tmp_path / "m").rglob("*") if path.is_file()]
+
+
+def test_a_full_disk_is_said(tmp_path: Path) -> None:
+    full = open("/dev/full", "wb", buffering=0)  # noqa: SIM115
+    with full, pytest.raises(Error, match="no space left for model files") as caught, disk_errors(tmp_path):
+        full.write(b"x")
+    assert (caught.value.code, caught.value.target) == ("RuntimeUnavailable", str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "want"),
+    [(0, None, b"0123456789"), (2, 4, b"234"), (8, 99, b"89"), (9, 9, b"9"), (9, None, b"9")],
+)
+def test_ranges(models: ModelStore, upload: Upload, first: int, last: int | None, want: bytes) -> None:
+    upload("a", b"0123456789")
+    assert content(models, "a", first, last) == want
+
+
+@pytest.mark.parametrize(
+    ("data", "first", "last"), [(b"0123", 4, None), (b"0123", 9, 12), (b"0123", 3, 2), (b"", 0, 3)]
+)
+def test_ranges_past_the_end(models: ModelStore, upload: Upload, data: bytes, first: int, last: int | None) -> None:
+    upload("a", data)
+    with pytest.raises(Error) as caught:
+        models.blobs.read(models.blobs.head("a"), first, last)
+    assert (caught.value.code, caught.value.status) == ("InvalidRange", 416)
+
+
+def test_an_empty_blob_is_read_as_nothing(models: ModelStore, upload: Upload) -> None:
+    upload("a", b"")
+    assert content(models, "a") == b""
+
+
+def test_a_reader_is_not_disturbed(models: ModelStore, upload: Upload) -> None:
+    blob = upload("a", b"old")
+    chunks = models.blobs.read(blob)
+    models.blobs.files.path(blob.digest).unlink()
+    assert b"".join(chunks) == b"old"
+    with pytest.raises(Error, match="lost"):
+        models.blobs.read(blob)
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("", "BadArgument"), ("a\0b", "BadArgument"), ("a\udcff", "BadArgument"),
+        ("x" * 1025, "LimitExceeded"), ("x" * 1024, None), ("../../etc/passwd", None), ("/", None),
+    ],
+)  # fmt: skip
+def test_paths(upload: Upload, path: str, code: str | None) -> None:
+    if code is None:
+        assert upload(path, b"x").path == path
+        return
+    with pytest.raises(Error) as caught:
+        upload(path, b"x")
+    assert caught.value.code == code
+
+
+def test_metadata(models: ModelStore, upload: Upload) -> None:
+    upload("a", b"x")
+    assert models.blobs.set_metadata("a", {"name": "m"}).metadata == {"name": "m"}
+    assert models.blobs.set_metadata("a", {"version": "1"}) == models.blobs.head("a")
+    with pytest.raises(Error) as caught:
+        models.blobs.set_metadata("a", {"k": "v" * 9000})
+    assert caught.value.code == "LimitExceeded"
+    for call in (models.blobs.head, lambda path: models.blobs.set_metadata(path, {})):
+        with pytest.raises(Error) as caught:
+            call("none")
+        assert caught.value.code == "BlobNotFound"
+
+
+def test_listing_folds_what_lies_deeper(models: ModelStore, upload: Upload) -> None:
+    for path in ("m/a/1", "m/a/2", "m/a.txt", "m/b", "m/c/d/e", "n"):
+        upload(path, b"x")
+    found = models.blobs.list("m/", "/")
+    assert [b.path for b in found.blobs] == ["m/a.txt", "m/b"]
+    assert (found.prefixes, found.next_marker) == (("m/a/", "m/c/"), None)
+    assert [b.path for b in models.blobs.list().blobs] == ["m/a.txt", "m/a/1", "m/a/2", "m/b", "m/c/d/e", "n"]

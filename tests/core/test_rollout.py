@@ -1,0 +1,42 @@
+"""Back-off and the row of failures, by rows."""
+
+from __future__ import annotations
+
+import pytest
+
+from amphitrite.controlplane.core.observed import Instance
+from amphitrite.controlplane.core.rollout import STABLE_S, backoff_s, failures_in_a_row
+
+from .builders import NOW, instance, workload
+
+W = workload()
+
+
+def crashed(attempt: int, **more: object) -> Instance:
+    return instance(W, 0, attempt, "exited", **more)
+
+
+@pytest.mark.parametrize(
+    ("failures", "seconds"), [(0, 0), (1, 1), (2, 2), (3, 4), (4, 8), (9, 256), (10, 300), (50, 300)]
+)
+def test_backoff_doubles_up_to_five_minutes(failures: int, seconds: float) -> None:
+    assert backoff_s(failures) == seconds
+
+
+@pytest.mark.parametrize(
+    ("slot", "count"),
+    [
+        ([], 0),
+        ([instance(W)], 0),
+        ([crashed(1)], 1),
+        ([crashed(1), crashed(2)], 2),
+        ([crashed(1), crashed(2), instance(W, 0, 3, "starting")], 2),
+        ([crashed(1), crashed(2), instance(W, 0, 3, ready_at=NOW - STABLE_S)], 0),
+        ([crashed(1), crashed(2, ready_at=NOW - STABLE_S - 1), crashed(3)], 1),
+        ([crashed(1, requested_stop=True)], 0),
+        ([crashed(1, requested_stop=True, live=False)], 1),
+    ],
+    ids=["nothing", "ready", "one", "two", "two and starting", "stable now", "stable between", "asked to", "hung"],
+)
+def test_failures_in_a_row(slot: list[Instance], count: int) -> None:
+    assert failures_in_a_row(slot, NOW) == count

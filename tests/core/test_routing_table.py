@@ -1,0 +1,61 @@
+"""The routing table as a value: it refuses to contradict itself, travels as JSON, and keeps its secrets from print."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from amphitrite.controlplane.core.resources import workload_spec
+from amphitrite.controlplane.core.routing import score_path_of
+from amphitrite.dataplane.routing import Cluster, Route, RoutingTable, Secret, Target, from_json, to_json
+
+from .builders import instance, model, table, workload
+
+TARGET = Target("blue", None, 5.0)
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"routes": (Route("b", (), ()), Route("a", (), ()))}, "sorted by name"),
+        ({"clusters": (Cluster("a", (), 1, 1), Cluster("a", (), 1, 1))}, "each name once"),
+        ({"routes": (Route("a", (), (Target("blue", "gone", 5.0),)),)}, "names no cluster: gone"),
+        ({"routes": (Route("a", (), (TARGET, TARGET)),)}, "targets must be sorted"),
+        ({"routes": (Route("a", (), (TARGET,), (("blue", 90),)),)}, "does not sum to 100"),
+        ({"routes": (Route("a", (), (TARGET,), (("green", 100),)),)}, "bad share green=100"),
+        ({"routes": (Route("a", (), (TARGET,), (("blue", 0),)),)}, "bad share blue=0"),
+    ],
+)
+def test_a_table_that_contradicts_itself_cannot_be_made(parts: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        RoutingTable(1, **parts)
+
+
+def test_it_comes_back_from_json_as_it_was() -> None:
+    one = table(instance(workload()), instance(workload("green")), split=(("blue", 90), ("green", 10)), version=7)
+    assert from_json(json.loads(json.dumps(to_json(one)))) == one
+
+
+def test_secrets_do_not_print() -> None:
+    route = Route("ep", (Secret("hush"),), ())
+    assert "hush" not in f"{route!r} {route} {Secret('hush')}"
+    assert Secret("hush").reveal() == "hush"
+
+
+@pytest.mark.parametrize(
+    ("names", "chosen", "path", "reason"),
+    [
+        (("m",), None, "/v2/models/m/infer", ""),
+        (("a", "b"), None, None, "serves 2 models (a, b)"),
+        (("a", "b"), "b", "/v2/models/b/infer", ""),
+        (("a", "b"), "c", None, "names scoring model 'c'"),
+    ],
+)
+def test_where_a_post_to_the_scoring_address_goes(
+    names: tuple[str, ...], chosen: str | None, path: str | None, reason: str
+) -> None:
+    found, why = score_path_of(workload_spec("ep", "blue", model(1, names), "Standard_DS3_v2", {}), chosen)
+    assert found == path
+    assert reason in why

@@ -1,0 +1,172 @@
+"""One line for each message: (what the document says, what is said about it)."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+
+from amphitrite.controlplane.core.rules import Bounds, ModelFacts, check_deployment, check_endpoint, check_removal
+from amphitrite.controlplane.settings import Limits
+
+MODEL = ModelFacts("m", "1", "triton_model", False, ("model_1",))
+
+ENDPOINTS: list[tuple[dict[str, Any], list[str]]] = [
+    ({}, []),
+    ({"traffic": {"Blue": 100}, "mirror_traffic": {"green": 10}}, []),
+    ({"traffic": {"red": 0}}, []),
+    ({"traffic": {"red": 100}}, ["traffic.red: there is no deployment red"]),
+    ({"mirror_traffic": {"red": 10}}, ["mirror_traffic.red: there is no deployment red"]),
+    ({"auth_mode": "aml_token"}, ["auth_mode: aml_token is not offered; allowed: key"]),
+    ({"public_network_access": "enabled"}, []),
+    (
+        {"public_network_access": "disabled"},
+        ["public_network_access: disabled is not offered; --host decides which addresses are listened on"],
+    ),
+    ({"identity": {"type": "system_assigned"}}, []),
+    ({"identity": {"type": "none"}}, []),
+    (
+        {"identity": {"type": "user_assigned", "user_assigned_identities": [{"resource_id": "x"}]}},
+        ["identity: user-assigned identities are not offered"],
+    ),
+    (
+        {"compute": "azureml:k8s"},
+        [
+            "compute: azureml:k8s: no Kubernetes compute is attached; instances run on this machine (compute local)",
+        ],
+    ),
+]
+
+DEPLOYMENTS: list[tuple[dict[str, Any], list[str]]] = [
+    ({}, []),
+    ({"instance_count": 50}, []),
+    ({"instance_count": 51}, ["instance_count: 51 are asked for; at most 50"]),
+    ({"instance_count": 0}, ["instance_count: 0 is too few; allowed: 1 and more"]),
+    ({"instance_type": "standard_nc6S_V3"}, []),
+    ({"instance_type": "Standard_X"}, ["instance_type: unknown instance type `Standard_X`"]),
+    ({"request_settings": {"request_timeout_ms": 180_000, "max_queue_wait_ms": 0}}, []),
+    (
+        {"request_settings": {"request_timeout_ms": 180_001}},
+        ["request_settings.request_timeout_ms: 180001 ms is too long; at most 180000"],
+    ),
+    (
+        {"request_settings": {"max_queue_wait_ms": 500}},
+        [
+            "request_settings.max_queue_wait_ms: requests do not queue here (500 ms asked for): "
+            "one above the bound is answered 429 at once"
+        ],
+    ),
+    ({"environment_variables": {"OMP_NUM_THREADS": "1", "_a1": ""}}, []),
+    ({"environment_variables": {"PATH": "x"}}, ["environment_variables.PATH: PATH is set by the server itself"]),
+    (
+        {"environment_variables": {"AMPHITRITE_X": "x", "1A": "x"}},
+        [
+            "environment_variables.AMPHITRITE_X: AMPHITRITE_X is set by the server itself",
+            "environment_variables.1A: '1A' is no name of an environment variable",
+        ],
+    ),
+    ({"properties": {"amphitrite.scoring_model": "model_1"}}, []),
+    (
+        {"properties": {"amphitrite.scoring_model": "other"}},
+        ["properties.amphitrite.scoring_model: model m:1 holds no model 'other'"],
+    ),
+    ({"code_configuration": {"code": "a"}}, ["code_configuration: scoring scripts are not offered"]),
+    ({"environment": "azureml:e:1"}, ["environment: custom containers are not offered"]),
+    ({"model_mount_path": "/m"}, ["model_mount_path: there is no container to mount the model into"]),
+    ({"data_collector": {"collections": {}}}, ["data_collector: data collection is not offered"]),
+    ({"app_insights_enabled": False}, []),
+    ({"app_insights_enabled": True}, ["app_insights_enabled: there is no Application Insights here"]),
+    ({"private_network_connection": True}, ["private_network_connection: private networks are not offered"]),
+    (
+        {"egress_public_network_access": "disabled"},
+        ["egress_public_network_access: disabled is not offered; instances run as processes of this machine"],
+    ),
+    ({"scale_settings": {"type": "default"}}, []),
+    (
+        {"scale_settings": {"type": "target_utilization"}},
+        ["scale_settings.type: ManagedOnlineEndpoint supports DefaultScaleSettings only."],
+    ),
+    (
+        {"type": "kubernetes"},
+        ["type: kubernetes: no Kubernetes compute is attached; instances run on this machine (compute local)"],
+    ),
+]
+
+MODELS: list[tuple[str, ModelFacts | None, list[str]]] = [
+    ("azureml:m:2", None, ["model: there is no model m:2"]),
+    ("azureml:m@latest", None, ["model: there is no model m:latest"]),
+    ("azureml:m@best", None, ["model: azureml:m@best has label 'best'"]),
+    ("azureml:m", None, ["model: azureml:m has no version"]),
+    ("azureml://registries/r/models/m", None, ["model: azureml://registries/r/models/m is not in this workspace"]),
+    ("azureml:m:1", replace(MODEL, archived=True), ["model: model m:1 is archived"]),
+    (
+        "azureml:m:1",
+        replace(MODEL, type="custom_model", model_names=()),
+        ["model: model m:1 is a custom_model; this server serves triton_model"],
+    ),
+    ("azureml:m:1", replace(MODEL, model_names=()), ["model: model m:1 holds no model directory"]),
+]
+
+
+def deployment(siblings: int = 0, facts: ModelFacts | None = MODEL, **more: Any) -> list[str]:
+    document = {"name": "blue", "instance_type": "Standard_DS3_v2", "model": "azureml:m:1", **more}
+    return [str(found) for found in check_deployment(document, siblings=siblings, model=facts, bounds=Bounds())]
+
+
+@pytest.mark.parametrize(("more", "messages"), ENDPOINTS)
+def test_endpoints(more: dict[str, Any], messages: list[str]) -> None:
+    found = check_endpoint({"name": "ep", **more}, deployments=["blue", "green"])
+    assert [str(violation) for violation in found] == messages
+
+
+@pytest.mark.parametrize(("more", "messages"), DEPLOYMENTS)
+def test_deployments(more: dict[str, Any], messages: list[str]) -> None:
+    assert deployment(**more) == messages
+
+
+@pytest.mark.parametrize(("reference", "facts", "messages"), MODELS)
+def test_models(reference: str, facts: ModelFacts | None, messages: list[str]) -> None:
+    assert deployment(facts=facts, model=reference) == messages
+
+
+def test_an_endpoint_has_so_many_deployments() -> None:
+    assert deployment(siblings=19) == []
+    assert deployment(siblings=20) == ["name: the endpoint has 20 deployments already; at most 20"]
+
+
+def test_a_limit_says_how_to_raise_it_and_each_can_be_raised() -> None:
+    document = {"name": "blue", "instance_type": "Standard_DS3_v2", "instance_count": 3}
+    found = check_deployment(document, siblings=0, model=MODEL, bounds=Bounds(instances_per_deployment=2))
+    assert found[0].hint == (
+        "the limit instances_per_deployment is 2; raise it with ML_LIMIT_INSTANCES_PER_DEPLOYMENT and restart the server"
+    )
+    assert Limits.variable("instances_per_deployment") == "ML_LIMIT_INSTANCES_PER_DEPLOYMENT"
+    assert {field.name for field in fields(Bounds)} <= {field.name for field in fields(Limits)}
+
+
+def test_every_refusal_says_what_to_do() -> None:
+    found = [v for more, _ in ENDPOINTS for v in check_endpoint({"name": "ep", **more}, deployments=[])]
+    for more, _ in DEPLOYMENTS:
+        document = {"name": "blue", "instance_type": "Standard_DS3_v2", "model": "azureml:m:1", **more}
+        found += check_deployment(document, siblings=20, model=None, bounds=Bounds())
+    assert [violation.message for violation in found if not violation.hint] == []
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "messages"),
+    [
+        ({}, []),
+        ({"traffic": {"green": 100, "blue": 0}}, []),
+        (
+            {"traffic": {"BLUE": 100}, "mirror_traffic": {}},
+            ["traffic.blue: deployment Blue receives 100 % of the traffic of endpoint ep"],
+        ),
+        (
+            {"mirror_traffic": {"blue": 10}},
+            ["mirror_traffic.blue: deployment Blue receives 10 % of the mirrored traffic of ep"],
+        ),
+    ],
+)
+def test_removals(endpoint: dict[str, Any], messages: list[str]) -> None:
+    assert [str(found) for found in check_removal({"name": "ep", **endpoint}, "Blue")] == messages

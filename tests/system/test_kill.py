@@ -1,0 +1,173 @@
+"""``kill -9`` of each process, in each phase of a change: nothing is lost, nobody notices at the scoring address."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from .models import REQUEST
+from .product import Product, wait_until
+from .test_semantics import INFER
+
+
+@contextmanager
+def scoring(product: Product, path: str = INFER) -> Iterator[Counter[object]]:
+    """Requests one after another in the background; counts status codes, and exceptions by name."""
+    key, seen, stop = product.keys()[0], Counter[object](), threading.Event()
+
+    def ask() -> None:
+        while not stop.is_set():
+            try:
+                seen[product.request(path, key=key, body=REQUEST).status] += 1
+            except OSError as exc:
+                seen[type(exc).__name__] += 1
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        stop.set()
+        thread.join()
+
+
+def phase(product: Product, name: str) -> tuple[str, str] | None:
+    """(state, phase) of a deployment in the product's own database."""
+    rows = product.query("SELECT state, phase FROM deployments WHERE key = ?", name)
+    return (rows[0][0], rows[0][1]) if rows else None
+
+
+def settled(product: Product, name: str = "green") -> bool:
+    """No operation is under way."""
+    return not product.query("SELECT 1 FROM operations WHERE status = 'InProgress'")
+
+
+CHANGES = {
+    "create": ("Starting", "Loading", "Routing", "Ready"),
+    "update": ("Starting", "Loading", "Routing", "Ready"),
+    "delete": ("Draining", "Stopping"),
+}
+PHASES = [(verb, name) for verb, names in CHANGES.items() for name in names]
+
+
+@pytest.mark.parametrize(("verb", "at"), PHASES, ids=[f"{v}-{p}" for v, p in PHASES])
+def test_the_control_plane_dies_in_a_phase(serving: Product, verb: str, at: str) -> None:
+    """Blue serves all along; green is created, updated or deleted, and the control plane is killed as soon as that
+    operation has reached the phase (or, where the phase was over within a poll, right after it)."""
+    if verb != "create":
+        serving.deploy("green", "tiny:2")
+    with scoring(serving) as seen:
+        before = serving.query("SELECT count(*) FROM operations")[0][0]
+        match verb:
+            case "create":
+                serving.deploy("green", "tiny:2", "--no-wait")
+            case "update":
+                serving.deploy("green", "tiny:3", "--no-wait", verb="update")
+            case _:
+                serving.run("online-deployment", "delete", "-n", "green", "-e", "ep", "-y", "--no-wait")
+        assert serving.query("SELECT count(*) FROM operations")[0][0] > before
+        wait_until(lambda: reached(serving, verb, at), f"{verb} reaches {at}")
+        serving.kill_control_plane()
+        wait_until(lambda: sum(seen.values()) > 20, "requests go on without a control plane")
+        serving.start()
+        wait_until(lambda: settled(serving), f"{verb} ends")
+    assert set(seen) == {200}, seen
+    if verb == "delete":
+        wait_until(lambda: len(serving.instances()) == 1, "green's instance is gone")
+        assert phase(serving, "green") is None
+    else:
+        wait_until(lambda: len(serving.instances()) == 2, "blue and green, and nothing else")
+        answer = serving.request(
+            INFER, key=serving.keys()[0], body=REQUEST, headers={"azureml-model-deployment": "green"}
+        )
+        assert (answer.status, answer.deployment) == (200, "green")
+        serving.run("online-deployment", "delete", "-n", "green", "-e", "ep", "-y")
+    wait_until(lambda: len(list(serving.home.glob("instances/*"))) == 1, "no orphan's record")
+
+
+def reached(product: Product, verb: str, at: str) -> bool:
+    """The newest operation has noted the phase, or is over."""
+    rows = product.query("SELECT phases, status FROM operations WHERE verb = ? ORDER BY started_at DESC LIMIT 1", verb)
+    return bool(rows) and (f'"{at}"' in rows[0][0] or rows[0][1] != "InProgress")
+
+
+@pytest.fixture(scope="module")
+def serving(tmp_path_factory: pytest.TempPathFactory, repositories: object) -> Iterator[Product]:
+    """A product of this module's own, with blue serving everything."""
+    from .conftest import register
+    from .product import running
+
+    for product in running(tmp_path_factory.mktemp("kill")):
+        register(product, repositories)  # type: ignore[arg-type]
+        product.endpoint()
+        product.deploy("blue", "tiny:1", "--all-traffic")
+        yield product
+
+
+def test_envoy_dies_while_the_control_plane_is_down(serving: Product) -> None:
+    key = serving.keys()[0]
+    serving.kill_control_plane()
+    serving.kill(serving.pid("dataplane/envoy.json"))
+
+    def serves() -> bool:
+        try:
+            return serving.request(INFER, key=key, body=REQUEST).status == 200
+        except OSError:
+            return False
+
+    wait_until(serves, "serving again", deadline_s=20)
+    serving.start()
+
+
+def test_the_agent_dies(serving: Product) -> None:
+    with scoring(serving) as seen:
+        envoy = serving.pid("dataplane/envoy.json")
+        serving.kill(serving.pid("dataplane/agent.json"))
+        serving.deploy("green", "tiny:2", "--all-traffic")
+        serving.traffic(blue=100)
+        serving.run("online-deployment", "delete", "-n", "green", "-e", "ep", "-y")
+        assert serving.pid("dataplane/envoy.json") == envoy
+    assert set(seen) == {200}, seen
+
+
+def test_an_instance_dies_and_the_other_serves_on(serving: Product) -> None:
+    serving.deploy("blue", "tiny:1", verb="update", instance_count=2)
+    before = serving.instances()
+    assert len(before) == 2
+    with scoring(serving) as seen:
+        serving.kill(before[0])
+        wait_until(lambda: len(set(serving.instances()) - {before[0]}) == 2, "it is replaced")
+        wait_until(lambda: ready(serving) == 2, "both are ready")
+    assert set(seen) == {200}, seen
+    serving.deploy("blue", "tiny:1", verb="update", instance_count=1)
+
+
+def ready(product: Product) -> int:
+    shown = product.json("online-deployment", "show", "-n", "blue", "-e", "ep")
+    count: int = shown["status"]["ready_instances"]
+    return count
+
+
+def test_a_broken_model_fails_with_tritons_words_and_others_serve_on(serving: Product) -> None:
+    with scoring(serving) as seen:
+        failed = serving.run("online-deployment", "create", "-f", broken_document(serving), check=False)
+        assert failed.returncode == 1
+        assert "tiny" in failed.stderr
+        assert "model.onnx" in failed.stderr or "failed to load" in failed.stderr
+        shown = serving.json("online-deployment", "show", "-n", "bad", "-e", "ep")
+        assert shown["provisioning_state"] == "Failed"
+        logs = serving.run("online-deployment", "get-logs", "-n", "bad", "-e", "ep", "-o", "tsv").stdout
+        assert "failed to load" in logs
+        serving.run("online-deployment", "delete", "-n", "bad", "-e", "ep", "-y")
+    assert set(seen) == {200}, seen
+
+
+def broken_document(product: Product) -> str:
+    return product.file(
+        "bad.yml",
+        "name: bad\nendpoint_name: ep\nmodel: azureml:tiny:4\ninstance_type: Standard_DS3_v2\ninstance_count: 1\n",
+    )
