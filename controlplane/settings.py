@@ -27,6 +27,8 @@ class Limits:
     json_body_bytes: int = 4 * 1024**2
     #: Bytes of one uploaded model file (``store.blobs.Limits.file_bytes``).
     file_bytes: int = 10 * 1024**3
+    #: Bytes of one scoring request's body (``dataplane.routing.RoutingTable.max_body_bytes``).
+    scoring_body_bytes: int = 100 * 1024**2
 
     @property
     def bounds(self) -> Bounds:

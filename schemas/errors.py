@@ -10,7 +10,7 @@ There are no subclasses: whoever must tell two errors apart compares ``code``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 #: code -> HTTP status. Names are Azure ML's where Azure has one (troubleshooting page of online endpoints).
@@ -51,12 +51,14 @@ class Violation:
 
     ``path`` is a tuple of keys and indexes from the document's root, ``()`` for the root itself. ``location`` is
     ``file:line:column`` (1-based) when the document came from a file and is filled in by whoever knows the file.
+    ``about_key``: the key itself is wrong, not its value; it decides the column only, and does not travel.
     """
 
     path: tuple[str | int, ...]
     message: str
     hint: str | None = None
     location: str | None = None
+    about_key: bool = field(default=False, compare=False)
 
     @property
     def dotted(self) -> str:
@@ -142,9 +144,9 @@ class Error(Exception):
         violations = []
         for detail in body.get("details") or ():
             infos = [i["info"] for i in detail.get("additionalInfo") or () if i.get("type") == "violation"]
-            info: dict[str, Any] = infos[0] if infos else {}
-            path = tuple(info.get("path", ()))
-            violations.append(Violation(path, str(detail.get("message", "")), info.get("hint")))
+            facts: dict[str, Any] = infos[0] if infos else {}
+            path = tuple(facts.get("path", ()))
+            violations.append(Violation(path, str(detail.get("message", "")), facts.get("hint")))
         message = str(body.get("message", ""))
         if code not in CODES:
             message, code = f"{code}: {message}", "InternalServerError"

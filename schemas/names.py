@@ -14,8 +14,9 @@ PROVIDER = "Microsoft.MachineLearningServices"
 
 _ASSET = re.compile(r"^azureml:(?P<name>[^:@/]+)(?::(?P<version>[^:@/]+)|@(?P<label>[^:@/]+))?$")
 _ARM_ASSET = re.compile(
-    r"^(?:azureml:)?/subscriptions/[^/]+/resourceGroups/[^/]+/providers/" + re.escape(PROVIDER) +
-    r"/workspaces/[^/]+/(?P<kind>models|environments|codes)/(?P<name>[^/]+)/versions/(?P<version>[^/]+)$",
+    r"^(?:azureml:)?/subscriptions/[^/]+/resourceGroups/[^/]+/providers/"
+    + re.escape(PROVIDER)
+    + r"/workspaces/[^/]+/(?P<kind>models|environments|codes)/(?P<name>[^/]+)/versions/(?P<version>[^/]+)$",
     re.IGNORECASE,
 )
 
@@ -27,10 +28,32 @@ def key(name: str) -> str:
 
 def workspace_id(subscription: str, resource_group: str, workspace: str) -> str:
     """The ARM id of a workspace. Segment casing matters to the SDK's regexes (azure-contract.md (h) 15)."""
-    return (
-        f"/subscriptions/{subscription}/resourceGroups/{resource_group}"
-        f"/providers/{PROVIDER}/workspaces/{workspace}"
-    )
+    return f"/subscriptions/{subscription}/resourceGroups/{resource_group}/providers/{PROVIDER}/workspaces/{workspace}"
+
+
+def endpoint_id(workspace: str, endpoint: str) -> str:
+    """``workspace`` is a workspace's ARM id."""
+    return f"{workspace}/onlineEndpoints/{endpoint}"
+
+
+def deployment_id(workspace: str, endpoint: str, deployment: str) -> str:
+    return f"{endpoint_id(workspace, endpoint)}/deployments/{deployment}"
+
+
+def model_id(workspace: str, name: str, version: str | None = None) -> str:
+    """A model version's ARM id; without ``version`` that of all versions together."""
+    return f"{workspace}/models/{name}" + (f"/versions/{version}" if version is not None else "")
+
+
+def environment_id(workspace: str, name: str, version: str | None = None) -> str:
+    """An environment version's ARM id; without ``version`` that of all versions together."""
+    return f"{workspace}/environments/{name}" + (f"/versions/{version}" if version is not None else "")
+
+
+def compute_id(workspace: str, reference: str) -> str:
+    """``azureml:name``, a name or an ARM id -> the compute's ARM id."""
+    name = reference.removeprefix("azureml:")
+    return name if name.startswith("/") else f"{workspace}/computes/{name}"
 
 
 def parse_asset(reference: str) -> tuple[str, str | None, str | None] | None:

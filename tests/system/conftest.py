@@ -29,7 +29,7 @@ def register(product: Product, repositories: Path) -> None:
 
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory: pytest.TempPathFactory, repositories: Path) -> Iterator[Product]:
-    """Endpoint ``ep`` with blue (+1) and green (+2), all traffic on blue. Tests leave it as they found it."""
+    """Endpoint ``cats`` with blue (+1) and green (+2), all traffic on blue. Tests leave it as they found it."""
     for product in running(tmp_path_factory.mktemp("shared")):
         register(product, repositories)
         product.endpoint()

@@ -110,11 +110,11 @@ class Product:
         (self.files / name).write_text(text)
         return name
 
-    def endpoint(self, name: str = "ep") -> None:
+    def endpoint(self, name: str = "cats") -> None:
         self.run("online-endpoint", "create", "-n", name)
 
     def deploy(
-        self, name: str, model: str, *more: str, endpoint: str = "ep", verb: str = "create", **settings: Any
+        self, name: str, model: str, *more: str, endpoint: str = "cats", verb: str = "create", **settings: Any
     ) -> Any:
         """Create or update a deployment of the registered ``model`` (name:version) with these settings."""
         lines = [f"name: {name}", f"endpoint_name: {endpoint}", f"model: azureml:{model}"]
@@ -123,7 +123,7 @@ class Product:
         document = self.file(f"{endpoint}-{name}.yml", "\n".join(lines) + "\n")
         return self.run("online-deployment", verb, "-f", document, *more)
 
-    def traffic(self, endpoint: str = "ep", **shares: int) -> None:
+    def traffic(self, endpoint: str = "cats", **shares: int) -> None:
         text = " ".join(f"{name}={share}" for name, share in shares.items())
         self.run("online-endpoint", "update", "-n", endpoint, "--traffic", text)
 
@@ -141,7 +141,7 @@ class Product:
             operation = client.put(path, json=body).raise_for_status().headers["Azure-AsyncOperation"]
             wait_until(lambda: client.get(operation).json()["status"] == "Succeeded", f"traffic {shares}")
 
-    def keys(self, endpoint: str = "ep") -> tuple[str, str]:
+    def keys(self, endpoint: str = "cats") -> tuple[str, str]:
         found = self.json("online-endpoint", "get-credentials", "-n", endpoint)
         return found["primaryKey"], found["secondaryKey"]
 

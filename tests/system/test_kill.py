@@ -68,7 +68,7 @@ def test_the_control_plane_dies_in_a_phase(serving: Product, verb: str, at: str)
             case "update":
                 serving.deploy("green", "tiny:3", "--no-wait", verb="update")
             case _:
-                serving.run("online-deployment", "delete", "-n", "green", "-e", "ep", "-y", "--no-wait")
+                serving.run("online-deployment", "delete", "-n", "green", "-e", "cats", "-y", "--no-wait")
         assert serving.query("SELECT count(*) FROM operations")[0][0] > before
         wait_until(lambda: reached(serving, verb, at), f"{verb} reaches {at}")
         serving.kill_control_plane()
@@ -85,7 +85,7 @@ def test_the_control_plane_dies_in_a_phase(serving: Product, verb: str, at: str)
             INFER, key=serving.keys()[0], body=REQUEST, headers={"azureml-model-deployment": "green"}
         )
         assert (answer.status, answer.deployment) == (200, "green")
-        serving.run("online-deployment", "delete", "-n", "green", "-e", "ep", "-y")
+        serving.run("online-deployment", "delete", "-n", "green", "-e", "cats", "-y")
     wait_until(lambda: len(list(serving.home.glob("instances/*"))) == 1, "no orphan's record")
 
 
@@ -129,7 +129,7 @@ def test_the_agent_dies(serving: Product) -> None:
         serving.kill(serving.pid("dataplane/agent.json"))
         serving.deploy("green", "tiny:2", "--all-traffic")
         serving.traffic(blue=100)
-        serving.run("online-deployment", "delete", "-n", "green", "-e", "ep", "-y")
+        serving.run("online-deployment", "delete", "-n", "green", "-e", "cats", "-y")
         assert serving.pid("dataplane/envoy.json") == envoy
     assert set(seen) == {200}, seen
 
@@ -147,7 +147,7 @@ def test_an_instance_dies_and_the_other_serves_on(serving: Product) -> None:
 
 
 def ready(product: Product) -> int:
-    shown = product.json("online-deployment", "show", "-n", "blue", "-e", "ep")
+    shown = product.json("online-deployment", "show", "-n", "blue", "-e", "cats")
     count: int = shown["status"]["ready_instances"]
     return count
 
@@ -158,16 +158,16 @@ def test_a_broken_model_fails_with_tritons_words_and_others_serve_on(serving: Pr
         assert failed.returncode == 1
         assert "tiny" in failed.stderr
         assert "model.onnx" in failed.stderr or "failed to load" in failed.stderr
-        shown = serving.json("online-deployment", "show", "-n", "bad", "-e", "ep")
+        shown = serving.json("online-deployment", "show", "-n", "bad", "-e", "cats")
         assert shown["provisioning_state"] == "Failed"
-        logs = serving.run("online-deployment", "get-logs", "-n", "bad", "-e", "ep", "-o", "tsv").stdout
+        logs = serving.run("online-deployment", "get-logs", "-n", "bad", "-e", "cats", "-o", "tsv").stdout
         assert "failed to load" in logs
-        serving.run("online-deployment", "delete", "-n", "bad", "-e", "ep", "-y")
+        serving.run("online-deployment", "delete", "-n", "bad", "-e", "cats", "-y")
     assert set(seen) == {200}, seen
 
 
 def broken_document(product: Product) -> str:
     return product.file(
         "bad.yml",
-        "name: bad\nendpoint_name: ep\nmodel: azureml:tiny:4\ninstance_type: Standard_DS3_v2\ninstance_count: 1\n",
+        "name: bad\nendpoint_name: cats\nmodel: azureml:tiny:4\ninstance_type: Standard_DS3_v2\ninstance_count: 1\n",
     )

@@ -40,7 +40,7 @@ def test_no_request_is_lost(fresh: Product, tmp_path: Path) -> None:
     changes = 0
     try:
         while load.poll() is None or changes < CHANGES:
-            fresh.put_traffic("ep", {"blue": 10 * (changes % 11), "green": 100 - 10 * (changes % 11)})
+            fresh.put_traffic("cats", {"blue": 10 * (changes % 11), "green": 100 - 10 * (changes % 11)})
             changes += 1
             if changes in (CHANGES // 3, 2 * CHANGES // 3):
                 # Both names are replaced while they serve: by the second version, then by the third.

@@ -13,7 +13,7 @@ import pytest
 from .models import REQUEST
 from .product import Product
 
-INFER = "/endpoints/ep/v2/models/tiny/infer"
+INFER = "/endpoints/cats/v2/models/tiny/infer"
 
 
 def outputs(body: bytes) -> list[float]:
@@ -61,11 +61,11 @@ ROWS = [
     Row("outside of endpoints", "/", 404, "ResourceNotFound", ""),
     Row("no traffic", "/endpoints/idle/v2/models/tiny/infer", 404, "NoTraffic", "idle", key="other"),
     Row("an unknown deployment", INFER, 404, "ResourceNotFound", "purple", pin="purple"),
-    Row("loading models", "/endpoints/ep/v2/repository/index", 403, "Forbidden", ""),
-    Row("loading models, hidden", "/endpoints/ep/v2/models/../repository/index", 403, "Forbidden", ""),
-    Row("shared memory", "/endpoints/ep/v2/systemsharedmemory/status", 403, "Forbidden", "", method="GET"),
-    Row("tracing of one model", "/endpoints/ep/v2/models/tiny/trace/setting", 403, "Forbidden", "", method="GET"),
-    Row("logging", "/endpoints/ep/v2/logging", 403, "Forbidden", "", method="GET"),
+    Row("loading models", "/endpoints/cats/v2/repository/index", 403, "Forbidden", ""),
+    Row("loading models, hidden", "/endpoints/cats/v2/models/../repository/index", 403, "Forbidden", ""),
+    Row("shared memory", "/endpoints/cats/v2/systemsharedmemory/status", 403, "Forbidden", "", method="GET"),
+    Row("tracing of one model", "/endpoints/cats/v2/models/tiny/trace/setting", 403, "Forbidden", "", method="GET"),
+    Row("logging", "/endpoints/cats/v2/logging", 403, "Forbidden", "", method="GET"),
 ]
 
 
@@ -118,14 +118,14 @@ def test_half_and_half_over_a_thousand_requests(shared: Product) -> None:
 
 
 def test_a_post_to_the_scoring_address_infers_the_only_model(shared: Product) -> None:
-    for path in ("/endpoints/ep/", "/endpoints/ep"):
+    for path in ("/endpoints/cats/", "/endpoints/cats"):
         answer = shared.request(path, key=shared.keys()[0], body=REQUEST)
         assert (answer.status, outputs(answer.body)) == (200, [2, 3, 4, 5])
 
 
 def test_invoke_prints_what_the_model_says(shared: Product) -> None:
     shared.file("request.json", REQUEST.decode())
-    text = shared.run("online-endpoint", "invoke", "-n", "ep", "-r", "request.json", "-d", "green", "-o", "tsv").stdout
+    text = shared.run("online-endpoint", "invoke", "-n", "cats", "-r", "request.json", "-d", "green", "-o", "tsv").stdout
     assert outputs(text.encode()) == [3, 4, 5, 6]
 
 
@@ -149,7 +149,7 @@ def test_a_client_request_id_is_kept(shared: Product) -> None:
 
 def test_a_regenerated_key_shuts_out_the_old_one_only(shared: Product) -> None:
     before = shared.keys()
-    shared.run("online-endpoint", "regenerate-keys", "-n", "ep", "--key-type", "primary")
+    shared.run("online-endpoint", "regenerate-keys", "-n", "cats", "--key-type", "primary")
     after = shared.keys()
     assert after[0] != before[0]
     assert after[1] == before[1]
@@ -158,17 +158,17 @@ def test_a_regenerated_key_shuts_out_the_old_one_only(shared: Product) -> None:
 
 
 def test_a_deployment_with_traffic_is_not_deleted(shared: Product) -> None:
-    refused = shared.run("online-deployment", "delete", "-n", "blue", "-e", "ep", "-y", check=False)
+    refused = shared.run("online-deployment", "delete", "-n", "blue", "-e", "cats", "-y", check=False)
     assert refused.returncode == 1
     assert "traffic" in refused.stderr
     assert shared.request(INFER, key=shared.keys()[0], body=REQUEST).status == 200
 
 
 def test_show_says_what_serves(shared: Product) -> None:
-    shown = shared.json("online-deployment", "show", "-n", "blue", "-e", "ep")
+    shown = shared.json("online-deployment", "show", "-n", "blue", "-e", "cats")
     assert shown["provisioning_state"] == "Succeeded"
     assert "Triton" in shown["status"]["engine"]
     assert shown["status"]["ready_instances"] == 1
-    endpoint = shared.json("online-endpoint", "show", "-n", "ep")
+    endpoint = shared.json("online-endpoint", "show", "-n", "cats")
     assert endpoint["traffic"] == {"blue": 100, "green": 0}
-    assert endpoint["scoring_uri"] == f"https://127.0.0.1:{shared.scoring_port}/endpoints/ep/"
+    assert endpoint["scoring_uri"] == f"https://127.0.0.1:{shared.scoring_port}/endpoints/cats/"

@@ -28,7 +28,7 @@ def test_stop_leaves_no_process_no_port_and_no_socket(fresh: Product) -> None:
 
     # What was wanted is still wanted: the next start serves it again.
     fresh.start()
-    state = ("online-deployment", "show", "-n", "blue", "-e", "ep", "--query", "provisioning_state", "-o", "tsv")
+    state = ("online-deployment", "show", "-n", "blue", "-e", "cats", "--query", "provisioning_state", "-o", "tsv")
     key = fresh.keys()[0]
     wait_until(lambda: fresh.request(INFER, key=key, body=REQUEST).status == 200, "serving after a restart")
     assert fresh.run(*state).stdout == "Succeeded\n"

@@ -1,0 +1,134 @@
+"""``ml online-deployment``: one function for each verb.
+
+Decides the options and what is printed. Must not know YAML (``intake``) or HTTP (``changes``, ``lookups``).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from amphitrite.cli import options as given
+from amphitrite.cli.command import group, verb
+from amphitrite.cli.session import Session
+from amphitrite.schemas.errors import Error
+
+app = group("online-deployment", "Models that serve behind an endpoint.")
+
+_COLUMNS = ("name", "endpoint_name", "instance_type", "instance_count", "provisioning_state")
+#: Option -> the wire's name.
+_CONTAINERS = {"inference-server": "InferenceServer", "storage-initializer": "StorageInitializer"}
+
+_ENDPOINT = ("--endpoint-name", "--endpoint", "-e")
+Name = Annotated[str, typer.Option("--name", "-n", help="Name of the deployment.", show_default=False)]
+Endpoint = Annotated[str, typer.Option(*_ENDPOINT, help="Name of the endpoint.", show_default=False)]
+OptionalName = Annotated[str | None, typer.Option("--name", "-n", help="Name; over the file's.")]
+OptionalEndpoint = Annotated[str | None, typer.Option(*_ENDPOINT, help="Endpoint; over the file's.")]
+#: Azure ML's clients parse a scoring script before they send it; here there are no scoring scripts to parse.
+SkipScript = Annotated[bool, typer.Option("--skip-script-validation", help="Without effect: no script is validated.")]
+
+
+@verb(app, "create", columns=_COLUMNS)
+def create(
+    session: Session,
+    file: given.RequiredFile,
+    name: OptionalName = None,
+    endpoint_name: OptionalEndpoint = None,
+    all_traffic: Annotated[
+        bool, typer.Option("--all-traffic", help="Send all of the endpoint's traffic to it when it serves.")
+    ] = False,
+    set_: given.Set = None,
+    no_wait: given.NoWait = False,
+    skip_script_validation: SkipScript = False,
+) -> dict[str, Any] | None:
+    """Create a deployment behind an endpoint."""
+    from amphitrite.cli import changes, intake, lookups
+
+    if all_traffic and no_wait:
+        raise Error("UsageError", "--all-traffic takes effect when the deployment serves: leave out --no-wait")
+    draft = intake.deployment(file, given.present(name=name, endpoint_name=endpoint_name), set_ or ())
+    done = changes.put_deployment(session, draft, create=True, no_wait=no_wait)
+    endpoint, name = draft.document["endpoint_name"], draft.document["name"]
+    if all_traffic:
+        changes.update_endpoint(session, None, endpoint, {"traffic": {name: 100}}, (), no_wait=False)
+    return lookups.deployment(session.client, endpoint, name) if done else None
+
+
+@verb(app, "show", columns=_COLUMNS)
+def show(session: Session, name: Name, endpoint_name: Endpoint) -> dict[str, Any]:
+    """Show a deployment."""
+    from amphitrite.cli import lookups
+
+    return lookups.deployment(session.client, endpoint_name, name)
+
+
+@verb(app, "list", columns=_COLUMNS)
+def list_(session: Session, endpoint_name: Endpoint) -> list[dict[str, Any]]:
+    """List the deployments of an endpoint."""
+    from amphitrite.cli import lookups
+    from amphitrite.schemas.shown import show_deployment
+
+    client = session.client
+    return [show_deployment(r) for r in client.pages(f"{lookups.endpoint_path(client, endpoint_name)}/deployments")]
+
+
+@verb(app, "update", columns=_COLUMNS)
+def update(
+    session: Session,
+    name: OptionalName = None,
+    endpoint_name: OptionalEndpoint = None,
+    file: given.File = None,
+    set_: given.Set = None,
+    no_wait: given.NoWait = False,
+    skip_script_validation: SkipScript = False,
+) -> dict[str, Any] | None:
+    """Change a deployment: replace it by the file's, or change single fields with --set."""
+    from amphitrite.cli import changes, intake, lookups
+
+    if file is not None:
+        draft = intake.deployment(file, given.present(name=name, endpoint_name=endpoint_name), set_ or ())
+        name, endpoint_name = draft.document["name"], draft.document["endpoint_name"]
+        done = changes.put_deployment(session, draft, create=False, no_wait=no_wait)
+    elif name is None or endpoint_name is None:
+        raise Error("UsageError", "which deployment?", hint="give --name and --endpoint-name, or --file")
+    else:
+        done = changes.update_deployment(session, endpoint_name, name, set_ or (), no_wait)
+    return lookups.deployment(session.client, endpoint_name, name) if done else None
+
+
+@verb(app, "delete")
+def delete(
+    session: Session, name: Name, endpoint_name: Endpoint, yes: given.Yes = False, no_wait: given.NoWait = False
+) -> None:
+    """Delete a deployment; one that has traffic is not deleted."""
+    from amphitrite.cli import lookups, operations
+
+    session.confirm(f"Delete deployment {name} of endpoint {endpoint_name}?", yes)
+    client = session.client
+    address = lookups.deployment_path(client, endpoint_name, name)
+    operations.carry_out(session, name, lambda: client.send("DELETE", address), no_wait=no_wait)
+
+
+@verb(app, "get-logs")
+def get_logs(
+    session: Session,
+    name: Name,
+    endpoint_name: Endpoint,
+    lines: Annotated[int, typer.Option("--lines", "-l", min=1, help="Last lines.")] = 5000,
+    container: Annotated[
+        str | None, typer.Option("--container", "-c", help="inference-server or storage-initializer.")
+    ] = None,
+) -> str:
+    """Print the log of a deployment's instances as a JSON string, or as it is with -o tsv."""
+    from amphitrite.cli import lookups
+
+    body: dict[str, Any] = {"tail": lines}
+    if container is not None:
+        if container not in _CONTAINERS:
+            supported = "Supported container types are inference-server and storage-initializer"
+            raise Error("UsageError", f"Invalid container type '{container}'. {supported}")
+        body["containerType"] = _CONTAINERS[container]
+    address = lookups.deployment_path(session.client, endpoint_name, name)
+    text: str = session.client.send("POST", f"{address}/getLogs", json=body).json()["content"]
+    return text

@@ -1,0 +1,145 @@
+"""``ml online-endpoint``: one function for each verb.
+
+Decides the options and what is printed. Must not know YAML (``intake``) or HTTP (``changes``, ``lookups``).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from amphitrite.cli import options as given
+from amphitrite.cli.command import group, verb
+from amphitrite.cli.session import Session
+from amphitrite.schemas.errors import Error
+
+app = group("online-endpoint", "Scoring addresses, their traffic and their keys.")
+
+_COLUMNS = ("name", "auth_mode", "provisioning_state", "traffic", "scoring_uri")
+Name = Annotated[str, typer.Option("--name", "-n", help="Name of the endpoint.", show_default=False)]
+
+
+@verb(app, "create", columns=_COLUMNS)
+def create(
+    session: Session,
+    file: given.File = None,
+    name: Annotated[str | None, typer.Option("--name", "-n", help="Name; over the file's.")] = None,
+    auth_mode: Annotated[str | None, typer.Option("--auth-mode", help="Over the file's. [default: key]")] = None,
+    set_: given.Set = None,
+    no_wait: given.NoWait = False,
+) -> dict[str, Any] | None:
+    """Create an endpoint, with the deployments and the traffic of its document if it has such."""
+    from amphitrite.cli import changes, intake, lookups
+
+    draft, inline = intake.endpoint(file, given.present(name=name, auth_mode=auth_mode), set_ or ())
+    if inline:
+        if no_wait:
+            raise Error("UsageError", "--no-wait: the deployments in the document come after the endpoint, so wait")
+        changes.create_with_deployments(session, draft, inline)
+    elif not changes.put_endpoint(session, draft, create=True, no_wait=no_wait):
+        return None
+    return lookups.endpoint(session.client, draft.document["name"])
+
+
+@verb(app, "show", columns=_COLUMNS)
+def show(session: Session, name: Name) -> dict[str, Any]:
+    """Show an endpoint."""
+    from amphitrite.cli import lookups
+
+    return lookups.endpoint(session.client, name)
+
+
+@verb(app, "list", columns=_COLUMNS)
+def list_(session: Session) -> list[dict[str, Any]]:
+    """List all endpoints of the workspace."""
+    from amphitrite.schemas.shown import show_endpoint
+
+    client = session.client
+    return [show_endpoint(resource) for resource in client.pages(f"{client.workspace}/onlineEndpoints")]
+
+
+@verb(app, "update", columns=_COLUMNS)
+def update(
+    session: Session,
+    name: Annotated[str | None, typer.Option("--name", "-n", help="Name; over the file's.")] = None,
+    file: given.File = None,
+    traffic: Annotated[
+        list[str] | None, typer.Option("--traffic", "-r", help='All shares of traffic: "blue=90 green=10".')
+    ] = None,
+    mirror_traffic: Annotated[
+        list[str] | None, typer.Option("--mirror-traffic", help='Share of requests to copy: "green=10".')
+    ] = None,
+    set_: given.Set = None,
+    no_wait: given.NoWait = False,
+) -> dict[str, Any] | None:
+    """Change an endpoint. A file that does not speak of traffic leaves it as it is."""
+    from amphitrite.cli import changes, intake, lookups
+
+    shares = given.present(
+        traffic=intake.shares("--traffic", traffic), mirror_traffic=intake.shares("--mirror-traffic", mirror_traffic)
+    )
+    document = intake.source(file, given.present(name=name)) if file is not None else None
+    if name is None:
+        name = intake.name_in(document)
+    done = changes.update_endpoint(session, document, name, shares, set_ or (), no_wait)
+    return lookups.endpoint(session.client, name) if done else None
+
+
+@verb(app, "delete")
+def delete(session: Session, name: Name, yes: given.Yes = False, no_wait: given.NoWait = False) -> None:
+    """Delete an endpoint and all its deployments."""
+    from amphitrite.cli import lookups, operations
+
+    session.confirm(f"Delete endpoint {name} and its deployments?", yes)
+    client = session.client
+    operations.carry_out(
+        session, name, lambda: client.send("DELETE", lookups.endpoint_path(client, name)), no_wait=no_wait
+    )
+
+
+@verb(app, "get-credentials")
+def get_credentials(session: Session, name: Name) -> dict[str, Any]:
+    """Print the keys (or the token) that clients of the endpoint send."""
+    from amphitrite.cli import lookups
+
+    return lookups.credentials(session.client, name)
+
+
+@verb(app, "regenerate-keys")
+def regenerate_keys(
+    session: Session,
+    name: Name,
+    key_type: Annotated[str, typer.Option("--key-type", help="primary or secondary.")] = "primary",
+    no_wait: given.NoWait = False,
+) -> None:
+    """Replace one key by a new one; the other key goes on working."""
+    from amphitrite.cli import lookups, operations
+
+    if key_type.lower() not in ("primary", "secondary"):
+        raise Error("UsageError", "Key type must be 'primary' or 'secondary'.")
+    client = session.client
+    address, body = lookups.endpoint_path(client, name), {"keyType": key_type.capitalize()}
+    operations.carry_out(
+        session, name, lambda: client.send("POST", f"{address}/regenerateKeys", json=body), no_wait=no_wait
+    )
+
+
+@verb(app, "invoke")
+def invoke(
+    session: Session,
+    name: Name,
+    request_file: Annotated[
+        str | None, typer.Option("--request-file", "-r", help="File with the JSON body to send.")
+    ] = None,
+    deployment_name: Annotated[
+        str | None,
+        typer.Option(
+            "--deployment-name", "--deployment", "-d", help="Send it to this deployment, whatever the traffic."
+        ),
+    ] = None,
+) -> str:
+    """Send a request to an endpoint; prints the answer's body as a JSON string, or as it is with -o tsv."""
+    from amphitrite.cli import scoring
+
+    return scoring.invoke(session.client, name, request_file, deployment_name)

@@ -1,0 +1,127 @@
+"""Data as text: az's output formats and ``--query``.
+
+Decides how a value is written to stdout. Must not know which verb it comes from; the verb names its table's columns.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from amphitrite.schemas.errors import Error
+
+
+def render(value: Any, form: str, *, columns: Sequence[str] = (), color: bool = False) -> str:
+    """``value`` (JSON types) as ``form`` says, with a final newline; empty for ``none``.
+
+    ``columns``: the keys that ``table`` shows, all scalar ones when empty. ``color``: for ``jsonc`` and ``yamlc``.
+    """
+    if form == "none":
+        return ""
+    if form == "tsv":
+        return _tsv(value)
+    if form == "table":
+        return _table(value, columns)
+    text = _yaml(value) if form.startswith("yaml") else json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+    return _colored(text, form[:4]) if color and form.endswith("c") else text
+
+
+def select(value: Any, query: str) -> Any:
+    """What the JMESPath expression ``query`` selects. Raises Error UsageError for one that is none."""
+    import jmespath
+    from jmespath.exceptions import JMESPathError
+
+    try:
+        # The class tells an object that the expression made, in its order, from one that was there (see _cells).
+        return jmespath.search(query, value, jmespath.Options(dict_cls=OrderedDict))
+    except (JMESPathError, ValueError) as exc:
+        reason = " ".join(str(exc).split())
+        raise Error("UsageError", f"--query: {reason}", hint="the language is described at jmespath.org") from exc
+
+
+def _yaml(value: Any) -> str:
+    import yaml
+
+    plain = json.loads(json.dumps(value))
+    text: str = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, default_flow_style=False)
+    return text.removesuffix("...\n")  # PyYAML's end mark after a lone scalar
+
+
+def _colored(text: str, language: str) -> str:
+    import io
+
+    from rich.console import Console
+    from rich.syntax import Syntax
+
+    console = Console(file=io.StringIO(), force_terminal=True, soft_wrap=True)
+    console.print(Syntax("", language, theme="ansi_dark").highlight(text), end="")
+    colored: str = console.file.getvalue()  # type: ignore[attr-defined]
+    return colored
+
+
+def _tsv(value: Any) -> str:
+    """az's rules: one row for each item; nothing for null; a scalar stands bare, without quotes."""
+    if value is None:
+        return ""
+    rows = value if isinstance(value, list) else [value]
+    return "".join("\t".join(_cells(row)) + "\n" for row in rows)
+
+
+def _cells(row: Any) -> list[str]:
+    """az's rules: an object's values in the order of its keys, or in the query's order when the query made it."""
+    if isinstance(row, Mapping):
+        keys = list(row) if isinstance(row, OrderedDict) else sorted(row)
+        return [_cell(row[name]) for name in keys]
+    if isinstance(row, list):
+        return [_cell(item) for item in row]
+    return [str(row).lower() if isinstance(row, bool) else str(row)]
+
+
+def _cell(item: Any) -> str:
+    """az's rules inside a row: a list stands as its length, an object as nothing."""
+    if isinstance(item, list):
+        return str(len(item))
+    return "" if isinstance(item, Mapping) else str(item)
+
+
+def _table(value: Any, columns: Sequence[str]) -> str:
+    """Aligned plain text: a heading, a rule, a line for each object. Empty for no objects."""
+    items = value if isinstance(value, list) else [value]
+    rows = [_row(item) for item in items]
+    if not rows:
+        return ""
+    shown = [name for name in columns if any(row.get(name) for row in rows)]
+    shown = shown or list(dict.fromkeys(name for row in rows for name in row))
+    lines = [[_heading(name) for name in shown], *([row.get(name, "") for name in shown] for row in rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(shown))]
+    lines.insert(1, ["-" * width for width in widths])
+    padded = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines)
+    return "".join(line.rstrip() + "\n" for line in padded)
+
+
+def _row(item: Any) -> dict[str, str]:
+    if isinstance(item, list):
+        item = {f"column{i}": cell for i, cell in enumerate(item, 1)}
+    elif not isinstance(item, Mapping):
+        item = {"result": item}
+    return {name: text for name, cell in item.items() if (text := _table_cell(cell)) is not None}
+
+
+def _table_cell(item: Any) -> str | None:
+    """A flat map of scalars (traffic, tags) as ``blue=90 green=10``; anything deeper has no place in a table."""
+    if isinstance(item, Mapping):
+        if any(isinstance(share, list | Mapping) for share in item.values()):
+            return None
+        return " ".join(f"{name}={share}" for name, share in item.items())
+    if item is None or isinstance(item, list):
+        return None
+    text = str(item).lower() if isinstance(item, bool) else str(item)
+    return " ".join(text.split())
+
+
+def _heading(name: str) -> str:
+    """``provisioning_state`` -> ``Provisioning state``."""
+    words = name.replace("_", " ")
+    return words[:1].upper() + words[1:]

@@ -1,0 +1,146 @@
+"""The control plane as a process: starting it, waiting for it, ending it.
+
+Decides how its refusal is read and how long starting may take. Must not know what it does: it is run as
+``python -m amphitrite.controlplane`` and speaks through ``server.json`` and one line on stderr.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from amphitrite.cli import home as homes
+from amphitrite.cli.progress import Progress
+from amphitrite.schemas.errors import Error
+
+#: One line of stderr with the body of an Error behind it.
+REFUSAL = "amphitrite-error: "
+#: A little longer than it waits itself, so that it can say what was missing.
+START_TIMEOUT_S = 70.0
+_POLL_S = 0.05
+_LOG_LINES = 15
+
+
+def require_server() -> None:
+    """Raises Error Unsupported where only the command line is installed, and on a system that cannot serve."""
+    if sys.platform != "linux":
+        raise Error("Unsupported", "models are served on Linux only", hint="use --server-url for a server elsewhere")
+    missing = [name for name in ("fastapi", "uvicorn", "sqlalchemy", "psutil") if not importlib.util.find_spec(name)]
+    if missing:
+        raise Error(
+            "Unsupported",
+            f"the control plane is not installed here: no module {', '.join(missing)}",
+            hint="pip install 'amphitrite[serve]'",
+        )
+
+
+def command(verb: str, home: Path, *arguments: str) -> list[str]:
+    """The argv of a control plane for ``home``."""
+    return [sys.executable, "-m", "amphitrite.controlplane", verb, "--home", str(home), *arguments]
+
+
+def detach(home: Path, arguments: Sequence[str], progress: Progress) -> dict[str, Any]:
+    """Start a control plane that outlives this terminal; what it says about itself once it runs.
+
+    Raises the Error with which it refused, or RuntimeUnavailable when it ended or was not ready in time.
+    """
+    logs = homes.logs(home)
+    logs.mkdir(mode=0o700, parents=True, exist_ok=True)
+    home.chmod(0o700)
+    errors = logs / "start.log"
+    with open(errors, "wb") as stream:
+        os.fchmod(stream.fileno(), 0o600)
+        child = subprocess.Popen(
+            command("start", home, *arguments),
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=stream,
+            start_new_session=True,
+        )
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while child.poll() is None:
+        state = homes.read_state(home)
+        if state is not None and state["pid"] == child.pid:
+            progress.phase(str(state["state"]))
+            if state["state"] == "running":
+                return state
+        if time.monotonic() > deadline:
+            child.terminate()
+            child.wait()
+            message = f"the control plane did not come up within {START_TIMEOUT_S:.0f} s"
+            raise Error("RuntimeUnavailable", message, hint="ml server logs")
+        time.sleep(_POLL_S)
+    said = errors.read_text(errors="replace")
+    _forget(errors)
+    raise _ended(child.returncode, said, logs / "controlplane.log")
+
+
+def _forget(errors: Path) -> None:
+    """What refuses to start leaves nothing behind: the file goes, and the directories if they were made for it."""
+    errors.unlink()
+    with suppress(OSError):  # not empty: somebody else's
+        errors.parent.rmdir()
+        errors.parent.parent.rmdir()
+
+
+def run_in_foreground(home: Path, arguments: Sequence[str], running: Callable[[dict[str, Any]], None]) -> None:
+    """Run a control plane until it ends; ``running`` is called once it runs. Signals to this process reach it.
+
+    Raises the Error with which it refused.
+    """
+    child = subprocess.Popen(command("start", home, *arguments), stderr=subprocess.PIPE, text=True)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda received, _: child.send_signal(received))
+    threading.Thread(target=_announce, args=(home, child, running), daemon=True).start()
+    said = []
+    assert child.stderr is not None
+    for line in child.stderr:
+        if line.startswith(REFUSAL):
+            said.append(line)
+        else:
+            sys.stderr.write(line)
+    if child.wait() != 0:
+        raise _ended(child.returncode, "".join(said), homes.logs(home) / "controlplane.log")
+
+
+def _announce(home: Path, child: subprocess.Popen[str], running: Callable[[dict[str, Any]], None]) -> None:
+    while child.poll() is None:
+        state = homes.read_state(home)
+        if state is not None and state["pid"] == child.pid and state["state"] == "running":
+            running(state)
+            return
+        time.sleep(_POLL_S)
+
+
+def stop(home: Path, *, keep_serving: bool) -> None:
+    """End whatever runs of ``home``; returns when it has ended. Raises Error."""
+    arguments = ["--keep-serving"] if keep_serving else []
+    ended = subprocess.run(command("stop", home, *arguments), capture_output=True, text=True, check=False)
+    if ended.returncode != 0:
+        raise _ended(ended.returncode, ended.stderr, homes.logs(home) / "controlplane.log")
+
+
+def _ended(code: int, said: str, log: Path) -> Error:
+    """The Error on a ``REFUSAL`` line; without one, the last lines of what was said or logged."""
+    for line in said.splitlines():
+        if line.startswith(REFUSAL):
+            return Error.from_body(json.loads(line.removeprefix(REFUSAL)))
+    tail = "\n".join((said.strip() or _tail(log)).splitlines()[-_LOG_LINES:])
+    return Error("InternalServerError", f"the control plane ended with code {code}\n{tail}", hint="ml server logs")
+
+
+def _tail(log: Path) -> str:
+    try:
+        return log.read_text(errors="replace")
+    except OSError:
+        return ""

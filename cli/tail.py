@@ -1,0 +1,69 @@
+"""The ends of growing files.
+
+Decides how the last lines of a file are found, and that a file which is rotated or begun anew is followed on. Must
+not know what is in the lines.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+_BLOCK = 64 * 1024
+_POLL_S = 0.2
+
+
+def lines(files: Mapping[str, Path], count: int, *, follow: bool) -> Iterator[tuple[str, str]]:
+    """(name, line) of the last ``count`` lines of each file, then for ever of what is added, when ``follow``."""
+    ends = {}
+    for name, file in files.items():
+        text, ends[name] = _last(file, count)
+        yield from ((name, line) for line in text)
+    while follow:
+        quiet = True
+        for name, file in files.items():
+            text, ends[name] = _added(file, ends[name])
+            quiet = quiet and not text
+            yield from ((name, line) for line in text)
+        if quiet:
+            time.sleep(_POLL_S)
+
+
+#: (inode, offset of the first byte not yet read)
+_End = tuple[int, int]
+
+
+def _last(file: Path, count: int) -> tuple[list[str], _End]:
+    try:
+        with file.open("rb") as stream:
+            inode, size = _identity(file)
+            start, block = size, b""
+            while start > 0 and block.count(b"\n") <= count:
+                start = max(0, start - _BLOCK)
+                stream.seek(start)
+                block = stream.read(size - start)
+    except FileNotFoundError:
+        return [], (0, 0)
+    complete = block[: block.rfind(b"\n") + 1]
+    found = complete.decode(errors="replace").splitlines()
+    return (found[-count:] if count else []), (inode, size - len(block) + len(complete))
+
+
+def _added(file: Path, end: _End) -> tuple[list[str], _End]:
+    """Complete lines behind ``end``; from the start of a file that is another one by now or has become shorter."""
+    try:
+        inode, size = _identity(file)
+        offset = end[1] if inode == end[0] and size >= end[1] else 0
+        with file.open("rb") as stream:
+            stream.seek(offset)
+            block = stream.read(size - offset)
+    except FileNotFoundError:
+        return [], end
+    complete = block[: block.rfind(b"\n") + 1]
+    return complete.decode(errors="replace").splitlines(), (inode, offset + len(complete))
+
+
+def _identity(file: Path) -> tuple[int, int]:
+    status = file.stat()
+    return status.st_ino, status.st_size

@@ -1,0 +1,133 @@
+"""YAML text as nodes with marks: what is written where, before anything is made of it.
+
+Decides how YAML syntax errors look, and that nesting is bounded. Must not know what nodes mean. It reads the parser's
+events instead of using PyYAML's composer, which recurses without a bound.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from amphitrite.schemas.errors import Error, Violation
+
+Path = tuple[str | int, ...]
+
+MAX_DEPTH = 64
+TAG = "tag:yaml.org,2002:"
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_RESOLVER: Any = yaml.resolver.Resolver()
+_UNPRINTABLE = re.compile(yaml.reader.Reader.NON_PRINTABLE.pattern)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Line and column, both from 1."""
+
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.line}:{self.column}"
+
+
+@dataclass(slots=True)
+class Node:
+    """``kind``: scalar, sequence or mapping. ``plain``: a scalar without quotes. An alias is its anchor's node."""
+
+    kind: str
+    tag: str
+    mark: Mark
+    text: str = ""
+    plain: bool = False
+    items: list[Node] = field(default_factory=list)
+    pairs: list[tuple[Node, Node]] = field(default_factory=list)
+
+
+def refusal(name: str, violations: list[Violation], hint: str | None = None) -> Error:
+    """The one error for all violations of the file ``name``."""
+    count = f"{len(violations)} problem{'s' if len(violations) != 1 else ''}"
+    return Error("InvalidDocument", f"{name} has {count}", target=name, hint=hint, violations=violations)
+
+
+def violation(name: str, mark: Mark, message: str, hint: str | None = None, path: Path = ()) -> Violation:
+    return Violation(path, message, hint, f"{name}:{mark}")
+
+
+def compose(text: str, name: str) -> list[Node]:
+    """The root node of each YAML document. Raises Error("InvalidDocument")."""
+    unprintable = _UNPRINTABLE.search(text)
+    if unprintable:
+        before = text[: unprintable.start()]
+        mark = Mark(before.count("\n") + 1, len(before) - before.rfind("\n"))
+        raise refusal(name, [violation(name, mark, f"character U+{ord(unprintable[0]):04X} is not allowed in YAML")])
+    try:
+        return list(_Composer(yaml.parse(text, Loader=_LOADER), name).documents())
+    except yaml.MarkedYAMLError as error:
+        at = error.problem_mark or error.context_mark
+        mark = Mark(at.line + 1, at.column + 1) if at else Mark(1, 1)
+        said = ", ".join(part for part in (error.context, error.problem) if part) or "not YAML"
+        hint = "YAML indents with spaces, not with tabs" if _indented_by_tab(text, mark) else None
+        raise refusal(name, [violation(name, mark, said, hint)]) from error
+    except (yaml.YAMLError, ValueError) as error:
+        raise refusal(name, [violation(name, Mark(1, 1), f"not YAML: {error}")]) from error
+
+
+def _indented_by_tab(text: str, mark: Mark) -> bool:
+    lines = text.split("\n")
+    line = lines[mark.line - 1] if mark.line <= len(lines) else ""
+    return "\t" in line[: len(line) - len(line.lstrip())]
+
+
+class _Composer:
+    def __init__(self, events: Iterator[Any], name: str) -> None:
+        self._events = events
+        self._name = name
+        self._anchors: dict[str, Node] = {}
+
+    def documents(self) -> Iterator[Node]:
+        for event in self._events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                self._anchors = {}
+                yield self._node(next(self._events), 0)
+
+    def _node(self, event: Any, depth: int) -> Node:
+        mark = Mark(event.start_mark.line + 1, event.start_mark.column + 1)
+        if depth > MAX_DEPTH:
+            raise refusal(self._name, [violation(self._name, mark, f"nested more than {MAX_DEPTH} levels deep")])
+        if isinstance(event, yaml.AliasEvent):
+            if event.anchor not in self._anchors:
+                raise refusal(
+                    self._name, [violation(self._name, mark, f"alias *{event.anchor} has no anchor before it")]
+                )
+            return self._anchors[event.anchor]
+        node = self._empty(event, mark)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = node
+        if node.kind == "sequence":
+            while not isinstance(inner := next(self._events), yaml.SequenceEndEvent):
+                node.items.append(self._node(inner, depth + 1))
+        elif node.kind == "mapping":
+            while not isinstance(inner := next(self._events), yaml.MappingEndEvent):
+                key = self._node(inner, depth + 1)
+                node.pairs.append((key, self._node(next(self._events), depth + 1)))
+        return node
+
+    @staticmethod
+    def _empty(event: Any, mark: Mark) -> Node:
+        """The event's node, still without items and pairs."""
+        if isinstance(event, yaml.SequenceStartEvent):
+            return Node("sequence", event.tag or TAG + "seq", mark)
+        if isinstance(event, yaml.MappingStartEvent):
+            return Node("mapping", event.tag or TAG + "map", mark)
+        tag = event.tag
+        if tag is None:
+            tag = _RESOLVER.resolve(yaml.ScalarNode, event.value, event.implicit)
+        elif tag == "!":
+            tag = TAG + "str"
+        return Node("scalar", tag, mark, event.value, plain=event.implicit[0])

@@ -1,0 +1,167 @@
+"""The part of Azure Blob Storage's protocol that model files are sent and fetched by.
+
+Decides which of its calls are answered and how. Must not know where bytes are kept. Source: the calls that Azure's SDK
+makes when a model is registered and downloaded; ``x-ms-version`` is not looked at.
+
+The account in the path is the workspace's name with whatever a client appends (``.blob.core.windows.net``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from email.utils import formatdate
+from typing import Annotated
+
+from anyio.to_thread import run_sync
+from fastapi import APIRouter, Depends, Query
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from amphitrite.controlplane.api import blob_xml, uploads
+from amphitrite.controlplane.api.bodies import read_bytes
+from amphitrite.controlplane.api.services import Here, Services
+from amphitrite.controlplane.api.workspace import CONTAINER
+from amphitrite.controlplane.store.blobs import Blob
+from amphitrite.schemas.errors import Error
+from amphitrite.schemas.names import key
+
+#: Bytes of a block list: 50,000 ids of 64 characters, with their tags.
+BLOCK_LIST_MAX = 8 * 1024 * 1024
+LIST_MAX = 5000
+_META = "x-ms-meta-"
+#: What XML and therefore a list of blobs cannot say.
+_UNSPEAKABLE = re.compile("[\x00-\x1f\x7f\ufffe\uffff]")
+_META_NAME = re.compile(r"[a-z_][a-z0-9_]*\Z")
+_RANGE = re.compile(r"bytes=(\d+)-(\d*)\Z")
+
+
+def _ours(account: str, container: str, here: Here) -> None:
+    if key(account.split(".")[0]) != key(here.settings.workspace) or container != CONTAINER:
+        message = f"there is no container {container} in account {account}"
+        raise Error("ResourceNotFound", message, target=container)
+
+
+router = APIRouter(prefix="/storage/{account}/{container}", dependencies=[Depends(_ours)])
+
+Comp = Annotated[str, Query()]
+
+
+@router.get("")
+def list_(
+    request: Request,
+    here: Here,
+    restype: str = "",
+    comp: Comp = "",
+    prefix: str = "",
+    delimiter: str = "",
+    marker: str = "",
+    include: str = "",
+    maxresults: Annotated[int, Query(ge=1, le=LIST_MAX)] = LIST_MAX,
+) -> Response:
+    if (restype, comp) != ("container", "list"):
+        raise _unsupported("restype and comp", f"{restype}, {comp}", "restype=container&comp=list")
+    listing = here.blobs.list(prefix, delimiter, marker=marker, limit=maxresults)
+    metadata = "metadata" in include.split(",")
+    body = blob_xml.listing(listing, str(request.base_url), CONTAINER, prefix, delimiter, metadata=metadata)
+    return Response(body, media_type="application/xml")
+
+
+@router.head("/{path:path}")
+def head(path: str, here: Here) -> Response:
+    blob = here.blobs.head(path)
+    return Response(headers=_headers(blob) | {"Content-Length": str(blob.size)})
+
+
+@router.get("/{path:path}")
+def get(request: Request, path: str, here: Here, comp: Comp = "") -> Response:
+    """The content, or the part of it that ``x-ms-range`` or ``Range`` names."""
+    if comp:
+        raise _unsupported("comp", comp, "none")
+    blob = here.blobs.head(path)
+    wanted = request.headers.get("if-match", "*")
+    if wanted not in ("*", blob.etag):
+        raise Error("PreconditionFailed", f"{path} has changed since it was read", target=path)
+    part = _range(request.headers)
+    if part is None:
+        return StreamingResponse(here.blobs.read(blob), headers=_headers(blob) | {"Content-Length": str(blob.size)})
+    first, last = part[0], min(blob.size - 1 if part[1] is None else part[1], blob.size - 1)
+    content = here.blobs.read(blob, first, last)
+    headers = {"Content-Length": str(last - first + 1), "Content-Range": f"bytes {first}-{last}/{blob.size}"}
+    return StreamingResponse(content, 206, _headers(blob) | headers)
+
+
+@router.put("/{path:path}")
+async def put(request: Request, path: str, here: Here, comp: Comp = "", blockid: str = "") -> Response:
+    """A blob in one piece; ``comp`` makes it a block, a list of blocks or metadata."""
+    if _UNSPEAKABLE.search(path):
+        raise Error("BadArgument", f"{path!r} has characters that no name of a blob can have", target=path)
+    if comp == "block":
+        await uploads.block(here.blobs, path, blockid, request)
+        return Response(status_code=201)
+    if comp == "blocklist":
+        body = await read_bytes(request, BLOCK_LIST_MAX)
+        return _created(await run_sync(_commit, here, path, body, request.headers), 201)
+    if comp == "metadata":
+        return _created(await run_sync(here.blobs.set_metadata, path, metadata(request.headers)), 200)
+    if comp:
+        raise _unsupported("comp", comp, "block, blocklist, metadata")
+    kind = request.headers.get("x-ms-blob-type", "BlockBlob")
+    if kind != "BlockBlob":
+        raise _unsupported("x-ms-blob-type", kind, "BlockBlob")
+    return _created(await uploads.blob(here.blobs, path, request, metadata(request.headers)), 201)
+
+
+def metadata(headers: Mapping[str, str]) -> dict[str, str]:
+    """``x-ms-meta-*`` without the prefix. Raises Error("BadArgument") for names that Azure does not take either."""
+    found = {name[len(_META) :]: value for name, value in headers.items() if name.startswith(_META)}
+    for name in found:
+        if not _META_NAME.match(name):
+            message = f"metadata name {name!r} is not made of letters, digits and _, the first no digit"
+            raise Error("BadArgument", message, target=f"{_META}{name}")
+    return found
+
+
+def _commit(here: Services, path: str, body: bytes, headers: Mapping[str, str]) -> Blob:
+    return here.blobs.commit_blocks(
+        path,
+        blob_xml.block_ids(body),
+        overwrite=headers.get("if-none-match") != "*",
+        content_type=headers.get("x-ms-blob-content-type") or uploads.BINARY,
+        metadata=metadata(headers),
+    )
+
+
+def _created(blob: Blob, status: int) -> Response:
+    # No Content-MD5: clients compare it with what they sent, which for a block list is not the blob.
+    return Response(status_code=status, headers={"ETag": blob.etag, "Last-Modified": _http_date(blob.modified_at)})
+
+
+def _headers(blob: Blob) -> dict[str, str]:
+    return {
+        "ETag": blob.etag,
+        "Last-Modified": _http_date(blob.modified_at),
+        "Content-Type": blob.content_type,
+        "Accept-Ranges": "bytes",
+        "x-ms-blob-type": "BlockBlob",
+        **{f"{_META}{name}": value for name, value in blob.metadata.items()},
+    }
+
+
+def _range(headers: Mapping[str, str]) -> tuple[int, int | None] | None:
+    """(first, last) of the range asked for, None for all."""
+    text = headers.get("x-ms-range") or headers.get("range")
+    if text is None:
+        return None
+    match = _RANGE.match(text)
+    if match is None or (match[2] and int(match[2]) < int(match[1])):
+        raise Error("InvalidRange", f"range {text!r} is not of the form bytes=<first>-<last>", target="x-ms-range")
+    return int(match[1]), int(match[2]) if match[2] else None
+
+
+def _http_date(seconds: float) -> str:
+    return formatdate(seconds, usegmt=True)
+
+
+def _unsupported(what: str, found: str, allowed: str) -> Error:
+    return Error("Unsupported", f"{what} is {found!r}; allowed here: {allowed}", target=what)

@@ -1,0 +1,88 @@
+"""Routes of the data-plane agents: the routing table, and what they report.
+
+Decides how long an agent waits and what a report must say. Must not know Envoy or plans.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from anyio.to_thread import run_sync
+from fastapi import APIRouter, Query
+from starlette.responses import JSONResponse, Response
+
+from amphitrite.controlplane.agents import Proxy
+from amphitrite.controlplane.api.bodies import Body
+from amphitrite.controlplane.api.services import Here
+from amphitrite.controlplane.core.observed import AgentReport
+from amphitrite.dataplane.routing import to_json
+from amphitrite.schemas.errors import Error
+
+WAIT_MAX_S = 60
+
+router = APIRouter(prefix="/dataplane/v1")
+
+
+@router.get("/routing-table")
+async def routing_table(
+    here: Here,
+    after: Annotated[int, Query(ge=0)] = 0,
+    wait_s: Annotated[float, Query(ge=0, le=WAIT_MAX_S)] = 0.0,
+) -> Response:
+    """The table as soon as its version is greater than ``after``; 204 after ``wait_s`` seconds without one."""
+    table = await run_sync(here.feed.wait, after, wait_s, limiter=here.waiting, abandon_on_cancel=True)
+    return Response(status_code=204) if table is None else JSONResponse(to_json(table))
+
+
+@router.get("/agents")
+def agents(here: Here) -> dict[str, Any]:
+    """Every agent that has reported lately, live or not."""
+    live = {report.id for report in here.agents.live(here.clock())}
+    return {
+        "value": [
+            {
+                "id": report.id,
+                "live": report.id in live,
+                "seen_at": report.seen_at,
+                "acknowledged_version": report.acknowledged_version,
+                "drained_version": report.drained_version,
+                "rejected_version": report.rejected_version,
+                "error": report.error,
+                "envoy": {"pid": proxy.pid, "version": proxy.version},
+            }
+            for report, proxy in here.agents.known()
+        ]
+    }
+
+
+@router.put("/agents/{agent_id}", status_code=204)
+def report(agent_id: str, body: Body, here: Here) -> None:
+    """What an agent's proxy has in force."""
+    envoy = {} if body.get("envoy") is None else body["envoy"]
+    if not isinstance(envoy, dict):
+        raise Error("BadArgument", "envoy must be an object of pid and version", target="envoy")
+    said = AgentReport(
+        id=agent_id,
+        acknowledged_version=_version(body, "acknowledged_version") or 0,
+        drained_version=_version(body, "drained_version") or 0,
+        seen_at=here.clock(),
+        rejected_version=_version(body, "rejected_version"),
+        error=_text(body, "error"),
+    )
+    here.agents.report(said, Proxy(_version(envoy, "pid"), _text(envoy, "version")))
+
+
+def _version(body: dict[str, Any], name: str) -> int | None:
+    value = body.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise Error("BadArgument", f"{name} is {value!r}; a whole number is needed", target=name)
+    return value
+
+
+def _text(body: dict[str, Any], name: str) -> str | None:
+    value = body.get(name)
+    if value is not None and not isinstance(value, str):
+        raise Error("BadArgument", f"{name} is {value!r}; text is needed", target=name)
+    return value

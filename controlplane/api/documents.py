@@ -1,0 +1,58 @@
+"""From wire bodies to judged documents.
+
+Decides the order: read the wire form, judge by the JSON Schema, bring to the canonical form. Must not know routes or
+the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from amphitrite import schemas
+from amphitrite.controlplane.api import defaults
+from amphitrite.schemas import wire
+from amphitrite.schemas.errors import Error, Violation
+
+Document = dict[str, Any]
+
+
+def endpoint(name: str, body: Document) -> Document:
+    """The document of an endpoint. Raises Error BadArgument, InvalidDocument with everything that is wrong."""
+    document = wire.endpoint_from_wire(name, body)
+    return defaults.strip(_judged(schemas.endpoint_kind(document), document, name), defaults.ENDPOINT)
+
+
+def deployment(endpoint_name: str, name: str, body: Document) -> Document:
+    """The document of a deployment; raises as :func:`endpoint`."""
+    document = wire.deployment_from_wire(endpoint_name, name, body)
+    judged = _judged(schemas.deployment_kind(document), document, f"{endpoint_name}/{name}")
+    return defaults.strip(judged, defaults.DEPLOYMENT)
+
+
+def model(name: str, version: str, body: Document) -> Document:
+    """The document of a model version; raises as :func:`endpoint`."""
+    return _judged("model", wire.model_from_wire(name, version, body), f"{name}:{version}")
+
+
+def container(name: str, body: Document) -> Document:
+    """``tags`` and ``properties`` of all versions of a model together; raises as :func:`endpoint`."""
+    document = wire.container_from_wire(name, body)
+    if document.get("description"):
+        raise Error("Unsupported", "a description belongs to a version of a model", target=name, hint="remove it")
+    # Judged as a version is, whose path is the only thing it lacks.
+    judged = _judged("model", {**document, "path": "."}, name)
+    return {"tags": judged.get("tags", {}), "properties": judged.get("properties", {})}
+
+
+def refuse(violations: Sequence[Violation], target: str) -> None:
+    """Raise one Error("InvalidDocument") for all of ``violations``; none: nothing happens."""
+    if violations:
+        first = violations[0]
+        more = f" (and {len(violations) - 1} more)" if len(violations) > 1 else ""
+        raise Error("InvalidDocument", f"{first}{more}", target=target, hint=first.hint, violations=violations)
+
+
+def _judged(kind: str, document: Document, target: str) -> Document:
+    refuse(schemas.validate(kind, document), target)
+    return schemas.normalize(kind, document)

@@ -1,0 +1,108 @@
+"""Routes of models: versions and what holds them together.
+
+Decides only HTTP and the shape of replies (B3, B4). Must not know files.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, cast
+
+from fastapi import APIRouter, Query
+from starlette.responses import JSONResponse, Response
+
+from amphitrite.controlplane.api import documents, replies
+from amphitrite.controlplane.api.bodies import Body
+from amphitrite.controlplane.api.paging import Page
+from amphitrite.controlplane.api.services import Here, Services
+from amphitrite.controlplane.api.workspace import IN_WORKSPACE, WORKSPACE
+from amphitrite.controlplane.store.models import ModelContainer, ModelVersion
+from amphitrite.schemas import wire
+from amphitrite.schemas.errors import Error
+from amphitrite.schemas.names import PROVIDER, model_id
+
+router = APIRouter(prefix=f"{WORKSPACE}/models", dependencies=IN_WORKSPACE)
+
+View = Annotated[Literal["ActiveOnly", "ArchivedOnly", "All"], Query(alias="listViewType")]
+Order = Literal["createdtime desc", "createdtime asc"]
+
+
+@router.get("")
+def list_(here: Here, pager: Page, view: View = "ActiveOnly") -> dict[str, Any]:
+    return pager.page(here.models.list_models(view), lambda found: _container(found, here))
+
+
+@router.get("/{name}")
+def get_container(name: str, here: Here) -> dict[str, Any]:
+    return _container(here.models.get_container(name), here)
+
+
+@router.put("/{name}")
+def put_container(name: str, body: Body, here: Here) -> dict[str, Any]:
+    """Archive or restore all versions; they are what makes a model, so there is no creating one without."""
+    texts, (archived, _) = documents.container(name, body), wire.model_flags(body)
+    return _container(here.models.set_container_archived(name, archived, **texts, now=here.clock()), here)
+
+
+@router.get("/{name}/versions")
+def list_versions(
+    name: str,
+    here: Here,
+    pager: Page,
+    view: View = "ActiveOnly",
+    order: Annotated[str, Query(alias="$orderBy")] = "createdtime desc",
+) -> dict[str, Any]:
+    return pager.page(here.models.list_versions(name, view, _order(order)), lambda found: _version(found, here))
+
+
+@router.get("/{name}/versions/{version}")
+def get_version(name: str, version: str, here: Here) -> dict[str, Any]:
+    return _version(here.models.get_version(name, version), here)
+
+
+@router.put("/{name}/versions/{version}")
+def put_version(name: str, version: str, body: Body, here: Here) -> Response:
+    """Register, or change what is not the files. Not a long-running operation: the files are here already."""
+    document, (archived, anonymous) = documents.model(name, version, body), wire.model_flags(body)
+    found, created = here.models.put_version(
+        name, version, document, is_anonymous=anonymous, is_archived=archived, now=here.clock()
+    )
+    return JSONResponse(_version(found, here), 201 if created else 200)
+
+
+def _version(found: ModelVersion, here: Services) -> dict[str, Any]:
+    body = wire.model_to_wire(
+        found.document, found.document["path"], anonymous=found.is_anonymous, archived=found.is_archived
+    )
+    return {
+        "id": model_id(here.workspace, found.name, found.version),
+        "name": found.version,
+        "type": f"{PROVIDER}/workspaces/models/versions",
+        # An object always: the SDK reads its keys.
+        "properties": {"flavors": {}, **body["properties"]},
+        "systemData": replies.system_data(found.created_at, found.modified_at),
+    }
+
+
+def _container(found: ModelContainer, here: Services) -> dict[str, Any]:
+    return {
+        "id": model_id(here.workspace, found.name),
+        "name": found.name,
+        "type": f"{PROVIDER}/workspaces/models",
+        "properties": {
+            "description": None,
+            "tags": dict(found.tags),
+            "properties": dict(found.properties),
+            "isArchived": found.is_archived,
+            "latestVersion": found.latest_version,
+            "nextVersion": found.next_version,
+        },
+        "systemData": replies.system_data(found.created_at, found.modified_at),
+    }
+
+
+def _order(text: str) -> Order:
+    order = " ".join(text.lower().split())
+    if order not in ("createdtime desc", "createdtime asc"):
+        allowed = "createdtime desc, createdtime asc"
+        raise Error("BadArgument", f"$orderBy is {text!r}; allowed: {allowed}", target="$orderBy")
+    return cast(Order, order)

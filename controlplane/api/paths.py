@@ -1,0 +1,36 @@
+"""Azure Resource Manager's paths: which segments are words of the protocol and which are names.
+
+Decides the one spelling of the words. Must not know what is behind a path.
+"""
+
+from __future__ import annotations
+
+from amphitrite.schemas.names import PROVIDER
+
+#: Every word that the routes know, by its lower-case form.
+_WORDS = {
+    word.lower(): word
+    for word in (
+        *("subscriptions", "resourceGroups", "providers", "workspaces", "locations", PROVIDER),
+        *("mfeOperationsStatus", "mfeOperationResults", "onlineEndpoints", "deployments", "models", "versions"),
+        *("datastores", "listSecrets", "listKeys", "regenerateKeys", "getLogs", "token", "skus"),
+        *("environments", "codes", "computes", "data", "jobs", "components", "batchEndpoints", "startPendingUpload"),
+    )
+}
+
+
+def canonical(path: str) -> str:
+    """``path`` with its words in the routes' spelling; names stay as they are, and so do other paths.
+
+    Words and names alternate; after ``providers`` comes the provider's name, then a word again.
+    """
+    segments = path.split("/")
+    if len(segments) < 2 or segments[1].lower() != "subscriptions":
+        return path
+    position = 1
+    while position < len(segments):
+        word = segments[position] = _WORDS.get(segments[position].lower(), segments[position])
+        if word == "providers" and position + 1 < len(segments):
+            segments[position + 1] = _WORDS.get(segments[position + 1].lower(), segments[position + 1])
+        position += 2
+    return "/".join(segments)

@@ -1,0 +1,113 @@
+"""Instances that exist only in this object: for tests of whatever uses a runtime.
+
+Decides nothing by itself: tests say what becomes of an instance (``ready``, ``crash``, ``fail_once``), or let
+``settle`` take the usual course. Keeps the same contract as the runtimes that run something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from amphitrite.controlplane.core.observed import Instance
+from amphitrite.controlplane.core.resources import Probe, WorkloadSpec
+from amphitrite.controlplane.runtimes.log_text import render
+from amphitrite.dataplane.routing import Address
+from amphitrite.schemas.errors import Error
+from amphitrite.schemas.names import key
+
+
+class MemoryRuntime:
+    """``broken``: digests of models that cannot be loaded, with the reason. ``clock``: seconds since the epoch."""
+
+    name = "memory"
+
+    def __init__(self, clock: Callable[[], float], broken: dict[str, str] | None = None) -> None:
+        self._clock, self.broken = clock, broken or {}
+        self._instances: dict[str, Instance] = {}
+        self._faults: dict[str, Error] = {}
+        self._wakes: list[Callable[[], None]] = []
+        self._ports = iter(range(20_000, 60_000))
+
+    # -- the contract -------------------------------------------------------------------------------------------------
+    def observe(self) -> tuple[Instance, ...]:
+        self._fault("observe")
+        return tuple(self._instances[instance_id] for instance_id in sorted(self._instances))
+
+    def start(self, workload: WorkloadSpec, slot: int, attempt: int, readiness: Probe, liveness: Probe) -> None:
+        self._fault("start")
+        instance_id = f"{workload.name}-{slot}-{attempt}"
+        if instance_id not in self._instances:
+            address = Address("127.0.0.1", next(self._ports))
+            self._put(Instance(instance_id, workload, slot, attempt, "starting", address, self._clock()))
+
+    def stop(self, instance_id: str, grace_s: float) -> None:
+        self._fault("stop")
+        instance = self._instances.get(instance_id)
+        if instance is not None and instance.phase not in ("stopping", "exited"):
+            self._put(replace(instance, phase="stopping", requested_stop=True))
+
+    def forget(self, instance_id: str) -> None:
+        self._fault("forget")
+        instance = self._instances.get(instance_id)
+        if instance is not None and instance.phase == "exited":
+            del self._instances[instance_id]
+            self._notify()
+
+    def logs(self, endpoint: str, deployment: str, tail: int) -> str:
+        self._fault("logs")
+        wanted = (key(endpoint), key(deployment))
+        mine = [i for i in self._instances.values() if (i.workload.endpoint, i.workload.deployment) == wanted]
+        return render([(i, ([i.reason] if i.reason else [])[:tail]) for i in mine])
+
+    def watch(self, wake: Callable[[], None]) -> None:
+        self._wakes.append(wake)
+
+    def close(self) -> None:
+        self._wakes.clear()
+
+    # -- what tests decide --------------------------------------------------------------------------------------------
+    def fail_once(self, verb: str, error: Error) -> None:
+        """The next call of ``verb`` raises ``error`` and does nothing."""
+        self._faults[verb] = error
+
+    def ready(self, instance_id: str) -> None:
+        self._change(instance_id, phase="ready", ready_at=self._clock(), engine="memory")
+
+    def unready(self, instance_id: str) -> None:
+        self._change(instance_id, phase="unready")
+
+    def not_live(self, instance_id: str) -> None:
+        self._change(instance_id, live=False)
+
+    def crash(self, instance_id: str, exit_code: int = 1, reason: str = "it crashed") -> None:
+        """The instance ends by itself, at load time or later."""
+        self._change(
+            instance_id, phase="exited", address=None, exited_at=self._clock(), exit_code=exit_code, reason=reason
+        )
+
+    def settle(self) -> None:
+        """The usual course: what starts becomes ready, or fails when its model is ``broken``; what stops has ended."""
+        for instance in tuple(self._instances.values()):
+            if instance.phase == "stopping":
+                self._change(instance.id, phase="exited", address=None, exited_at=self._clock(), exit_code=0)
+            elif instance.phase == "starting" and (reason := self.broken.get(instance.workload.model.digest)):
+                self.crash(instance.id, reason=reason)
+            elif instance.phase == "starting":
+                self.ready(instance.id)
+
+    def _change(self, instance_id: str, **changes: Any) -> None:
+        self._put(replace(self._instances[instance_id], **changes))
+
+    def _put(self, instance: Instance) -> None:
+        self._instances[instance.id] = instance
+        self._notify()
+
+    def _notify(self) -> None:
+        for wake in tuple(self._wakes):
+            wake()
+
+    def _fault(self, verb: str) -> None:
+        if error := self._faults.pop(verb, None):
+            raise error

@@ -1,0 +1,125 @@
+"""Tables of fields, and the two walks over them: document -> wire body, wire body -> document.
+
+Decides how a table is walked and that no wire property is accepted and ignored unless its table says that it is
+read-only. Must not know any table. Values are not judged here: that is the JSON Schemas' work, on the document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from amphitrite.schemas import casing, durations
+from amphitrite.schemas.errors import Error, Violation
+
+Path = tuple[str | int, ...]
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """``name`` in a document is ``wire`` in a body.
+
+    ``write`` makes the wire value of a valid document's value; ``read`` does the reverse and raises ValueError with a
+    sentence about a value that it cannot read. A field with ``fields`` is an object of these.
+    """
+
+    name: str
+    wire: str
+    write: Callable[[Any], Any] = _same
+    read: Callable[[Any], Any] = _same
+    fields: tuple[Field, ...] = ()
+
+
+def enumeration(name: str, wire: str) -> Field:
+    return Field(name, wire, casing.to_wire, casing.to_document)
+
+
+def milliseconds(name: str, wire: str) -> Field:
+    return Field(name, wire, durations.from_milliseconds, durations.to_milliseconds)
+
+
+def seconds(name: str, wire: str) -> Field:
+    return Field(name, wire, durations.from_seconds, durations.to_seconds)
+
+
+def write(fields: Sequence[Field], document: Mapping[str, Any]) -> dict[str, Any]:
+    """The wire object of a valid document's object; absent and None fields are left out."""
+    body = {}
+    for field in fields:
+        value = document.get(field.name)
+        if value is not None:
+            body[field.wire] = write(field.fields, value) if field.fields else field.write(value)
+    return body
+
+
+class Reader:
+    """Reads one wire body and gathers everything that is wrong with it; ``finish`` raises it all at once."""
+
+    def __init__(self) -> None:
+        self.violations: list[Violation] = []
+
+    def refuse(self, path: Path, message: str, hint: str | None = None) -> None:
+        self.violations.append(Violation(path, message, hint))
+
+    def object(self, body: object, path: Path) -> Mapping[str, Any]:
+        """``body`` if it is a JSON object; null counts as empty, anything else is refused."""
+        if body is None:
+            return {}
+        if isinstance(body, Mapping):
+            return body
+        self.refuse(path, "must be a JSON object")
+        return {}
+
+    def read(
+        self, fields: Sequence[Field], body: Mapping[str, Any], path: Path, read_only: frozenset[str] = frozenset()
+    ) -> dict[str, Any]:
+        """The document's object of a wire object. Null and empty objects count as absent."""
+        document: dict[str, Any] = {}
+        for field in fields:
+            value = body.get(field.wire)
+            if value is None or value == {}:
+                continue
+            at = (*path, field.wire)
+            if field.fields:
+                value = self.read(field.fields, self.object(value, at), at)
+            else:
+                try:
+                    value = field.read(value)
+                except ValueError as error:
+                    self.refuse(at, str(error))
+                    continue
+            if value != {}:
+                document[field.name] = value
+        known = {field.wire for field in fields}
+        for name in body:
+            if name not in known and name not in read_only:
+                self.refuse((*path, str(name)), "unknown property", f"known here: {', '.join(sorted(known))}")
+        return document
+
+    def finish(self, target: str) -> None:
+        """Raises Error("BadArgument") when anything was refused."""
+        if self.violations:
+            first = self.violations[0]
+            more = f" (and {len(self.violations) - 1} more)" if len(self.violations) > 1 else ""
+            raise Error(
+                "BadArgument",
+                f"{first.dotted or 'body'}: {first.message}{more}",
+                target=target,
+                hint=first.hint,
+                violations=self.violations,
+            )
+
+
+def show(fields: Sequence[Field], body: Mapping[str, Any]) -> dict[str, Any]:
+    """The shown object of an object in a response of ours: as ``Reader.read``, but empty maps are kept."""
+    shown = {}
+    for field in fields:
+        value = body.get(field.wire)
+        if value is not None:
+            shown[field.name] = show(field.fields, value) if field.fields else field.read(value)
+    return shown

@@ -1,0 +1,156 @@
+"""``ml`` in process against the real control plane: its app, store and reconciler. Instances and the proxy are stand-ins.
+
+Everything happens within requests: after each one the reconciler makes passes until nothing changes, so that an operation has
+ended when it is first asked for and no test waits.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+import pytest
+from amphitrite.cli.client import Client
+from amphitrite.cli.main import main
+from amphitrite.cli.options import Options, scope
+from amphitrite.cli.trace import Trace
+from amphitrite.controlplane import credentials, settings
+from amphitrite.controlplane.agents import AgentRegistry, TableFeed
+from amphitrite.controlplane.api.services import Services
+from amphitrite.controlplane.app import create_app
+from amphitrite.controlplane.core.observed import AgentReport
+from amphitrite.controlplane.reconciler import Reconciler
+from amphitrite.controlplane.runtimes.memory import MemoryRuntime
+from amphitrite.controlplane.store.database import SqlStore, open_store
+from amphitrite.controlplane.store.models import ModelStore
+from amphitrite.schemas.errors import Error
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+SCORING = "https://127.0.0.1:9443/endpoints/"
+START = 1_800_000_000.0
+
+
+@dataclass
+class Clock:
+    """Seconds since the epoch; every look at it is a millisecond later."""
+
+    now: float = START
+
+    def __call__(self) -> float:
+        self.now += 0.001
+        return self.now
+
+
+class Machine(httpx.BaseTransport):
+    """The control plane and what it controls, as seen from a client's socket."""
+
+    def __init__(
+        self, services: Services, runtime: MemoryRuntime, reconciler: Reconciler, portal: BlockingPortal
+    ) -> None:
+        self.services, self.runtime, self._reconciler, self._portal = services, runtime, reconciler, portal
+        self._app = httpx.ASGITransport(create_app(services))
+        self.requests: list[str] = []
+        self.faults: list[Exception] = []
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append(f"{request.method} {request.url.path}")
+        if self.faults:
+            raise self.faults.pop(0)
+        if str(request.url).startswith(SCORING):
+            return self._score(request)
+        request.stream = httpx.ByteStream(request.read())
+        response = self._portal.call(self._exchange, request)
+        self.settle()
+        return response
+
+    async def _exchange(self, request: httpx.Request) -> httpx.Response:
+        answer = await self._app.handle_async_request(request)
+        return httpx.Response(answer.status_code, headers=answer.headers, content=await answer.aread())
+
+    def _score(self, request: httpx.Request) -> httpx.Response:
+        """The proxy's part: the key, the pin, and an answer that tells what arrived."""
+        name = request.url.path.split("/")[2]
+        primary, _ = self.services.store.get_keys(name)
+        if request.headers["authorization"] != f"Bearer {primary.reveal()}":
+            return httpx.Response(401, json={"error": {"code": "AuthenticationFailed", "message": "wrong key"}})
+        body = json.loads(request.read() or b"null")
+        return httpx.Response(200, json={"deployment": request.headers.get("azureml-model-deployment"), "got": body})
+
+    def settle(self) -> None:
+        """Passes until two in a row leave the same world; the proxy obeys at once."""
+        before = None
+        while before != (before := (self.runtime.observe(), self.services.store.load_world())):
+            self.runtime.settle()
+            self._reconciler.run_once()
+            version = self.services.store.load_world().table.version
+            self.services.agents.report(AgentReport("proxy", version, version, self.services.clock()))
+
+
+@dataclass
+class Stage:
+    """A machine and a user's shell before it: ``run`` is one command line in ``directory``."""
+
+    machine: Machine
+    client: httpx.Client
+    directory: Path
+    capture: pytest.CaptureFixture[str]
+    options: list[Options] = field(default_factory=list)
+
+    def connect(self, options: Options) -> Client:
+        self.options.append(options)
+        return Client(self.client, scope(options), trace=Trace.of(options), unreachable_hint="ml server start -d")
+
+    def run(self, *arguments: str) -> tuple[int, str, str]:
+        """(exit code, stdout, stderr) of ``ml`` with these arguments."""
+        self.capture.readouterr()
+        code = main(arguments, self.connect)
+        said = self.capture.readouterr()
+        return code, said.out, said.err
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Stage]:
+    directory = tmp_path / "work"
+    directory.mkdir()
+    monkeypatch.chdir(directory)
+    for name in ("ML_SUBSCRIPTION", "ML_RESOURCE_GROUP", "ML_WORKSPACE", "ML_SERVER_URL", "ML_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("ML_HOME", str(tmp_path / "home"))
+    chosen = settings.read({"ML_HOME": str(tmp_path / "home")})
+    chosen.home.create()
+    clock = Clock()
+    store: SqlStore = open_store(chosen.home.database)
+    models = ModelStore(store.database, chosen.home.models, clock=clock)
+    runtime, agents, feed = MemoryRuntime(clock), AgentRegistry(lambda: None), TableFeed()
+    reconciler = Reconciler(store, runtime, agents, feed, clock, max_body_bytes=1_000_000)
+    services = Services(
+        settings=chosen,
+        credentials=credentials.ensure(chosen.home),
+        store=store,
+        models=models,
+        blobs=models.blobs,
+        runtime=runtime,
+        agents=agents,
+        feed=feed,
+        wake=lambda: None,
+        clock=clock,
+        last_pass=lambda: reconciler.last_pass,
+    )
+    with start_blocking_portal() as portal:
+        machine = Machine(services, runtime, reconciler, portal)
+        machine.settle()
+        headers = {"Authorization": f"Bearer {services.credentials.token.reveal()}"}
+        with httpx.Client(transport=machine, base_url="https://127.0.0.1:8443", headers=headers) as client:
+            yield Stage(machine, client, directory, capsys)
+    store.close()
+
+
+def lost(message: str = "connection refused") -> httpx.ConnectError:
+    """What a client sees when nothing listens."""
+    return httpx.ConnectError(message)
+
+
+__all__ = ["Error", "Stage", "lost"]

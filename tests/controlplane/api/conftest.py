@@ -1,0 +1,209 @@
+"""The real app over the real store on SQLite, in process; only the runtime and the clock are stand-ins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+from fastapi import FastAPI
+
+from amphitrite.controlplane import credentials, settings
+from amphitrite.controlplane.agents import AgentRegistry, TableFeed
+from amphitrite.controlplane.api.services import Services
+from amphitrite.controlplane.app import create_app
+from amphitrite.controlplane.core.observed import Instance
+from amphitrite.controlplane.core.resources import Probe, WorkloadSpec
+from amphitrite.controlplane.core.status import Ref, Status
+from amphitrite.controlplane.store.database import SqlStore, open_store
+from amphitrite.controlplane.store.models import ModelStore
+
+WS = "/subscriptions/local/resourceGroups/local/providers/Microsoft.MachineLearningServices/workspaces/local"
+BLOBS = "/storage/local.blob.core.windows.net/azureml-blobstore"
+URI = "azureml://subscriptions/local/resourcegroups/local/workspaces/local/datastores/workspaceblobstore/paths"
+
+
+class InProcess(httpx.BaseTransport):
+    """Requests straight into an ASGI app, which runs in a thread of ``portal``."""
+
+    def __init__(self, app: FastAPI, portal: BlockingPortal) -> None:
+        self._app, self._portal = httpx.ASGITransport(app), portal
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        request.stream = httpx.ByteStream(request.read())
+        return self._portal.call(self._exchange, request)
+
+    async def _exchange(self, request: httpx.Request) -> httpx.Response:
+        answer = await self._app.handle_async_request(request)
+        return httpx.Response(answer.status_code, headers=answer.headers, content=await answer.aread())
+
+
+class Logs:
+    """A runtime that runs nothing and remembers which log was asked for."""
+
+    name = "logs"
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str, int]] = []
+
+    def observe(self) -> tuple[Instance, ...]:
+        return ()
+
+    def start(self, workload: WorkloadSpec, slot: int, attempt: int, readiness: Probe, liveness: Probe) -> None: ...
+
+    def stop(self, instance_id: str, grace_s: float) -> None: ...
+
+    def forget(self, instance_id: str) -> None: ...
+
+    def logs(self, endpoint: str, deployment: str, tail: int) -> str:
+        self.asked.append((endpoint, deployment, tail))
+        return "server ready\n"
+
+    def watch(self, wake: Callable[[], None]) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass
+class World:
+    """One control plane's HTTP side, and the hands of its reconciler."""
+
+    services: Services
+    client: httpx.Client
+    store: SqlStore
+    runtime: Logs
+    now: list[float]
+    wakes: list[None] = field(default_factory=list)
+
+    def settle(self, **facts: Any) -> None:
+        """What the reconciler does when everything goes well."""
+        found = self.store.load_world()
+        gone = [Ref(d.endpoint, d.name) for d in found.deployments if d.deleting]
+        self.store.remove(gone + [Ref(e.name.lower()) for e in found.endpoints if e.deleting], now=self.now[0])
+        for endpoint in self.store.load_world().endpoints:
+            self.record(Ref(endpoint.name.lower()), endpoint.generation, "Succeeded")
+        for deployment in self.store.load_world().deployments:
+            ref = Ref(deployment.endpoint, deployment.name)
+            self.record(ref, deployment.generation, "Succeeded", facts=facts)
+
+    def record(self, ref: Ref, generation: int, state: Any, **more: Any) -> None:
+        self.store.record({ref: Status(state, generation, "Ready", "all is well", **more)}, now=self.now[0])
+
+    def upload(self, name: str = "m", files: tuple[str, ...] = ("model_1/1/model.onnx",)) -> str:
+        """Blobs below ``LocalUpload/<name>/models``; the address of the directory."""
+        for path in files:
+            url = f"{BLOBS}/LocalUpload/{name}/models/{path}"
+            assert self.client.put(url, content=path.encode(), headers=BLOCK_BLOB).status_code == 201
+        return f"{URI}/LocalUpload/{name}/models"
+
+    def model(self, name: str = "m", version: str = "1", kind: str = "triton_model") -> str:
+        """A registered model; its ARM id."""
+        body = {"properties": {"modelType": kind, "modelUri": self.upload(name)}}
+        answer = self.client.put(f"{WS}/models/{name}/versions/{version}", json=body)
+        assert answer.status_code in (200, 201), answer.text
+        return str(answer.json()["id"])
+
+    def endpoint(self, name: str = "ep1", **properties: Any) -> Any:
+        return self.client.put(f"{WS}/onlineEndpoints/{name}", json=endpoint_body(**properties))
+
+    def deployment(self, name: str = "blue", endpoint: str = "ep1", count: int = 1, **properties: Any) -> Any:
+        url = f"{WS}/onlineEndpoints/{endpoint}/deployments/{name}"
+        return self.client.put(url, json=deployment_body(count, **properties))
+
+
+BLOCK_BLOB = {"x-ms-blob-type": "BlockBlob"}
+
+
+def endpoint_body(**properties: Any) -> dict[str, Any]:
+    return {
+        "location": "local",
+        "identity": {"type": "SystemAssigned"},
+        "tags": {},
+        "properties": {"authMode": "Key", "properties": {}, "traffic": {}, "mirrorTraffic": {}, **properties},
+    }
+
+
+def deployment_body(count: int = 1, **properties: Any) -> dict[str, Any]:
+    return {
+        "location": "local",
+        "tags": {},
+        "sku": {"name": "Default", "capacity": count},
+        "properties": {
+            "model": f"{WS}/models/m/versions/1",
+            "instanceType": "Standard_NC6s_v3",
+            "endpointComputeType": "Managed",
+            "environmentVariables": {},
+            "appInsightsEnabled": False,
+            **properties,
+        },
+    }
+
+
+@contextmanager
+def opened(home: Path, **environment: str) -> Iterator[World]:
+    chosen = settings.read({"ML_HOME": str(home), "ML_LIMIT_JSON_BODY_BYTES": "20000", **environment})
+    chosen.home.create()
+    store = open_store(chosen.home.database)
+    models = ModelStore(store.database, chosen.home.models)
+    now, wakes, runtime = [1_800_000_000.0], [], Logs()
+    wake = lambda: wakes.append(None)  # noqa: E731 - one line, no name needed
+    services = Services(
+        settings=chosen,
+        credentials=credentials.ensure(chosen.home),
+        store=store,
+        models=models,
+        blobs=models.blobs,
+        runtime=runtime,
+        agents=AgentRegistry(wake),
+        feed=TableFeed(),
+        wake=wake,
+        clock=lambda: now[0],
+        last_pass=lambda: now[0],
+    )
+    token = services.credentials.token.reveal()
+    with start_blocking_portal() as portal:
+        transport = InProcess(create_app(services), portal)
+        headers = {"Authorization": f"Bearer {token}"}
+        with httpx.Client(transport=transport, base_url="https://test:8443", headers=headers) as client:
+            yield World(services, client, store, runtime, now, wakes)
+    store.close()
+
+
+def serving(world: World) -> World:
+    """A model, endpoint ``ep1`` and its deployment ``blue``, which serves."""
+    world.model()
+    assert world.endpoint().status_code == 201
+    assert world.deployment().status_code == 201
+    world.settle()
+    return world
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    with opened(tmp_path / "home") as world:
+        yield world
+
+
+@pytest.fixture
+def ready(world: World) -> World:
+    return serving(world)
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Iterator[World]:
+    """The workspace in which the requests of ``data/requests.jsonl`` were recorded."""
+    names = {"ML_SUBSCRIPTION": "0000", "ML_RESOURCE_GROUP": "rg", "ML_WORKSPACE": "ws"}
+    with opened(tmp_path / "home", **names) as world:
+        yield world
+
+
+@pytest.fixture(scope="module")
+def unchanged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """As ``ready``, one for all tests of a file: for those that change nothing."""
+    with opened(tmp_path_factory.mktemp("unchanged") / "home") as world:
+        yield serving(world)

@@ -1,0 +1,133 @@
+"""Deployments over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from amphitrite.controlplane.core.status import Ref
+from amphitrite.schemas.errors import Error
+
+WS = "/subscriptions/local/resourceGroups/local/providers/Microsoft.MachineLearningServices/workspaces/local"
+BLUE = f"{WS}/onlineEndpoints/ep1/deployments/blue"
+
+
+def test_a_new_deployment_shows_what_is_in_force(world: Any) -> None:
+    world.model()
+    world.endpoint()
+    answer = world.deployment(count=2)
+    body = answer.json()
+    assert (answer.status_code, body["id"], body["sku"]["capacity"]) == (201, BLUE, 2)
+    shown = body["properties"]
+    assert shown["model"] == f"{WS}/models/m/versions/1"
+    assert shown["scaleSettings"] == {"scaleType": "Default"}
+    assert shown["requestSettings"] == {
+        "requestTimeout": "PT5S",
+        "maxConcurrentRequestsPerInstance": 128,
+        "maxQueueWait": "PT0S",
+    }
+    assert shown["readinessProbe"]["period"] == "PT2S"
+    assert shown["livenessProbe"]["failureThreshold"] == 3
+    assert shown["provisioningState"] == "Creating"
+
+
+def test_status_and_error_of_the_reconciler_are_shown(ready: Any) -> None:
+    error = Error("ResourceNotReady", "the model does not load", target="ep1/blue")
+    facts = {"engine": "Triton", "ready_instances": 0, "notes": ["on the CPU"]}
+    ready.record(Ref("ep1", "blue"), 1, "Failed", error=error, facts=facts)
+    shown = ready.client.get(BLUE).json()["properties"]
+    assert shown["provisioningState"] == "Failed"
+    assert shown["error"] == error.to_body()
+    assert shown["status"] == {
+        "phase": "Ready",
+        "message": "all is well",
+        "engine": "Triton",
+        "readyInstances": 0,
+        "notes": ["on the CPU"],
+    }
+
+
+def test_what_get_answers_can_be_put_again_unchanged(ready: Any) -> None:
+    before = ready.client.get(BLUE)
+    again = ready.client.put(BLUE, json=before.json())
+    assert (again.status_code, again.headers["ETag"]) == (200, before.headers["ETag"])
+    polled = ready.client.get(again.headers["Azure-AsyncOperation"]).json()
+    assert polled["status"] == "Succeeded"
+
+
+def test_a_label_is_pinned_to_the_version_it_means_now(ready: Any) -> None:
+    ready.now[0] += 1
+    ready.model(version="2")
+    shown = ready.deployment("green", model="azureml:m@latest").json()["properties"]
+    assert shown["model"] == f"{WS}/models/m/versions/2"
+
+
+def test_an_archived_model_is_refused_to_new_users_and_kept_by_old_ones(ready: Any) -> None:
+    archived = {"properties": {"tags": {}, "properties": {}, "isArchived": True}}
+    assert ready.client.put(f"{WS}/models/m", json=archived).status_code == 200
+    assert ready.deployment(count=2).status_code == 200
+    assert "model m:1 is archived" in ready.deployment("green").json()["error"]["message"]
+
+
+def test_a_deployment_with_traffic_is_not_deleted(ready: Any) -> None:
+    assert ready.endpoint(traffic={"blue": 100}).status_code == 200
+    answer = ready.client.delete(BLUE)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "UserError")
+    assert ready.endpoint(traffic={}).status_code == 200
+    assert ready.client.delete(BLUE).status_code == 202
+    assert ready.client.delete(f"{BLUE}2").status_code == 204
+    assert ready.client.delete(f"{WS}/onlineEndpoints/ep2/deployments/blue").status_code == 204
+
+
+def test_an_endpoint_without_the_parent_is_404(world: Any) -> None:
+    world.model()
+    assert world.deployment().status_code == 404
+
+
+def test_every_wrong_field_is_said_at_once(ready: Any) -> None:
+    answer = ready.deployment("green", model="azureml:nope:1", instanceType="Standard_X", modelMountPath="/m")
+    assert {detail["target"] for detail in answer.json()["error"]["details"]} == {
+        "model",
+        "instance_type",
+        "model_mount_path",
+    }
+
+
+@pytest.mark.parametrize(
+    ("body", "asked", "content"),
+    [
+        ({}, [("ep1", "blue", 5000)], "server ready\n"),
+        ({"tail": 50, "containerType": "InferenceServer"}, [("ep1", "blue", 50)], "server ready\n"),
+        ({"containerType": "StorageInitializer"}, [], "Models are read in place"),
+    ],
+)
+def test_logs(ready: Any, body: dict[str, Any], asked: list[Any], content: str) -> None:
+    answer = ready.client.post(f"{BLUE}/getLogs", json=body)
+    assert answer.json()["content"].startswith(content)
+    assert ready.runtime.asked == asked
+
+
+def test_an_operation_is_a_view_on_its_generation(ready: Any) -> None:
+    changed = ready.deployment(count=2)
+    url = changed.headers["Azure-AsyncOperation"]
+    answer = ready.client.get(url)
+    assert (answer.json()["status"], answer.headers["Retry-After"]) == ("InProgress", "1")
+    assert ready.client.get(changed.headers["Location"]).status_code == 202
+    ready.record(Ref("ep1", "blue"), 1, "Updating")
+    ready.settle()
+    done = ready.client.get(url).json()
+    assert (done["status"], done["percentComplete"], done["resourceId"]) == ("Succeeded", 100, BLUE)
+    assert done["endTime"] >= done["startTime"]
+    assert done["properties"]["phases"][0]["name"] == "Ready"
+    assert ready.client.get(changed.headers["Location"]).json()["id"] == BLUE
+
+
+def test_a_failed_operation_carries_the_error(ready: Any) -> None:
+    changed = ready.deployment(count=2)
+    error = Error("ResourceNotReady", "the model does not load", target="ep1/blue")
+    ready.record(Ref("ep1", "blue"), 2, "Failed", error=error)
+    done = ready.client.get(changed.headers["Azure-AsyncOperation"]).json()
+    assert (done["status"], done["error"]) == ("Failed", error.to_body())
+    result = ready.client.get(changed.headers["Location"])
+    assert (result.status_code, result.json()["error"]) == (500, error.to_body())

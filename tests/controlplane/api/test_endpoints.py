@@ -1,0 +1,113 @@
+"""Endpoints over HTTP: what a client sends, what it gets back, and what the store is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+WS = "/subscriptions/local/resourceGroups/local/providers/Microsoft.MachineLearningServices/workspaces/local"
+EP = f"{WS}/onlineEndpoints/ep1"
+
+
+def test_a_new_endpoint_is_201_and_says_where_to_ask_on(world: Any) -> None:
+    answer = world.client.put(f"{EP}?api-version=2099-01-01", json={"properties": {"authMode": "Key"}})
+    assert answer.status_code == 201
+    assert answer.headers["Retry-After"] == "1"
+    base = "https://test:8443/subscriptions/local/providers/Microsoft.MachineLearningServices/locations/local"
+    assert answer.headers["Azure-AsyncOperation"].startswith(f"{base}/mfeOperationsStatus/")
+    assert answer.headers["Location"].startswith(f"{base}/mfeOperationResults/")
+    assert answer.headers["Location"].endswith("?api-version=2099-01-01")
+    body = answer.json()
+    assert body["id"] == EP
+    assert body["properties"]["scoringUri"] == "https://127.0.0.1:9443/endpoints/ep1/"
+    assert body["properties"]["swaggerUri"] == "https://127.0.0.1:9443/endpoints/ep1/v2"
+    assert body["properties"]["provisioningState"] == "Creating"
+    assert body["properties"]["publicNetworkAccess"] == "Enabled"
+    assert len(world.wakes) == 1
+
+
+def test_an_update_is_200_and_keeps_what_is_not_the_documents(ready: Any) -> None:
+    before = ready.client.get(EP).json()
+    keys = ready.client.post(f"{EP}/listKeys").json()
+    ready.now[0] += 60
+    after = ready.endpoint(traffic={"blue": 100})
+    assert after.status_code == 200
+    assert after.json()["properties"]["traffic"] == {"blue": 100}
+    assert after.json()["properties"]["provisioningState"] == "Updating"
+    assert after.json()["systemData"]["createdAt"] == before["systemData"]["createdAt"]
+    assert after.json()["systemData"]["lastModifiedAt"] > before["systemData"]["lastModifiedAt"]
+    assert ready.client.post(f"{EP}/listKeys").json() == keys
+
+
+def test_what_get_answers_can_be_put_again_unchanged(ready: Any) -> None:
+    before = ready.client.get(EP)
+    again = ready.client.put(EP, json=before.json())
+    assert (again.status_code, again.headers["ETag"]) == (200, before.headers["ETag"])
+
+
+def test_paths_and_names_compare_without_case(ready: Any) -> None:
+    answer = ready.client.get(EP.replace("resourceGroups", "RESOURCEgroups").replace("ep1", "EP1").lower())
+    assert answer.json()["name"] == "ep1"
+
+
+@pytest.mark.parametrize(
+    ("header", "value", "status"),
+    [
+        ("If-Match", '"nonsense"', 412),
+        ("If-Match", "*", 200),
+        ("If-None-Match", "*", 412),
+        ("If-None-Match", '"x"', 400),
+    ],
+)
+def test_preconditions(ready: Any, header: str, value: str, status: int) -> None:
+    answer = ready.client.put(EP, json=ready.client.get(EP).json(), headers={header: value})
+    assert answer.status_code == status
+
+
+def test_the_etag_of_a_get_is_good_for_one_change(ready: Any) -> None:
+    etag = {"If-Match": ready.client.get(EP).headers["ETag"]}
+    change = {"properties": {"authMode": "Key", "description": "new"}}
+    assert ready.client.put(EP, json=change, headers=etag).status_code == 200
+    assert ready.client.put(EP, json=change, headers=etag).status_code == 412
+
+
+def test_lists_come_in_pages(world: Any) -> None:
+    for name in ("ep1", "ep2", "ep3"):
+        assert world.endpoint(name).status_code == 201
+    first = world.client.get(f"{WS}/onlineEndpoints?api-version=1&$top=2").json()
+    assert [item["name"] for item in first["value"]] == ["ep1", "ep2"]
+    second = world.client.get(first["nextLink"]).json()
+    assert [item["name"] for item in second["value"]] == ["ep3"]
+    assert "nextLink" not in second
+
+
+def test_delete_is_202_then_gone_and_204_for_what_is_not_there(ready: Any) -> None:
+    assert ready.client.delete(EP).status_code == 202
+    assert ready.client.get(EP).json()["properties"]["provisioningState"] == "Deleting"
+    assert ready.client.delete(f"{WS}/onlineEndpoints/other").status_code == 204
+
+
+def test_regenerating_a_key_changes_it_alone_whatever_key_value_says(ready: Any) -> None:
+    before = ready.client.post(f"{EP}/listKeys").json()
+    body = {"keyType": "Secondary", "keyValue": before["secondaryKey"]}
+    answer = ready.client.post(f"{EP}/regenerateKeys", json=body)
+    assert (answer.status_code, answer.headers["Retry-After"]) == (202, "1")
+    after = ready.client.post(f"{EP}/listKeys").json()
+    assert after["primaryKey"] == before["primaryKey"]
+    assert after["secondaryKey"] != before["secondaryKey"]
+    ready.settle()
+    assert ready.client.get(answer.headers["Location"]).status_code == 204
+
+
+def test_shares_must_name_deployments_and_sum_to_100(ready: Any) -> None:
+    answer = ready.endpoint(traffic={"red": 100}).json()["error"]
+    assert (answer["code"], answer["message"]) == ("InvalidDocument", "traffic.red: there is no deployment red")
+    assert ready.endpoint(traffic={"blue": 90}).status_code == 400
+    assert ready.endpoint(traffic={"BLUE": 100}).status_code == 200
+
+
+def test_another_workspace_is_404_and_says_which_one_there_is(world: Any) -> None:
+    answer = world.client.get(WS.replace("workspaces/local", "workspaces/other"))
+    assert answer.status_code == 404
+    assert "this server has one: local/local/local" in answer.json()["error"]["message"]

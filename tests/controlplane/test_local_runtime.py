@@ -1,0 +1,139 @@
+"""What only a runtime with processes can do: be adopted, be killed between two steps, leave traces, share a machine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from amphitrite.controlplane.runtimes import instance_processes, instance_records
+from amphitrite.controlplane.runtimes.local import LocalRuntime, free_port, stop_all
+from amphitrite.schemas.errors import Error
+
+from .runtime_subjects import PROBE, Local, one, workload
+
+pytestmark = pytest.mark.serving
+SPEC = workload(instance_type="Standard_NC6s_v3", GREETING="hello")
+ID = f"{SPEC.name}-0-0"
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> Iterator[Local]:
+    made = Local(tmp_path)
+    yield made
+    made.close()
+
+
+def start(local: Local) -> None:
+    local.runtime.start(SPEC, 0, 0, PROBE, PROBE)
+    local.until(lambda: one(local.runtime, ID).phase == "ready")
+
+
+def markers(local: Local) -> list[str]:
+    prefix = instance_processes.home_digest(local.home.root)
+    return list(instance_processes.find(lambda value: value.startswith(prefix)).values())
+
+
+def traces(local: Local) -> list[Path]:
+    return list(Path("/dev/shm").glob(f"amphitrite-{instance_processes.home_digest(local.home.root)}-*"))
+
+
+def test_what_lives_is_adopted_and_a_death_in_between_is_noticed(local: Local) -> None:
+    start(local)
+    before = one(local.runtime, ID)
+    local.runtime.close()
+    local.runtime = local.open()
+    assert local.runtime.observe() == (before,)
+    local.runtime.close()
+    local.crash(ID)
+    local.runtime = local.open()
+    local.until(lambda: one(local.runtime, ID).phase == "exited")
+    assert not one(local.runtime, ID).requested_stop
+    assert (markers(local), traces(local)) == ([], [])
+
+
+def test_an_instance_is_found_again_when_its_pid_was_never_written(local: Local) -> None:
+    start(local)
+    local.runtime.close()
+    directory = local.home.instances / ID
+    record = instance_records.load(directory)
+    assert record is not None
+    instance_records.save(directory, replace(record, process=None, phase="starting", ready_at=None))
+    local.runtime = local.open()
+    local.until(lambda: one(local.runtime, ID).phase == "ready")
+    assert local.process(ID) == (record.process.pid if record.process else None)
+
+
+def test_an_instance_without_a_record_is_ended(local: Local) -> None:
+    start(local)
+    local.runtime.close()
+    (local.home.instances / ID / "instance.json").unlink()
+    local.runtime = local.open()
+    assert local.runtime.observe() == ()
+    assert not (local.home.instances / ID).exists()
+    assert (markers(local), traces(local)) == ([], [])
+
+
+def test_stop_all_ends_everything_without_a_control_plane(local: Local) -> None:
+    start(local)
+    local.runtime.start(SPEC, 1, 0, PROBE, PROBE)
+    local.runtime.close()
+    os.kill(local.process(ID), signal.SIGSTOP)  # It cannot follow SIGTERM.
+    stop_all(local.home, 0.2)
+    assert (markers(local), traces(local)) == ([], [])
+    stop_all(local.home, 0.2)
+    local.runtime = local.open()
+    assert [(i.phase, i.requested_stop) for i in local.runtime.observe()] == [("exited", True)] * 2
+
+
+def test_what_is_said_about_the_instance(local: Local) -> None:
+    start(local)
+    instance = one(local.runtime, ID)
+    assert (instance.engine or "").startswith("Triton 2.")
+    assert "(onnxruntime 1." in (instance.engine or "")
+    directory = local.home.instances / ID
+    assert (directory / "instance.json").stat().st_mode & 0o777 == 0o600
+    environment = Path(f"/proc/{local.process(ID)}/environ").read_bytes().split(b"\0")
+    assert b"GREETING=hello" in environment
+    if not list(Path("/dev").glob("nvidia[0-9]*")):
+        assert instance.note == "Standard_NC6s_v3 promises 1 x V100; this machine has no GPU, so it runs on the CPU"
+        assert (directory / "server.log").read_text().startswith(f"amphitrite: {instance.note}\n")
+
+
+def test_an_instance_that_hangs_is_unready_and_not_live_until_it_goes_on(local: Local) -> None:
+    probe = replace(PROBE, timeout=1, failure_threshold=1)
+    local.runtime.start(SPEC, 0, 0, probe, probe)
+    local.until(lambda: one(local.runtime, ID).phase == "ready")
+    os.kill(local.process(ID), signal.SIGSTOP)
+    local.until(lambda: one(local.runtime, ID).phase == "unready" and not one(local.runtime, ID).live)
+    os.kill(local.process(ID), signal.SIGCONT)
+    local.until(lambda: one(local.runtime, ID).phase == "ready" and one(local.runtime, ID).live)
+
+
+def test_a_port_that_somebody_takes_meanwhile_is_given_up(local: Local) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as thief:
+        stolen = int(thief.getsockname()[1])
+        chosen = iter([stolen])
+        local.runtime.close()
+        local.runtime = local.open(lambda taken: next(chosen, None) or free_port(taken))
+        start(local)
+        record = instance_records.load(local.home.instances / ID)
+        assert record is not None
+        assert record.port != stolen
+        assert record.restarts == 1
+
+
+def test_no_triton_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    local = Local(tmp_path)
+    runtime = LocalRuntime(local.home, local.repositories, machine={"TRITON_SERVER": str(tmp_path / "none")})
+    with pytest.raises(Error, match="not an executable file"):
+        runtime.start(SPEC, 0, 0, PROBE, PROBE)
+    assert runtime.observe() == ()
+    assert list(local.home.instances.iterdir()) == []
+    runtime.close()
+    local.close()

@@ -1,0 +1,44 @@
+"""One JSON object a line, whatever is logged."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from amphitrite.controlplane import logs
+
+
+@pytest.fixture(autouse=True)
+def root_as_before() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    root.handlers = []
+    yield
+    for handler in root.handlers:
+        handler.close()
+    root.handlers = handlers
+    root.setLevel(level)
+
+
+def test_lines_are_json_with_fields_and_traceback(tmp_path: Path) -> None:
+    logs.configure(tmp_path / "log")
+    log = logging.getLogger("somewhere")
+    log.info("two\nlines of %s", "text", extra={"fields": {"status": 200, "path": Path("/a")}})
+    try:
+        raise ValueError("broken")
+    except ValueError:
+        log.exception("failed")
+    first, second = (json.loads(line) for line in (tmp_path / "log").read_text().splitlines())
+    assert first.pop("time").endswith("Z")
+    assert first == {
+        "level": "info",
+        "logger": "somewhere",
+        "message": "two\nlines of text",
+        "status": 200,
+        "path": "/a",
+    }
+    assert "ValueError: broken" in second["traceback"]

@@ -1,0 +1,106 @@
+"""The pure parts of the local runtime, row by row: probe counts, reasons, logs, instance types."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from amphitrite.controlplane.core import instance_types
+from amphitrite.controlplane.core.resources import Probe
+from amphitrite.controlplane.runtimes import failures, instance_logs
+from amphitrite.controlplane.runtimes.probes import ProbeState, step
+from amphitrite.schemas.errors import Error
+
+TWO_THEN_THREE = Probe(initial_delay=0, period=1, timeout=1, success_threshold=2, failure_threshold=3)
+
+
+@pytest.mark.parametrize(
+    ("results", "passing"),
+    [
+        ("+", "-"),
+        ("++", "-+"),
+        ("+-++", "---+"),
+        ("++--+---", "-++++++-"),
+        ("++----", "-+++--"),
+        ("++---++", "-+++--+"),
+    ],
+)
+def test_thresholds(results: str, passing: str) -> None:
+    state, seen = ProbeState(passing=False), ""
+    for result in results:
+        state = step(state, result == "+", TWO_THEN_THREE)
+        seen += "+" if state.passing else "-"
+    assert seen == passing
+
+
+NOISE = 'E1121 04:16:43.731600 7535 server.cc:241] "CudaDriverHelper has not been initialized."\n'
+LOAD = (
+    "2026-11-21T04:34:55Z E 28679 model_lifecycle.cc:642] \"failed to load 'm' version 1: Internal: Error: input "
+    "\\'x\\' is odd\\n\\nAt:\\n  /a/b.py(21): initialize\\n\"\n"
+    "2026-11-21T04:34:55Z I 28679 model_lifecycle.cc:777] \"failed to load 'm'\"\n"
+    "error: creating server: Internal - failed to load all models\n"
+)
+REASON = "failed to load 'm' version 1: Internal: Error: input 'x' is odd"
+
+REASONS = [
+    (NOISE + LOAD, 1, False, REASON),
+    (NOISE + LOAD + LOAD, 1, False, REASON),
+    (NOISE + LOAD, None, False, REASON),
+    (NOISE + LOAD, 1, True, "tritonserver ended with exit code 1"),
+    (NOISE + LOAD, -9, False, "tritonserver was killed by SIGKILL"),
+    (NOISE, 1, False, "tritonserver ended with exit code 1"),
+    (NOISE + "error: creating server: Internal - no\n", 1, False, "error: creating server: Internal - no"),
+    ("x: error while loading shared libraries: l.so\n", 127, False, "x: error while loading shared libraries: l.so"),
+    ('E1121 04:16:43.7 75 a.cc:1] "Poll failed for x"\n', 1, False, "Poll failed for x"),
+]
+
+
+@pytest.mark.parametrize(("log", "exit_code", "was_ready", "reason"), REASONS)
+def test_reasons(log: str, exit_code: int | None, was_ready: bool, reason: str) -> None:
+    assert failures.reason(log, exit_code, was_ready=was_ready) == reason
+
+
+def test_a_reason_is_bounded() -> None:
+    text = failures.reason(LOAD.replace("is odd", "x" * 9000), 1, was_ready=False)
+    assert len(text) == failures.MAX_CHARACTERS
+
+
+def test_a_log_is_rotated_and_read_across_the_rotation(tmp_path: Path) -> None:
+    log = instance_logs.open_for_append(tmp_path)
+    try:
+        with open(log, "w", closefd=False) as server:
+            for number in range(10):
+                print(number, file=server, flush=True)
+                instance_logs.rotate(tmp_path, max_bytes=6)
+    finally:
+        os.close(log)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["server.log", "server.log.1"]
+    assert all(p.stat().st_size <= 8 for p in tmp_path.iterdir())
+    assert instance_logs.tail(tmp_path, 3) == ["7", "8", "9"]
+    assert instance_logs.tail(tmp_path, 0) == []
+    assert instance_logs.tail(tmp_path / "nothing", 3) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "cores", "gpus", "gpu_class"),
+    [
+        ("Standard_NC6s_v3", 6, 1, "V100"),
+        ("standard_nc24ads_a100_v4", 24, 1, "A100"),
+        ("STANDARD_DS3_V2", 4, 0, None),
+        ("Standard_F4s_v2", 4, 0, None),
+        ("Standard_D2as_v4", 2, 0, None),
+        ("defaultinstancetype", 2, 0, None),
+    ],
+)
+def test_instance_types(name: str, cores: int, gpus: int, gpu_class: str | None) -> None:
+    found = instance_types.find(name)
+    assert (found.cores, found.gpus, found.gpu_class) == (cores, gpus, gpu_class)
+
+
+def test_an_unknown_instance_type_has_a_suggestion() -> None:
+    with pytest.raises(Error) as caught:
+        instance_types.find("Standard_NC6_v3")
+    assert caught.value.code == "BadArgument"
+    assert "Standard_NC6s_v3" in (caught.value.hint or "")
