@@ -98,6 +98,7 @@ class Client:
         )
         pauses = iter(_PAUSES_S if method in ("GET", "HEAD") else ())
         while True:
+            began = time.monotonic()
             try:
                 response = self._http.send(request)
             except httpx.TransportError as exc:
@@ -107,7 +108,7 @@ class Client:
                     raise self._unreachable(request, exc) from exc
                 time.sleep(pause)
             else:
-                self._trace.exchange(request, response)
+                self._trace.exchange(request, response, time.monotonic() - began)
                 return response
 
     def _address(self, url: str, params: Mapping[str, str] | None) -> httpx.URL:

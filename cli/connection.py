@@ -7,7 +7,6 @@ address alone; and whose certificates are trusted. Must not know what is asked o
 from __future__ import annotations
 
 import os
-import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,6 +80,8 @@ def _read_token(path: Path) -> str:
 
 def _trust(ca_file: Path | None) -> Any:
     """Only the home's own authority for its own address; else the system's roots (or SSL_CERT_FILE)."""
+    import ssl
+
     try:
         return ssl.create_default_context(cafile=str(ca_file) if ca_file else None)
     except (OSError, ssl.SSLError) as exc:

@@ -27,15 +27,17 @@ from amphitrite.schemas.errors import Error
 REFUSAL = "amphitrite-error: "
 #: A little longer than it waits itself, so that it can say what was missing.
 START_TIMEOUT_S = 70.0
+#: What the control plane needs and the command line does not.
+MODULES = ("fastapi", "uvicorn", "sqlalchemy", "psutil")
 _POLL_S = 0.05
 _LOG_LINES = 15
 
 
-def require_server() -> None:
+def require_server(modules: Sequence[str] = MODULES) -> None:
     """Raises Error Unsupported where only the command line is installed, and on a system that cannot serve."""
     if sys.platform != "linux":
         raise Error("Unsupported", "models are served on Linux only", hint="use --server-url for a server elsewhere")
-    missing = [name for name in ("fastapi", "uvicorn", "sqlalchemy", "psutil") if not importlib.util.find_spec(name)]
+    missing = [name for name in modules if not importlib.util.find_spec(name)]
     if missing:
         raise Error(
             "Unsupported",

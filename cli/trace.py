@@ -33,10 +33,10 @@ class Trace:
     def of(cls, options: Options) -> Trace:
         return cls(lines=options.verbose or options.debug, bodies=options.debug)
 
-    def exchange(self, request: httpx.Request, response: httpx.Response) -> None:
-        """One request and its answer, to stderr."""
+    def exchange(self, request: httpx.Request, response: httpx.Response, seconds: float) -> None:
+        """One request and its answer, which took ``seconds``, to stderr."""
         if self.lines:
-            took = f"{response.elapsed.total_seconds() * 1000:.0f} ms"
+            took = f"{seconds * 1000:.0f} ms"
             sys.stderr.write(f"{request.method} {request.url} -> {response.status_code} in {took}\n")
         if self.bodies:
             # A request's body may be a stream of files: only what is JSON is shown.

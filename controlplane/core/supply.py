@@ -79,7 +79,8 @@ def supply(deployment: Deployment, instances: Iterable[Instance], routed_before:
     mine = by_workload.get(wanted.name, [])
     before = by_workload.get(routed_before or "", [])
     slots = range(deployment.instance_count)
-    ready = len({i.slot for i in mine if i.phase == "ready" and i.live and i.slot in slots})
+    ready_slots = {i.slot for i in mine if i.phase == "ready" and i.live and i.slot in slots}
+    ready = len(ready_slots)
 
     routed = before[0].workload if before else None
     nothing_else_serves = not any(i.phase == "ready" for i in before)
@@ -101,7 +102,7 @@ def supply(deployment: Deployment, instances: Iterable[Instance], routed_before:
         for i in sorted(by_workload.get(routed.name, ()) if routed else (), key=lambda i: i.id)
         if i.id in kept and i.phase in ("ready", "unready") and i.live and i.address is not None
     )
-    rows = {slot: failures_in_a_row([i for i in mine if i.slot == slot], now) for slot in slots}
+    rows = [failures_in_a_row([i for i in mine if i.slot == s], now) for s in slots if s not in ready_slots]
     return Supply(
         deployment=deployment,
         routed=routed,
@@ -111,7 +112,7 @@ def supply(deployment: Deployment, instances: Iterable[Instance], routed_before:
         missing=sum(1 for slot in slots if not any(i.slot == slot and _living(i) for i in mine)),
         starts=tuple(starts),
         kept=kept,
-        failures=max(rows.values(), default=0),
+        failures=max(rows, default=0),
         reason=_newest_reason(mine),
         retry_at=min(retries, default=None),
         replacing=any(w != wanted.name and i.phase != "exited" for w, many in by_workload.items() for i in many),

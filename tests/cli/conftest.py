@@ -1,7 +1,7 @@
-"""``ml`` in process against the real control plane: its app, store and reconciler. Instances and the proxy are stand-ins.
+"""``ml`` in process against the real control plane: its app, store and reconciler. Instances and proxy are stand-ins.
 
-Everything happens within requests: after each one the reconciler makes passes until nothing changes, so that an operation has
-ended when it is first asked for and no test waits.
+Everything happens within requests: after each one the reconciler makes passes until nothing changes, so that an
+operation has ended when it is first asked for and no test waits.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from pathlib import Path
 
 import httpx
 import pytest
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
 from amphitrite.cli.client import Client
 from amphitrite.cli.main import main
 from amphitrite.cli.options import Options, scope
@@ -26,8 +28,6 @@ from amphitrite.controlplane.reconciler import Reconciler
 from amphitrite.controlplane.runtimes.memory import MemoryRuntime
 from amphitrite.controlplane.store.database import SqlStore, open_store
 from amphitrite.controlplane.store.models import ModelStore
-from amphitrite.schemas.errors import Error
-from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 SCORING = "https://127.0.0.1:9443/endpoints/"
 START = 1_800_000_000.0
@@ -48,17 +48,25 @@ class Machine(httpx.BaseTransport):
     """The control plane and what it controls, as seen from a client's socket."""
 
     def __init__(
-        self, services: Services, runtime: MemoryRuntime, reconciler: Reconciler, portal: BlockingPortal
+        self, services: Services, runtime: MemoryRuntime, reconciler: Reconciler, clock: Clock, portal: BlockingPortal
     ) -> None:
         self.services, self.runtime, self._reconciler, self._portal = services, runtime, reconciler, portal
+        self.clock = clock
         self._app = httpx.ASGITransport(create_app(services))
         self.requests: list[str] = []
         self.faults: list[Exception] = []
+        #: Uploads of files until the connection is cut, once; None: it is not.
+        self.cut_after: int | None = None
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         self.requests.append(f"{request.method} {request.url.path}")
         if self.faults:
             raise self.faults.pop(0)
+        if self.cut_after is not None and request.url.path.startswith("/storage") and request.method == "PUT":
+            self.cut_after -= 1
+            if self.cut_after < 0:
+                self.cut_after = None
+                raise httpx.WriteError("the connection was cut")
         if str(request.url).startswith(SCORING):
             return self._score(request)
         request.stream = httpx.ByteStream(request.read())
@@ -80,13 +88,21 @@ class Machine(httpx.BaseTransport):
         return httpx.Response(200, json={"deployment": request.headers.get("azureml-model-deployment"), "got": body})
 
     def settle(self) -> None:
-        """Passes until two in a row leave the same world; the proxy obeys at once."""
-        before = None
-        while before != (before := (self.runtime.observe(), self.services.store.load_world())):
+        """Passes until every change has its outcome; the proxy obeys at once, and time flies to the next thing due."""
+        before: object = None
+        while True:
             self.runtime.settle()
-            self._reconciler.run_once()
-            version = self.services.store.load_world().table.version
-            self.services.agents.report(AgentReport("proxy", version, version, self.services.clock()))
+            wake_at = self._reconciler.run_once()
+            world = self.services.store.load_world()
+            self.services.agents.report(
+                AgentReport("proxy", world.table.version, world.table.version, self.services.clock())
+            )
+            if before != (now := (self.runtime.observe(), world)):
+                before = now
+            elif wake_at is None or all(d.observed_generation >= d.generation for d in world.deployments):
+                return
+            else:
+                self.clock.now = max(self.clock.now, wake_at)
 
 
 @dataclass
@@ -140,17 +156,9 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
         last_pass=lambda: reconciler.last_pass,
     )
     with start_blocking_portal() as portal:
-        machine = Machine(services, runtime, reconciler, portal)
+        machine = Machine(services, runtime, reconciler, clock, portal)
         machine.settle()
         headers = {"Authorization": f"Bearer {services.credentials.token.reveal()}"}
         with httpx.Client(transport=machine, base_url="https://127.0.0.1:8443", headers=headers) as client:
             yield Stage(machine, client, directory, capsys)
     store.close()
-
-
-def lost(message: str = "connection refused") -> httpx.ConnectError:
-    """What a client sees when nothing listens."""
-    return httpx.ConnectError(message)
-
-
-__all__ = ["Error", "Stage", "lost"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from amphitrite.cli.command import spread
 from amphitrite.cli.options import Options, Scope, scope
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from amphitrite.cli.output import render, select
 from amphitrite.schemas.errors import Error
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from amphitrite.cli.client import Client
 from amphitrite.cli.main import main
 from amphitrite.cli.options import Options

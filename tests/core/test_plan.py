@@ -192,6 +192,13 @@ ROWS = [
         then={"start": (f"{BLUE.name}-1-1",), "clusters": {BLUE.name: 1}},
     ),
     Row(
+        "scale out beside an instance that crashed twice and is back: not a failure of the new one",
+        world(deployment(count=2, generation=2, done=True), published=table(instance(BLUE, 0, 3))),
+        (exited(ready_at=901.0), exited(attempt=2, ready_at=NOW - 9), instance(BLUE, 0, 3, ready_at=NOW - 1)),
+        then={"start": (f"{BLUE.name}-1-1",), "clusters": {BLUE.name: 1}},
+        status={B: ("Scaling", "Starting")},
+    ),
+    Row(
         "scale in: first out of the table",
         settled(instance(BLUE), instance(BLUE, 1)),
         (instance(BLUE), instance(BLUE, 1)),

@@ -139,7 +139,8 @@ def test_a_limit_says_how_to_raise_it_and_each_can_be_raised() -> None:
     document = {"name": "blue", "instance_type": "Standard_DS3_v2", "instance_count": 3}
     found = check_deployment(document, siblings=0, model=MODEL, bounds=Bounds(instances_per_deployment=2))
     assert found[0].hint == (
-        "the limit instances_per_deployment is 2; raise it with ML_LIMIT_INSTANCES_PER_DEPLOYMENT and restart the server"
+        "the limit instances_per_deployment is 2; "
+        "raise it with ML_LIMIT_INSTANCES_PER_DEPLOYMENT and restart the server"
     )
     assert Limits.variable("instances_per_deployment") == "ML_LIMIT_INSTANCES_PER_DEPLOYMENT"
     assert {field.name for field in fields(Bounds)} <= {field.name for field in fields(Limits)}

@@ -179,8 +179,13 @@ class Product:
 
     def instances(self) -> list[int]:
         """Pids of the Triton servers of this home."""
-        records = [processes.read(f) for f in sorted(self.home.glob("instances/*/instance.json"))]
-        return [r.pid for r in records if r is not None and processes.alive(r)]
+        found = []
+        for file in sorted(self.home.glob("instances/*/instance.json")):
+            # Absent while the record is replaced; without a process before the server is started.
+            process = json.loads(file.read_text())["process"] if file.exists() else None
+            if process and processes.alive(processes.ProcessRecord(process["pid"], process["create_time"])):
+                found.append(int(process["pid"]))
+        return found
 
     def kill(self, pid: int) -> None:
         process = psutil.Process(pid)

@@ -1,0 +1,81 @@
+# Everything a newcomer or a developer runs. Each target installs what it needs into .venv by itself.
+# PYTHON=/path/to/python3 chooses the interpreter, 3.10 to 3.13; otherwise the first of PYTHONS that fits. 3.13 is taken only
+# where there is nothing older: it has no wheel of the NumPy that the serving extra needs, so pip compiles one.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHONS := $(or $(PYTHON),python3 python3.12 python3.11 python3.10 python3.13)
+PACKAGES := cli controlplane dataplane schemas
+CHECKED := $(PACKAGES) tests bench examples docs
+
+.PHONY: help demo test check bench golden install clean
+
+help: ## show this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+
+demo: ## the quick start of README.md: install, serve the example model, score a picture, stop
+	@examples/single-model/demo.sh
+
+test: $(VENV)/.test ## install what the tests need and run every test
+	$(BIN)/python -m pytest
+
+check: $(VENV)/.test types ## formatting, lint, types, then the tests
+	$(MAKE) test
+
+bench: $(VENV)/.test ## measure; prints tables and writes bench/results/*.json
+	$(BIN)/python -m bench
+
+golden: $(VENV)/.test ## rewrite golden files and docs/reference from what the code does now; then read the diff
+	$(BIN)/python docs/generate.py
+	$(BIN)/python -m pytest -q --update-golden
+
+install: $(VENV)/.serve ## only install: the command ml, the server, Triton and Envoy, into .venv
+
+clean: ## remove .venv, caches and build outputs
+	rm -rf $(VENV) build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find $(CHECKED) -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Type checkers read no editable install with mapped folders, so they get the layout that a wheel would have.
+.PHONY: types
+types: $(VENV)/.test
+	$(BIN)/ruff format --check $(CHECKED)
+	$(BIN)/ruff check $(CHECKED)
+	@mkdir -p build/types/amphitrite
+	@for package in $(PACKAGES); do ln -sfn ../../../$$package build/types/amphitrite/$$package; done
+	MYPYPATH=build/types $(BIN)/mypy --strict $(PACKAGES:%=-p amphitrite.%) -p bench
+	$(BIN)/mypy --strict examples/single-model/score.py tests/load
+
+# The stamps are younger than pyproject.toml exactly when the environment has what it asks for. `test` contains `serve`.
+$(VENV)/.serve: pyproject.toml | $(BIN)/python
+	@if [ -e $(VENV)/.test ]; then extras=test; else extras=serve,client; fi; $(INSTALL)
+	@touch $@
+
+$(VENV)/.test: pyproject.toml | $(BIN)/python
+	@extras=test; $(INSTALL)
+	@touch $(VENV)/.serve $@
+
+define INSTALL
+echo "Installing into $(VENV): about 650 MB, mostly Triton, Envoy and ONNX Runtime."; \
+if command -v uv >/dev/null; then \
+  set -x; uv pip install --quiet --python $(BIN)/python -e ".[$$extras]"; \
+else \
+  set -x; $(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[$$extras]"; \
+fi
+endef
+
+# A half-made environment is removed, so that the next try starts anew.
+$(BIN)/python:
+	@for below in 13 14; do for python in $(PYTHONS); do \
+	  "$$python" -c "import sys; sys.exit(not (3, 10) <= sys.version_info < (3, $$below))" 2>/dev/null || continue; \
+	  if command -v uv >/dev/null; then create="uv venv --quiet --python $$python"; else create="$$python -m venv"; fi; \
+	  echo "$$create $(VENV)"; \
+	  if $$create $(VENV); then exit 0; fi; \
+	  rm -rf $(VENV); echo "hint: on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; \
+	done; done; \
+	echo "error: no Python from 3.10 to 3.13 among: $(PYTHONS)" >&2; \
+	echo "hint: install one, or name it: make PYTHON=/path/to/python3" >&2; exit 1

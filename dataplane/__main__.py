@@ -1,0 +1,29 @@
+"""``python -m amphitrite.dataplane``: the data-plane agent.
+
+Decides the exit code: 0 stopped when told to, 1 failed, 2 bad command line, 5 the port for clients is in use, 6 another
+agent runs on the same state.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from amphitrite.dataplane.agent import serve
+from amphitrite.dataplane.log import log
+from amphitrite.dataplane.settings import parse
+from amphitrite.schemas.errors import Error
+
+_EXIT_CODES = {"PortInUse": 5, "Conflict": 6}
+
+
+def main() -> int:
+    settings = parse()
+    try:
+        return serve(settings)
+    except Error as error:
+        log("error", error.message, code=error.code, target=error.target, hint=error.hint)
+        return _EXIT_CODES.get(error.code, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

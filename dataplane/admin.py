@@ -1,0 +1,90 @@
+"""Envoy's admin interface on its UNIX socket.
+
+Decides how Envoy is asked and what its answers mean. Must not know why somebody asks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from amphitrite.dataplane.routing import Address
+from amphitrite.schemas.errors import Error
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """One address of a cluster, as Envoy sees it. ``active``: requests in flight or waiting for a connection."""
+
+    address: Address
+    healthy: bool
+    active: int
+
+
+class Admin:
+    """Every method raises Error(RuntimeUnavailable) when Envoy does not answer."""
+
+    def __init__(self, socket: Path) -> None:
+        self._socket = socket
+        self._client = httpx.Client(
+            transport=httpx.HTTPTransport(uds=str(socket)), base_url="http://envoy", timeout=5, trust_env=False
+        )
+
+    def close(self) -> None:
+        self._client.close()
+
+    def hosts(self, clusters: Iterable[str]) -> dict[str, list[Host]]:
+        """The addresses of those of ``clusters`` that Envoy has, by cluster."""
+        pattern = "^(" + "|".join(re.escape(name) for name in sorted(clusters)) + ")$"
+        answer = self._get("/clusters", {"format": "json", "filter": pattern}).json()
+        return {
+            status["name"]: [_host(host) for host in status.get("host_statuses", ())]
+            for status in answer.get("cluster_statuses", ())
+        }
+
+    def requests_in_flight(self) -> int:
+        """Requests of clients that are not answered yet."""
+        pattern = r"^http\.scoring\.downstream_rq_active$"
+        stats = self._get("/stats", {"format": "json", "filter": pattern}).json()["stats"]
+        return sum(int(stat["value"]) for stat in stats if "value" in stat)
+
+    def version(self) -> str:
+        """For instance ``1.40.0``."""
+        text = str(self._get("/server_info", {}).json()["version"])
+        return text.split("/")[1] if text.count("/") > 1 else text
+
+    def drain(self) -> None:
+        """Ask every client to go elsewhere and close the listener after the drain time; requests go on."""
+        self._post("/drain_listeners?graceful")
+
+    def reopen_logs(self) -> None:
+        self._post("/reopen_logs")
+
+    def _get(self, path: str, parameters: dict[str, str]) -> httpx.Response:
+        return self._call("GET", path, params=parameters)
+
+    def _post(self, path: str) -> None:
+        self._call("POST", path)
+
+    def _call(self, method: str, path: str, **more: Any) -> httpx.Response:
+        try:
+            return self._client.request(method, path, **more).raise_for_status()
+        except httpx.HTTPError as exc:
+            raise Error("RuntimeUnavailable", f"Envoy's admin interface: {exc}", target=str(self._socket)) from exc
+
+
+def _host(status: dict[str, Any]) -> Host:
+    socket = status["address"].get("socket_address", {})
+    health = status["health_status"]
+    gauges = {stat["name"]: int(stat.get("value", 0)) for stat in status["stats"]}
+    failed = [key for key, value in health.items() if key != "eds_health_status" and value]
+    return Host(
+        address=Address(str(socket.get("address", "")), int(socket.get("port_value", 0))),
+        healthy=not failed and health.get("eds_health_status", "HEALTHY") == "HEALTHY",
+        active=gauges.get("rq_active", 0) + gauges.get("rq_pending_active", 0),
+    )

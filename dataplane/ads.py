@@ -1,0 +1,152 @@
+"""The aggregated delta discovery service on a UNIX socket: the one thing that tells Envoy anything.
+
+Decides how snapshots and streams meet. What is sent is decided by ``delta``, when a snapshot is published by ``apply``.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from concurrent import futures
+from pathlib import Path
+from typing import Any
+
+import grpc  # type: ignore[import-untyped]
+
+from amphitrite.dataplane.delta import DeltaStream, Refusal, Request, Response, Snapshot
+from amphitrite.dataplane.envoy.resources import CLUSTER, ENDPOINTS, ROUTES, SCOPES
+from amphitrite.dataplane.protos import DeltaRequest, DeltaResponse, pack
+from amphitrite.schemas.errors import Error
+
+#: What a routing table consists of; the certificate is followed apart from it.
+TABLE_TYPES = (CLUSTER, ENDPOINTS, ROUTES, SCOPES)
+_METHOD = "DeltaAggregatedResources"
+_SERVICE = "envoy.service.discovery.v3.AggregatedDiscoveryService"
+#: One stream lives; a second is there while Envoy is being replaced.
+_STREAMS = 4
+
+
+class _Connection:
+    """A stream with its mailbox: requests, True for "look again", None for the end."""
+
+    def __init__(self) -> None:
+        self.stream = DeltaStream()
+        self.mailbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+
+class AdsServer:
+    """Serves the published snapshot to Envoy's stream and says what that stream has accepted.
+
+    ``changed`` is notified when a stream begins, ends or answers. ``on_refusal`` is called with it held, on a thread of
+    the server, for each response that Envoy refuses. Nothing is sent before the first ``publish``.
+    """
+
+    def __init__(self, socket: Path, changed: threading.Condition, on_refusal: Callable[[Refusal], None]) -> None:
+        self._changed = changed
+        self._snapshot: Snapshot | None = None
+        self._packed: dict[tuple[str, str], Any] = {}
+        self._connections: list[_Connection] = []
+        self._on_refusal = on_refusal
+        self._socket = socket
+        self._pool = futures.ThreadPoolExecutor(_STREAMS, thread_name_prefix="ads")
+        self._server = grpc.server(self._pool, options=[("grpc.max_receive_message_length", 64 * 1024 * 1024)])
+        handler = grpc.stream_stream_rpc_method_handler(
+            self._serve,
+            request_deserializer=DeltaRequest.FromString,
+            response_serializer=DeltaResponse.SerializeToString,
+        )
+        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(_SERVICE, {_METHOD: handler}),))
+
+    def start(self) -> None:
+        self._socket.unlink(missing_ok=True)
+        self._server.add_insecure_port(f"unix:{self._socket}")
+        self._server.start()
+
+    def stop(self) -> None:
+        with self._changed:
+            for connection in self._connections:
+                connection.mailbox.put(None)
+        self._server.stop(grace=0.5).wait()
+        self._pool.shutdown()
+        self._socket.unlink(missing_ok=True)
+
+    def publish(self, snapshot: Snapshot) -> None:
+        """Make this what Envoy should have. Raises Error(RoutingRejected), changing nothing, when it is malformed."""
+        packed: dict[tuple[str, str], Any] = {}
+        for type_url, named in snapshot.items():
+            for name, resource in named.items():
+                key = (type_url, resource.version)
+                try:
+                    packed[key] = self._packed.get(key) or pack(type_url, resource.value)
+                except ValueError as exc:
+                    raise Error("RoutingRejected", f"{name}: {exc}", target=name) from exc
+        with self._changed:
+            self._snapshot, self._packed = snapshot, packed
+            for connection in self._connections:
+                connection.mailbox.put(True)
+
+    @property
+    def connected(self) -> bool:
+        with self._changed:
+            return bool(self._connections)
+
+    def in_force(self) -> bool:
+        """Whether Envoy has accepted the whole published table; false while it is not connected."""
+        with self._changed:
+            if self._snapshot is None or not self._connections:
+                return False
+            return self._connections[-1].stream.in_force(self._snapshot, TABLE_TYPES)
+
+    def _serve(self, requests: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
+        connection = _Connection()
+        context.add_callback(lambda: connection.mailbox.put(None))
+        threading.Thread(target=_read, args=(requests, connection.mailbox), daemon=True).start()
+        with self._changed:
+            self._connections.append(connection)
+        try:
+            while (message := connection.mailbox.get()) is not None:
+                yield from self._answer(connection.stream, None if message is True else _request(message))
+        finally:
+            with self._changed:
+                self._connections.remove(connection)
+                self._changed.notify_all()
+
+    def _answer(self, stream: DeltaStream, request: Request | None) -> list[Any]:
+        with self._changed:
+            refusal = stream.receive(request) if request is not None else None
+            if refusal is not None:
+                self._on_refusal(refusal)
+            self._changed.notify_all()
+            if self._snapshot is None:
+                return []
+            return [self._message(response) for response in stream.pending(self._snapshot)]
+
+    def _message(self, response: Response) -> Any:
+        message = DeltaResponse(type_url=response.type_url, nonce=response.nonce)
+        for name, resource in response.changed:
+            packed = self._packed[response.type_url, resource.version]
+            message.resources.add(name=name, version=resource.version, resource=packed)
+        message.removed_resources.extend(response.removed)
+        return message
+
+
+def _read(requests: Iterator[Any], mailbox: queue.SimpleQueue[Any]) -> None:
+    try:
+        for request in requests:
+            mailbox.put(request)
+    except grpc.RpcError:  # the stream has broken; its end is all there is to say
+        pass
+    finally:
+        mailbox.put(None)
+
+
+def _request(message: Any) -> Request:
+    return Request(
+        type_url=message.type_url,
+        subscribe=tuple(message.resource_names_subscribe),
+        unsubscribe=tuple(message.resource_names_unsubscribe),
+        held=dict(message.initial_resource_versions),
+        nonce=message.response_nonce,
+        error=message.error_detail.message if message.HasField("error_detail") else None,
+    )

@@ -1,0 +1,279 @@
+"""Carries a routing table into Envoy, step by step, and knows how far it is.
+
+Decides when each step of ``stages`` is taken: new clusters are waited for until Envoy holds them for healthy, routes
+until Envoy has accepted them, and what they no longer name is removed once drained. A table that Envoy refuses changes
+nothing.
+Must not know where tables come from or who is told of the outcome.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Protocol
+
+from amphitrite.dataplane.admin import Host
+from amphitrite.dataplane.delta import Refusal, Snapshot
+from amphitrite.dataplane.drains import Drains
+from amphitrite.dataplane.envoy.resources import CLUSTER, ENDPOINTS, ROUTES, SCOPES, SECRET, Named, Translator
+from amphitrite.dataplane.log import log
+from amphitrite.dataplane.routing import Address, RoutingTable
+from amphitrite.dataplane.stages import (
+    NOTHING,
+    Leaving,
+    Published,
+    additions,
+    placement,
+    preparation,
+    without,
+)
+from amphitrite.dataplane.table_file import SavedTable
+from amphitrite.schemas.errors import Error
+
+#: How long new instances may take until Envoy holds them for healthy; then the routes follow nevertheless.
+_HEALTHY_WITHIN_S = 10.0
+_HEALTH_POLL_S = 0.05
+_DRAIN_POLL_S = 0.1
+
+
+class Discovery(Protocol):
+    """What is needed of ``ads.AdsServer``."""
+
+    @property
+    def connected(self) -> bool: ...
+    def publish(self, snapshot: Snapshot) -> None: ...
+    def in_force(self) -> bool: ...
+
+
+class Inspection(Protocol):
+    """What is needed of ``admin.Admin``."""
+
+    def hosts(self, clusters: Collection[str]) -> dict[str, list[Host]]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The part of an agent's report that is about tables."""
+
+    acknowledged_version: int = 0
+    drained_version: int = 0
+    rejected_version: int | None = None
+    error: str | None = None
+
+
+class Applier:
+    """Applies the newest table that was submitted. ``run`` is a thread of its own, all else may be called from any.
+
+    ``changed`` is shared with the discovery server: everything that this class waits for notifies it. ``save`` is
+    called with each table that is in force, before anybody is told of it.
+    """
+
+    def __init__(
+        self,
+        discovery: Discovery,
+        inspection: Inspection,
+        changed: threading.Condition,
+        save: Callable[[SavedTable], None],
+        on_progress: Callable[[], None],
+    ) -> None:
+        self._discovery = discovery
+        self._inspection = inspection
+        self._changed = changed
+        self._save = save
+        self._on_progress = on_progress
+        self._translator = Translator()
+        self._drains = Drains()
+        self._published = NOTHING  #: what Envoy is to have now
+        self._accepted = NOTHING  #: what it falls back to when it refuses that
+        self._begun = False
+        self._secrets: Named = {}
+        self._wanted: RoutingTable | None = None
+        self._refusal: Refusal | None = None
+        self._stopped = False
+        self._progress = Progress()
+
+    def restore(self, saved: SavedTable) -> None:
+        """Begin with what an earlier agent had in force. Call before ``run``."""
+        if saved.drained_version < saved.table.version:
+            self._drains.assume_unknown(saved.drained_version, saved.drain_timeout_s, time.monotonic())
+        self.submit(saved.table)
+
+    def submit(self, table: RoutingTable) -> None:
+        with self._changed:
+            self._wanted = table
+            self._changed.notify_all()
+
+    def begin_empty(self) -> None:
+        """There is no table yet: let Envoy start and answer 404. Not for an Envoy that still has an earlier table."""
+        self._publish(NOTHING)
+
+    def set_certificate(self, secrets: Named) -> None:
+        """Serve this certificate from now on."""
+        with self._changed:
+            self._secrets = secrets
+            if self._begun:
+                self._publish(self._published)
+
+    def refused(self, refusal: Refusal) -> None:
+        """Envoy refused a response. Called by the discovery server."""
+        with self._changed:
+            if refusal.type_url == SECRET:
+                log("error", "envoy refused the certificate", error=refusal.message)
+                return
+            self._refusal = refusal
+            self._changed.notify_all()
+
+    def progress(self) -> Progress:
+        with self._changed:
+            return self._progress
+
+    @property
+    def drain_timeout_s(self) -> float:
+        """The longest time that a request in flight is given by the table in force."""
+        with self._changed:
+            return max([0.0, *(c.drain_timeout_s for c in self._published.clusters.values())])
+
+    def stop(self) -> None:
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+
+    def run(self) -> None:
+        """Until ``stop``."""
+        while True:
+            with self._changed:
+                if not self._news() and not self._stopped:
+                    self._changed.wait(_DRAIN_POLL_S if self._drains.outstanding() else None)
+                if self._stopped:
+                    return
+                table, self._wanted = self._wanted, None
+            if table is not None:
+                self._apply(table)
+            self._drain()
+
+    def _news(self) -> bool:
+        return self._wanted is not None
+
+    def _apply(self, table: RoutingTable) -> None:
+        self._refusal = None
+        try:
+            new = additions(self._published, table)
+            if new and self._discovery.connected:
+                self._publish(preparation(self._published, table))
+                self._await_in_force()
+                self._await_healthy(new)
+            self._publish(placement(self._published, table))
+            self._await_in_force()
+        except _Superseded:
+            return
+        except Error as error:
+            self._reject(table, error)
+            return
+        self._accept(table)
+
+    def _accept(self, table: RoutingTable) -> None:
+        now = time.monotonic()
+        self._accepted = self._published
+        self._drains.acknowledged(self._published.leaving(), self._progress.acknowledged_version, now)
+        self._tell(Progress(table.version, self._drains.drained_version(table.version)))
+        log("info", "table in force", version=table.version)
+
+    def _reject(self, table: RoutingTable, error: Error) -> None:
+        message = _without_keys(error.message, table)
+        log("error", "table refused", version=table.version, error=message)
+        self._publish(self._accepted)
+        with self._changed:
+            at = self._progress
+            self._progress = Progress(at.acknowledged_version, at.drained_version, table.version, message)
+        self._on_progress()
+
+    def _drain(self) -> None:
+        outstanding = self._drains.outstanding()
+        if not outstanding or self._news():
+            return
+        done = self._drains.observe(self._active(outstanding), time.monotonic())
+        if not done:
+            return
+        self._publish(without(self._published, done))
+        self._accepted = self._published
+        at = self._progress
+        drained = self._drains.drained_version(at.acknowledged_version)
+        self._tell(Progress(at.acknowledged_version, drained, at.rejected_version, at.error))
+
+    def _active(self, leaving: Collection[Leaving]) -> dict[Leaving, int]:
+        try:
+            hosts = self._inspection.hosts({key.cluster for key in leaving if key.cluster})
+        except Error:
+            return {}
+        return {
+            key: sum(h.active for h in hosts.get(key.cluster, ()) if key.address in (None, h.address))
+            for key in leaving
+            if key.cluster in hosts
+        }
+
+    def _tell(self, progress: Progress) -> None:
+        """Save first: whoever hears of it may stop what the saved table before it still names."""
+        if progress == self._progress:
+            return
+        left = self._drains.seconds_left(time.monotonic())
+        self._save(SavedTable(self._published.table, progress.drained_version, left))
+        with self._changed:
+            self._progress = progress
+        self._on_progress()
+
+    def _publish(self, published: Published) -> None:
+        clusters = published.clusters.values()
+        with self._changed:
+            snapshot = {
+                SECRET: self._secrets,
+                CLUSTER: self._translator.clusters(clusters),
+                ENDPOINTS: self._translator.endpoints(clusters, published.draining),
+                ROUTES: self._translator.routes(published.table),
+                SCOPES: self._translator.scopes(published.table),
+            }
+            self._discovery.publish(snapshot)
+            self._published = published
+            self._begun = True
+
+    def _await_in_force(self) -> None:
+        """Raises Error(RoutingRejected) when Envoy refuses, _Superseded when there is something newer to do."""
+        with self._changed:
+            while not self._discovery.in_force():
+                if self._refusal is not None:
+                    raise Error("RoutingRejected", self._refusal.message)
+                self._changed.wait()
+                self._give_way()
+
+    def _await_healthy(self, new: Collection[tuple[str, Address]]) -> None:
+        deadline = time.monotonic() + _HEALTHY_WITHIN_S
+        names = {cluster for cluster, _ in new}
+        while (now := time.monotonic()) < deadline:
+            try:
+                hosts = self._inspection.hosts(names)
+            except Error:
+                hosts = {}
+            healthy = {(name, h.address) for name, some in hosts.items() for h in some if h.healthy}
+            if healthy.issuperset(new):
+                return
+            with self._changed:
+                self._changed.wait(min(_HEALTH_POLL_S, deadline - now))
+                self._give_way()
+        log("warning", "new instances are not healthy yet; routing to them nevertheless", clusters=sorted(names))
+
+    def _give_way(self) -> None:
+        if self._stopped or self._wanted is not None:
+            raise _Superseded
+
+
+class _Superseded(Exception):
+    """Something newer is to be done; what is published stays until then."""
+
+
+def _without_keys(text: str, table: RoutingTable) -> str:
+    """Envoy quotes the message that it refuses, which may hold credentials."""
+    for route in table.routes:
+        for credential in route.credentials:
+            text = text.replace(credential.reveal(), "***")
+    return text

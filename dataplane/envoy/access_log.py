@@ -1,0 +1,50 @@
+"""One JSON line for each request.
+
+Decides what is logged: never the credentials, the query or a body. Must not know when the file is rotated.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from amphitrite.dataplane.envoy.replies import CLIENT_REQUEST_ID, route_value
+
+_FIELDS = {
+    "time": "%START_TIME(%Y-%m-%dT%H:%M:%S.%3fZ)%",
+    "request_id": "%REQ(x-request-id)%",
+    "client_request_id": f"%REQ({CLIENT_REQUEST_ID})%",
+    "endpoint": route_value("endpoint"),
+    "deployment": route_value("deployment"),
+    "cluster": "%UPSTREAM_CLUSTER%",
+    "instance": "%UPSTREAM_HOST%",
+    "method": "%REQ(:METHOD)%",
+    "path": "%PATH(NQ:ORIG)%",
+    "protocol": "%PROTOCOL%",
+    "code": "%RESPONSE_CODE%",
+    "model_code": "%RESP(ms-azureml-model-error-statuscode)%",
+    "flags": "%RESPONSE_FLAGS%",
+    "details": "%RESPONSE_CODE_DETAILS%",
+    "attempts": "%UPSTREAM_REQUEST_ATTEMPT_COUNT%",
+    "duration_ms": "%DURATION%",
+    "request_ms": "%REQUEST_DURATION%",
+    "response_ms": "%RESPONSE_DURATION%",
+    "bytes_received": "%BYTES_RECEIVED%",
+    "bytes_sent": "%BYTES_SENT%",
+    "client": "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%",
+    "user_agent": "%REQ(user-agent)%",
+}
+
+
+def access_log(path: Path) -> list[dict[str, Any]]:
+    """The ``access_log`` list of a connection manager that writes to ``path``."""
+    return [
+        {
+            "name": "envoy.access_loggers.file",
+            "typed_config": {
+                "@type": "type.googleapis.com/envoy.extensions.access_loggers.file.v3.FileAccessLog",
+                "path": str(path),
+                "log_format": {"json_format": _FIELDS, "omit_empty_values": False},
+            },
+        }
+    ]

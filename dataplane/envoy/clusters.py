@@ -1,0 +1,86 @@
+"""Clusters and their addresses.
+
+Decides how Envoy spreads requests over instances, bounds them and judges an instance's health. Must not know routes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from amphitrite.dataplane.routing import Address, Cluster, HealthCheck
+
+#: Far above any ``max_requests``, so that the number of requests in flight is the only bound.
+_UNBOUNDED = 1_000_000
+#: How soon a proxy looks again at an instance that it holds for unhealthy.
+_RECOVERY_INTERVAL_S = 1.0
+_BUFFER_BYTES = 1024 * 1024
+#: Where a resource is to be had: on the one aggregated stream.
+ADS: dict[str, Any] = {"ads": {}, "resource_api_version": "V3"}
+
+
+def seconds(value: float) -> str:
+    """A protobuf duration in its JSON form."""
+    return f"{value:.3f}s"
+
+
+def cluster(source: Cluster) -> dict[str, Any]:
+    """A ``Cluster`` message. Its addresses come separately (:func:`endpoints`), so that they can change in place.
+
+    Panic routing is off: an unhealthy instance gets nothing, also when all are. There is no outlier detection: it
+    counts a model's timeouts against its instance, and would turn a slow model's 408 into 503.
+    """
+    return {
+        "name": source.name,
+        "type": "EDS",
+        "eds_cluster_config": {"eds_config": ADS},
+        "connect_timeout": "1s",
+        "lb_policy": "LEAST_REQUEST",
+        "common_lb_config": {"healthy_panic_threshold": {"value": 0}},
+        "per_connection_buffer_limit_bytes": _BUFFER_BYTES,
+        "circuit_breakers": {
+            "thresholds": [
+                {
+                    "priority": "DEFAULT",
+                    "max_requests": source.max_requests,
+                    "max_connections": _UNBOUNDED,
+                    "max_pending_requests": _UNBOUNDED,
+                    "max_retries": _UNBOUNDED,
+                }
+            ]
+        },
+        "typed_extension_protocol_options": {
+            "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
+                "@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
+                "common_http_protocol_options": {"idle_timeout": "50s"},
+                "explicit_http_config": {"http_protocol_options": {}},
+            }
+        },
+        "health_checks": [_health_check(source.health_check)],
+        "ignore_health_on_host_removal": True,
+    }
+
+
+def endpoints(name: str, addresses: Iterable[Address], draining: Iterable[Address] = ()) -> dict[str, Any]:
+    """A ``ClusterLoadAssignment``. A draining address finishes its requests and gets no new ones."""
+    hosts = [_host(a) for a in addresses]
+    hosts += [{**_host(a), "health_status": "DRAINING"} for a in draining]
+    return {"cluster_name": name, "endpoints": [{"lb_endpoints": hosts}] if hosts else []}
+
+
+def _host(address: Address) -> dict[str, Any]:
+    socket = {"address": address.host, "port_value": address.port}
+    return {"endpoint": {"address": {"socket_address": socket}}}
+
+
+def _health_check(check: HealthCheck) -> dict[str, Any]:
+    return {
+        "timeout": seconds(check.timeout_s),
+        "interval": seconds(check.interval_s),
+        # Without this a cluster that has had no request yet is looked at once a minute only.
+        "no_traffic_interval": seconds(check.interval_s),
+        "unhealthy_interval": seconds(min(check.interval_s, _RECOVERY_INTERVAL_S)),
+        "healthy_threshold": check.healthy_threshold,
+        "unhealthy_threshold": check.unhealthy_threshold,
+        "http_health_check": {"path": check.path, "host": "amphitrite"},
+    }

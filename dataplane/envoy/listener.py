@@ -1,0 +1,115 @@
+"""The listener that clients reach.
+
+Decides TLS, protocols, limits on clients, and the chain of filters; all else about a request is decided by the routes.
+Must not know any route.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from amphitrite.dataplane.envoy import model_errors
+from amphitrite.dataplane.envoy.access_log import access_log
+from amphitrite.dataplane.envoy.clusters import ADS
+from amphitrite.dataplane.envoy.replies import local_reply
+from amphitrite.dataplane.envoy.secrets import CERTIFICATE
+from amphitrite.dataplane.routing import Address
+
+_EXTENSIONS = "type.googleapis.com/envoy.extensions"
+#: Index of the endpoint's name in ``/endpoints/<name>/…``; element 0 is what precedes the first slash.
+_SCOPE_ELEMENT = 2
+
+
+def listener(address: Address, log: Path) -> dict[str, Any]:
+    """The ``Listener`` message.
+
+    It does not share its port: with SO_REUSEPORT a second proxy on the same port would silently take half of the
+    connections, where it must refuse to start.
+    """
+    return {
+        "name": "scoring",
+        "address": {"socket_address": {"address": address.host, "port_value": address.port}},
+        "enable_reuse_port": False,
+        "connection_balance_config": {"exact_balance": {}},
+        "per_connection_buffer_limit_bytes": 1024 * 1024,
+        "filter_chains": [
+            {
+                "transport_socket": _tls(),
+                "transport_socket_connect_timeout": "10s",
+                "filters": [
+                    {
+                        "name": "envoy.filters.network.http_connection_manager",
+                        "typed_config": connection_manager(log),
+                    }
+                ],
+            }
+        ],
+    }
+
+
+def connection_manager(log: Path) -> dict[str, Any]:
+    """The ``HttpConnectionManager`` message."""
+    return {
+        "@type": f"{_EXTENSIONS}.filters.network.http_connection_manager.v3.HttpConnectionManager",
+        "stat_prefix": "scoring",
+        "scoped_routes": {
+            "name": "endpoints",
+            "scope_key_builder": {
+                "fragments": [
+                    {
+                        "header_value_extractor": {
+                            "name": ":path",
+                            "element_separator": "/",
+                            "index": _SCOPE_ELEMENT,
+                        }
+                    }
+                ]
+            },
+            "rds_config_source": ADS,
+            "scoped_rds": {"scoped_rds_config_source": ADS},
+        },
+        "http_filters": [
+            model_errors.http_filter(),
+            {
+                "name": "envoy.filters.http.router",
+                "typed_config": {"@type": f"{_EXTENSIONS}.filters.http.router.v3.Router"},
+            },
+        ],
+        "local_reply_config": local_reply(),
+        "access_log": access_log(log),
+        # One way to write a path, before anything is decided by it.
+        "normalize_path": True,
+        "merge_slashes": True,
+        "path_with_escaped_slashes_action": "REJECT_REQUEST",
+        # Nobody is inside: a client on loopback must not set timeouts and retries by x-envoy-* headers either.
+        "use_remote_address": True,
+        "internal_address_config": {"unix_sockets": False},
+        "server_name": "amphitrite",
+        "generate_request_id": True,
+        "always_set_request_id_in_response": True,
+        "common_http_protocol_options": {"idle_timeout": "3600s", "max_headers_count": 100},
+        "http2_protocol_options": {
+            "max_concurrent_streams": 128,
+            "initial_stream_window_size": 1024 * 1024,
+            "initial_connection_window_size": 4 * 1024 * 1024,
+        },
+        "max_request_headers_kb": 60,
+        "request_headers_timeout": "10s",
+        "stream_idle_timeout": "300s",
+        "drain_timeout": "5s",
+    }
+
+
+def _tls() -> dict[str, Any]:
+    return {
+        "name": "envoy.transport_sockets.tls",
+        "typed_config": {
+            "@type": f"{_EXTENSIONS}.transport_sockets.tls.v3.DownstreamTlsContext",
+            "common_tls_context": {
+                "tls_params": {"tls_minimum_protocol_version": "TLSv1_2"},
+                "alpn_protocols": ["h2", "http/1.1"],
+                "tls_certificate_sds_secret_configs": [{"name": CERTIFICATE, "sds_config": ADS}],
+            },
+        },
+    }

@@ -1,0 +1,113 @@
+"""All resources that one routing table asks for, by type and name.
+
+Decides which resource types exist and what identifies a resource's content. Must not know the stream they travel on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from amphitrite.dataplane.envoy.clusters import cluster, endpoints
+from amphitrite.dataplane.envoy.routes import route_configuration, scope
+from amphitrite.dataplane.routing import Address, Cluster, RoutingTable
+
+_PREFIX = "type.googleapis.com/envoy"
+CLUSTER = f"{_PREFIX}.config.cluster.v3.Cluster"
+ENDPOINTS = f"{_PREFIX}.config.endpoint.v3.ClusterLoadAssignment"
+ROUTES = f"{_PREFIX}.config.route.v3.RouteConfiguration"
+SCOPES = f"{_PREFIX}.config.route.v3.ScopedRouteConfiguration"
+SECRET = f"{_PREFIX}.extensions.transport_sockets.tls.v3.Secret"
+
+#: In the order in which they must reach Envoy: what is named goes before what names it.
+TYPES = (SECRET, CLUSTER, ENDPOINTS, ROUTES, SCOPES)
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One resource: its JSON value and the hash of it, which is its version on the wire."""
+
+    value: Mapping[str, Any] = field(repr=False)
+    version: str
+
+    @classmethod
+    def of(cls, value: Mapping[str, Any]) -> Resource:
+        canonical = json.dumps(value, sort_keys=True, separators=(",", ":"))
+        return cls(value, hashlib.sha256(canonical.encode()).hexdigest()[:24])
+
+
+#: name -> resource, of one type.
+Named = Mapping[str, Resource]
+
+
+class Translator:
+    """Makes resources, and remembers them: a change to one endpoint must not cost the work of a thousand.
+
+    Each method gives resources by name. Pure but for the memory, which holds the last result of each name.
+    """
+
+    def __init__(self) -> None:
+        self._memory: dict[tuple[str, str], tuple[object, Resource]] = {}
+
+    def clusters(self, clusters: Iterable[Cluster]) -> dict[str, Resource]:
+        return self._all(CLUSTER, {c.name: (c, partial(cluster, c)) for c in clusters})
+
+    def endpoints(
+        self, clusters: Iterable[Cluster], draining: Mapping[str, tuple[Address, ...]]
+    ) -> dict[str, Resource]:
+        """Addresses by cluster; those in ``draining`` finish what they have and get nothing new."""
+        return self._all(
+            ENDPOINTS,
+            {
+                c.name: (
+                    (c.addresses, draining.get(c.name, ())),
+                    partial(endpoints, c.name, c.addresses, draining.get(c.name, ())),
+                )
+                for c in clusters
+            },
+        )
+
+    def routes(self, table: RoutingTable) -> dict[str, Resource]:
+        bounds = {c.name: c.max_requests for c in table.clusters}
+        return self._all(
+            ROUTES,
+            {
+                r.name: (
+                    (r, table.max_body_bytes, tuple(bounds.get(t.cluster or "") for t in r.targets)),
+                    partial(route_configuration, r, bounds, table.max_body_bytes),
+                )
+                for r in table.routes
+            },
+        )
+
+    def scopes(self, table: RoutingTable) -> dict[str, Resource]:
+        return self._all(SCOPES, {r.name: (r.name, partial(scope, r.name)) for r in table.routes})
+
+    def _all(
+        self, type_url: str, wanted: Mapping[str, tuple[object, Callable[[], Mapping[str, Any]]]]
+    ) -> dict[str, Resource]:
+        known = {
+            name: self._memory[type_url, name][1]
+            for name, (source, _) in wanted.items()
+            if (type_url, name) in self._memory and self._memory[type_url, name][0] == source
+        }
+        made = {n: known[n] if n in known else Resource.of(make()) for n, (_, make) in wanted.items()}
+        for key in [k for k in self._memory if k[0] == type_url]:
+            del self._memory[key]
+        self._memory.update({(type_url, n): (wanted[n][0], resource) for n, resource in made.items()})
+        return made
+
+
+def translate(table: RoutingTable) -> dict[str, dict[str, Resource]]:
+    """Every resource of ``table``, by type URL and name."""
+    translator = Translator()
+    return {
+        CLUSTER: translator.clusters(table.clusters),
+        ENDPOINTS: translator.endpoints(table.clusters, {}),
+        ROUTES: translator.routes(table),
+        SCOPES: translator.scopes(table),
+    }

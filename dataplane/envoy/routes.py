@@ -1,0 +1,149 @@
+"""One RouteConfiguration for each scoring address, and the scope that selects it by the path's second element.
+
+Decides, in this order, what happens to a request: 404 outside ``/endpoints/``, 401, 403 for paths that steer the model
+server, 413, 405, then a target: by the header that pins, else by the split. The order is the security of it: nothing
+below the 401 is reached without a key. Must not know how the resources reach Envoy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from amphitrite.dataplane.envoy.replies import (
+    CLIENT_REQUEST_ID,
+    METADATA,
+    direct,
+    direct_format,
+    header,
+)
+from amphitrite.dataplane.envoy.targets import DEPLOYMENT, Placed, target_routes
+from amphitrite.dataplane.routing import Route
+
+_INT64_MAX = 2**63 - 1
+#: Paths by which Triton's HTTP API changes or reveals the server: model repository, shared memory, trace, logging.
+_REFUSED = (
+    r"(?i)/endpoints/[^/]+/v2/(repository|[a-z]*sharedmemory|trace|logging"
+    r"|models/[^/]+(/versions/[^/]+)?/trace)([^a-z].*)?"
+)
+_DIRECT_BODY_MAX = 64 * 1024
+
+
+def scope(name: str) -> dict[str, Any]:
+    """The ``ScopedRouteConfiguration`` that sends ``/endpoints/<name>…`` to the RouteConfiguration ``name``."""
+    return {
+        "name": name,
+        "route_configuration_name": name,
+        "key": {"fragments": [{"string_key": name}]},
+    }
+
+
+def route_configuration(route: Route, bounds: Mapping[str, int], max_body_bytes: int) -> dict[str, Any]:
+    """A ``RouteConfiguration``. It holds the accepted keys as plain text.
+
+    ``bounds``: by cluster, how many requests may be in flight (for the text of a 429).
+    """
+    routes = [*_refusals(route, max_body_bytes), *_selected(route, bounds)]
+    for one in routes:
+        one.setdefault("metadata", {"filter_metadata": {METADATA: {"endpoint": route.name}}})
+    return {
+        "name": route.name,
+        "virtual_hosts": [{"name": route.name, "domains": ["*"], "routes": routes}],
+        "response_headers_to_add": [header(CLIENT_REQUEST_ID, f"%REQ({CLIENT_REQUEST_ID})%")],
+        "request_headers_to_remove": ["authorization"],
+        # The agent orders clusters before routes itself; a cluster that is missing nevertheless answers 503.
+        "validate_clusters": False,
+        "max_direct_response_body_size_bytes": _DIRECT_BODY_MAX,
+    }
+
+
+def _refusals(route: Route, max_body_bytes: int) -> Iterator[dict[str, Any]]:
+    yield {
+        "match": {"prefix": "/", "headers": [_not(":path", {"prefix": "/endpoints/"})]},
+        **direct(404, "ResourceNotFound", "scoring addresses are /endpoints/<endpoint>/"),
+    }
+    yield {
+        # Each accepted value, negated: true when the header is given twice (Envoy joins the values with a comma) or
+        # is anything else. An absent one counts as empty: without that word a negated match on it is *false*, and
+        # whoever sends no key would be let in. With no accepted key this is true of every request.
+        "match": {
+            "prefix": "/",
+            "headers": [
+                {
+                    **_not("authorization", {"exact": f"Bearer {k.reveal()}"}),
+                    "treat_missing_header_as_empty": True,
+                }
+                for k in route.credentials
+            ],
+        },
+        **direct(
+            401,
+            "AuthenticationFailed",
+            "no key, or not one of this endpoint's: send the header 'Authorization: Bearer <key>'",
+            {"www-authenticate": "Bearer"},
+        ),
+    }
+    yield {
+        "match": {"safe_regex": {"regex": _REFUSED}},
+        **direct(403, "Forbidden", "this part of the model server's API cannot be reached from outside"),
+    }
+    yield {
+        "match": {
+            "prefix": "/",
+            "headers": [{"name": "content-length", "range_match": {"start": max_body_bytes + 1, "end": _INT64_MAX}}],
+        },
+        **direct_format(
+            413,
+            "RequestTooLarge",
+            f"the body has %REQ(content-length)% bytes; at most {max_body_bytes} are accepted (max_body_bytes)",
+        ),
+    }
+    for path in (f"/endpoints/{route.name}/", f"/endpoints/{route.name}"):
+        yield {
+            "match": {"path": path, "headers": [_not(":method", {"exact": "POST"})]},
+            **direct(
+                405, "MethodNotAllowed", "POST to this address to score; the model server's API is below it",
+                {"allow": "POST"},
+            ),
+        }  # fmt: skip
+
+
+def _selected(route: Route, bounds: Mapping[str, int]) -> Iterator[dict[str, Any]]:
+    """Pinned requests, then the split. One random number is drawn for a request, so the shares must be cumulative."""
+    placed = {t.name: Placed(route.name, t, bounds.get(t.cluster or "", 0)) for t in route.targets}
+    unpinned = [{"name": DEPLOYMENT, "present_match": True, "invert_match": True}]
+    mirrors = tuple((placed[name], percent) for name, percent in route.mirrors)
+    passed = 0
+    for name, percent in route.split:
+        passed += percent
+        share = {} if passed == 100 else _share(passed)
+        yield from target_routes(placed[name], {"headers": unpinned, **share}, mirrors)
+    for one in placed.values():
+        pinned = {"name": DEPLOYMENT, "string_match": {"exact": one.target.name, "ignore_case": True}}
+        yield from target_routes(one, {"headers": [pinned]})
+    yield {
+        "match": {"prefix": "/", "headers": [{"name": DEPLOYMENT, "present_match": True}]},
+        **direct_format(
+            404,
+            "DeploymentNotFound",
+            f"endpoint '{route.name}' has no deployment '%REQ({DEPLOYMENT})%', which the header {DEPLOYMENT} asks for",
+        ),
+    }
+    if not route.split:
+        yield {
+            "match": {"prefix": "/"},
+            **direct(
+                404,
+                "NoTraffic",
+                f"no deployment of endpoint '{route.name}' has traffic: set the endpoint's traffic, or name a "
+                f"deployment in the header {DEPLOYMENT}",
+            ),
+        }
+
+
+def _share(cumulative: int) -> dict[str, Any]:
+    return {"runtime_fraction": {"default_value": {"numerator": cumulative, "denominator": "HUNDRED"}}}
+
+
+def _not(name: str, match: Mapping[str, str]) -> dict[str, Any]:
+    return {"name": name, "string_match": dict(match), "invert_match": True}

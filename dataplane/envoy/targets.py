@@ -1,0 +1,115 @@
+"""The routes to one target: its scoring address and everything below it.
+
+Decides what Envoy is told about one destination: path, timeout, retries, copies, the header that names it. Must not
+know how a request comes to be sent here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from amphitrite.dataplane.envoy.clusters import seconds
+from amphitrite.dataplane.envoy.model_errors import enabled as model_errors
+from amphitrite.dataplane.envoy.replies import METADATA, direct, header
+from amphitrite.dataplane.routing import Target
+
+#: The header that pins a request to a deployment and names the deployment in the answer.
+DEPLOYMENT = "azureml-model-deployment"
+
+#: A lost instance: the request runs again on another one. ``reset`` may repeat work that was done already, which a
+#: stateless model does not notice.
+_RETRY_POLICY: dict[str, Any] = {
+    "retry_on": "connect-failure,refused-stream,reset",
+    "num_retries": 2,
+    "retry_host_predicate": [
+        {
+            "name": "envoy.retry_host_predicates.previous_hosts",
+            "typed_config": {
+                "@type": "type.googleapis.com/envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate"
+            },
+        }
+    ],
+    "host_selection_retry_max_attempts": 3,
+    "retry_back_off": {"base_interval": "0.025s", "max_interval": "0.25s"},
+}
+_POST = {"name": ":method", "string_match": {"exact": "POST"}}
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A target of the route ``endpoint``; ``max_requests`` is the bound of its cluster."""
+
+    endpoint: str
+    target: Target
+    max_requests: int
+
+
+def target_routes(
+    placed: Placed, match: Mapping[str, Any], mirrors: Sequence[tuple[Placed, int]] = ()
+) -> Iterator[dict[str, Any]]:
+    """``Route`` messages for requests that fulfil ``match``: conditions apart from the path, among them ``headers``.
+
+    POSTs are told apart from other methods because they run a model: only for them does the model server's failure
+    become 424, while for instance a readiness probe's own status stays.
+    """
+    root = f"/endpoints/{placed.endpoint}"
+    if placed.target.cluster is None:
+        yield {
+            "match": {**match, "prefix": root},
+            **direct(
+                503,
+                "DeploymentNotReady",
+                f"deployment '{placed.target.name}' has no instance that is ready",
+                {"retry-after": "5", DEPLOYMENT: placed.target.name},
+            ),
+        }
+        return
+    post = {**match, "headers": [_POST, *match["headers"]]}
+    for path in (f"{root}/", root):
+        yield {"match": {**post, "path": path}, **_score(placed, mirrors)}
+    below = _forward(placed, mirrors, "/")
+    yield {"match": {**post, "prefix": f"{root}/"}, **below, **model_errors()}
+    yield {"match": {**match, "prefix": f"{root}/"}, **below}
+
+
+def _score(placed: Placed, mirrors: Sequence[tuple[Placed, int]]) -> dict[str, Any]:
+    target = placed.target
+    if target.score_path is None:
+        reason = target.score_reason or "the deployment has no single model to score"
+        return direct(404, "NoScoringModel", reason, {DEPLOYMENT: target.name})
+    return {**_forward(placed, mirrors, target.score_path), **model_errors()}
+
+
+def _forward(placed: Placed, mirrors: Sequence[tuple[Placed, int]], rewrite: str) -> dict[str, Any]:
+    target = placed.target
+    return {
+        "name": f"{placed.endpoint}/{target.name}",
+        "route": {
+            "cluster": target.cluster,
+            "prefix_rewrite": rewrite,
+            "timeout": seconds(target.timeout_s),
+            "retry_policy": _RETRY_POLICY,
+            "request_mirror_policies": [
+                {
+                    "cluster": copy.target.cluster,
+                    "runtime_fraction": {"default_value": {"numerator": percent, "denominator": "HUNDRED"}},
+                    "disable_shadow_host_suffix_append": True,
+                }
+                for copy, percent in mirrors
+                if copy.target.cluster is not None
+            ],
+        },
+        "metadata": {
+            "filter_metadata": {
+                METADATA: {
+                    "endpoint": placed.endpoint,
+                    "deployment": target.name,
+                    "max_requests": str(placed.max_requests),
+                    "timeout": f"{target.timeout_s * 1000:g} ms",
+                }
+            }
+        },
+        "response_headers_to_add": [header(DEPLOYMENT, target.name.replace("%", "%%"))],
+    }

@@ -1,0 +1,237 @@
+"""The Envoy beside the agent: started, adopted, watched, started again, stopped gracefully.
+
+Decides when Envoy runs. It is a session of its own and outlives the agent. Must not know tables or the control plane.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from amphitrite.dataplane import processes
+from amphitrite.dataplane.admin import Admin
+from amphitrite.dataplane.log import log
+from amphitrite.dataplane.processes import ProcessRecord
+from amphitrite.dataplane.routing import Address
+from amphitrite.schemas.errors import Error
+
+_START_WITHIN_S = 20.0
+#: Whoever dies sooner than this after its start is started again with a growing pause.
+_SETTLED_S = 10.0
+_PAUSE_S = (0.0, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0)
+_TERMINATE_WITHIN_S = 5.0
+#: What requests in flight are given when Envoy must be replaced because its settings have changed.
+_REPLACE_GRACE_S = 10.0
+_POLL_S = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What is run. ``record``: the file that says which process it is; ``log_file``: Envoy's own log."""
+
+    executable: Path
+    bootstrap: Mapping[str, Any]
+    bootstrap_file: Path
+    record: Path
+    log_file: Path
+    listen: Address
+    workers: int
+
+    @property
+    def digest(self) -> str:
+        """Tells an Envoy that was started with the same settings from one that was not."""
+        content = json.dumps([str(self.executable), self.bootstrap], sort_keys=True)
+        return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+class EnvoyProcess:
+    """One Envoy. ``begin`` and ``stop`` belong to the main thread, ``watch`` is a thread of its own."""
+
+    def __init__(self, launch: Launch, admin: Admin) -> None:
+        self._launch = launch
+        self._admin = admin
+        self._stopping = threading.Event()
+        self._record: ProcessRecord | None = None
+        self._child: subprocess.Popen[bytes] | None = None
+        self._started = 0.0
+        self._log_offset = 0  #: where in Envoy's log the present process began
+        self.version: str | None = None
+
+    @property
+    def pid(self) -> int | None:
+        return self._record.pid if self._record is not None else None
+
+    def begin(self) -> bool:
+        """Take over the Envoy of an earlier agent (True) or start one. Raises Error when it cannot be started."""
+        found = processes.read(self._launch.record)
+        if found is not None and processes.alive(found):
+            if self._adopt(found):
+                return True
+            log("info", "replacing envoy: it was started with other settings", pid=found.pid)
+            self._record = found
+            self._end(found, _REPLACE_GRACE_S)
+        self._start()
+        return False
+
+    def watch(self) -> None:
+        """Start Envoy again whenever it ends, until ``stop``."""
+        failures = 0
+        while not self._stopping.is_set():
+            code = self._wait()
+            if self._stopping.is_set():
+                return
+            failures = failures + 1 if time.monotonic() - self._started < _SETTLED_S else 0
+            log("error", "envoy ended", pid=self.pid, exit_code=code, reason=self._last_words())
+            while not self._stopping.wait(_PAUSE_S[min(failures, len(_PAUSE_S) - 1)]):
+                try:
+                    self._start()
+                    break
+                except Error as error:
+                    failures += 1
+                    log("error", "envoy cannot be started", error=error.message)
+
+    def stop(self, grace_s: float) -> None:
+        """Send clients away, wait until nothing is in flight (at most ``grace_s``), then end Envoy."""
+        self._stopping.set()
+        record = self._record
+        if record is not None and processes.alive(record):
+            self._end(record, grace_s)
+
+    def _adopt(self, found: ProcessRecord) -> bool:
+        try:
+            same = bool(json.loads(self._launch.record.read_text())["digest"] == self._launch.digest)
+            self.version = self._admin.version() if same else None
+        except (OSError, ValueError, KeyError, Error):
+            return False
+        if same:
+            self._record, self._started = found, time.monotonic()
+            log("info", "adopted envoy", pid=found.pid)
+        return same
+
+    def _start(self) -> None:
+        launch = self._launch
+        _check_free(launch.listen)
+        processes.write_private(launch.bootstrap_file, json.dumps(launch.bootstrap, indent=1))
+        command = [
+            str(launch.executable), "--config-path", str(launch.bootstrap_file), "--disable-hot-restart",
+            "--concurrency", str(launch.workers), "--log-path", str(launch.log_file), "--log-level", "info",
+            # A refused resource is logged by the agent, which leaves out what is secret in it.
+            "--component-log-level", "config:error,upstream:warn",
+            "--drain-time-s", "5", "--drain-strategy", "immediate", "--file-flush-interval-msec", "1000",
+        ]  # fmt: skip
+        with open(launch.log_file, "ab") as output:
+            self._log_offset = output.tell()
+            self._child = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+            )
+        self._started = time.monotonic()
+        try:
+            self._record = processes.of(self._child.pid)
+            processes.write(launch.record, self._record, digest=launch.digest)
+            self.version = self._await_admin(self._child)
+        except ProcessLookupError:
+            self._child.wait()
+            raise self._failed(self._child.returncode) from None
+        log("info", "started envoy", pid=self.pid, version=self.version)
+
+    def _await_admin(self, child: subprocess.Popen[bytes]) -> str:
+        """Envoy answers there only once it has its listener's socket."""
+        while True:
+            try:
+                return self._admin.version()
+            except Error:
+                if child.poll() is not None:
+                    raise self._failed(child.returncode) from None
+                if time.monotonic() - self._started > _START_WITHIN_S:
+                    child.kill()
+                    child.wait()
+                    raise
+                time.sleep(_POLL_S)
+
+    def _failed(self, code: int) -> Error:
+        reason = self._last_words()
+        if "Address already in use" in reason:
+            return _port_in_use(self._launch.listen)
+        return Error("RuntimeUnavailable", f"Envoy ended at its start with exit code {code}: {reason}")
+
+    def _last_words(self) -> str:
+        """The last line that Envoy logged as an error since it was started, else empty."""
+        try:
+            with open(self._launch.log_file, "rb") as stream:
+                stream.seek(self._log_offset)
+                lines = stream.read()[-65536:].decode(errors="replace").splitlines()
+        except OSError:
+            return ""
+        errors = [line for line in lines if "][error]" in line or "][critical]" in line]
+        return errors[-1] if errors else ""
+
+    def _wait(self) -> int | None:
+        """Until the process has ended; its exit code when it was our child."""
+        if self._child is not None:
+            return self._child.wait()
+        if self._record is not None and processes.alive(self._record):
+            try:
+                psutil.Process(self._record.pid).wait()
+            except psutil.NoSuchProcess:
+                return None
+        return None
+
+    def _end(self, record: ProcessRecord, grace_s: float) -> None:
+        try:
+            if grace_s:
+                log("info", "draining envoy", pid=record.pid, grace_s=grace_s)
+                self._admin.drain()
+                deadline = time.monotonic() + grace_s
+                while self._admin.requests_in_flight() and time.monotonic() < deadline:
+                    time.sleep(_POLL_S)
+        except Error as error:
+            log("warning", "envoy could not be drained", error=error.message)
+        processes.send_signal(record, signal.SIGTERM)
+        deadline = time.monotonic() + _TERMINATE_WITHIN_S
+        while processes.alive(record):
+            if time.monotonic() > deadline:
+                processes.send_signal(record, signal.SIGKILL)
+            time.sleep(_POLL_S)
+        self._launch.record.unlink(missing_ok=True)
+        log("info", "envoy ended", pid=record.pid)
+
+
+def _check_free(address: Address) -> None:
+    """Raise Error(PortInUse). Envoy would say so too, but only after it has loaded everything else."""
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((address.host, address.port))
+        except OSError as exc:
+            raise (
+                _port_in_use(address)
+                if exc.errno == 98
+                else Error("RuntimeUnavailable", f"cannot listen on {address.host}:{address.port}: {exc.strerror}")
+            ) from exc
+
+
+def _port_in_use(address: Address) -> Error:
+    return Error(
+        "PortInUse",
+        f"{address.host}:{address.port} is in use by another program",
+        target=f"{address.host}:{address.port}",
+        hint="choose another port with --scoring-port, or stop that program",
+    )
+
+
+def workers() -> int:
+    """Envoy's worker threads: as many as there are cores to run on, but not a large machine's whole width."""
+    return min(len(os.sched_getaffinity(0)), 8)

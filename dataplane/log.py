@@ -1,0 +1,18 @@
+"""The agent's own log: one JSON object a line on stderr.
+
+Decides its shape. Must not be given credentials: values are printed as they are.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import datetime, timezone
+from typing import Literal
+
+
+def log(level: Literal["info", "warning", "error"], message: str, **values: object) -> None:
+    """``values`` must be JSON values; anything else is printed as text."""
+    now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+    line = json.dumps({"time": now, "level": level, "message": message, **values}, default=str)
+    print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,96 @@
+"""Which process is meant: a pid together with the time at which it started.
+
+Decides how a process is recognised after our own restart, when it counts as alive, and how a record of it lies on
+disk. A pid alone is not enough: it is used again after the process has gone. Must not know what the process does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+#: Seconds by which two readings of one process's start time may differ: the kernel derives the time of boot, to
+#: which it is relative, from the wall clock in whole seconds, and the wall clock is adjusted while a machine runs.
+_TOLERANCE_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessRecord:
+    """One process. ``create_time``: seconds since the epoch, as the kernel reports it."""
+
+    pid: int
+    create_time: float
+
+
+def of(pid: int) -> ProcessRecord:
+    """The record of a process that exists now. Raises ProcessLookupError when there is none."""
+    try:
+        return ProcessRecord(pid, psutil.Process(pid).create_time())
+    except psutil.NoSuchProcess as exc:
+        raise ProcessLookupError(pid) from exc
+
+
+def own() -> ProcessRecord:
+    return of(os.getpid())
+
+
+def alive(record: ProcessRecord) -> bool:
+    """Whether this very process still runs; a zombie does not."""
+    try:
+        process = psutil.Process(record.pid)
+        with process.oneshot():
+            same = abs(process.create_time() - record.create_time) <= _TOLERANCE_S
+            return same and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def send_signal(record: ProcessRecord, number: int = signal.SIGTERM) -> bool:
+    """Signal this very process; False when it is gone already."""
+    if not alive(record):
+        return False
+    try:
+        os.kill(record.pid, number)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def read(path: Path) -> ProcessRecord | None:
+    """The record in a JSON file with at least ``pid`` and ``create_time``; None when absent or not such a file."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+        return ProcessRecord(int(value["pid"]), float(value["create_time"]))
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return None
+
+
+def write(path: Path, record: ProcessRecord, **more: Any) -> None:
+    """Replace the file (0600, atomically) with the record and whatever else the owner wants to keep there."""
+    write_private(path, json.dumps({"pid": record.pid, "create_time": record.create_time, **more}))
+
+
+def write_private(path: Path, text: str) -> None:
+    """Replace ``path`` with ``text``: mode 0600, and after a crash either the old content or the new."""
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)

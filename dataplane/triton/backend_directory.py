@@ -1,0 +1,56 @@
+"""The directory that Triton is given as ``--backend-directory``.
+
+Decides how the wheel's Python backend, the stub of the running Python and our ``onnxruntime`` backend come to lie as
+Triton expects them. Must not know instances or commands. A full Triton keeps its own directory: it has an ONNX
+Runtime backend of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from amphitrite.dataplane.triton.installation import Installation
+
+_MODEL = Path(__file__).parent / "backends" / "onnxruntime" / "model.py"
+
+
+def prepare(installation: Installation, parent: Path) -> Path:
+    """The backend directory for ``installation``, made below ``parent`` (once for each content) where needed.
+
+    Files are copied, because Triton refuses a library whose real path lies outside of the directory.
+    """
+    if installation.stub is None:
+        return installation.backends
+    files = {Path("onnxruntime/model.py"): _MODEL, Path("python") / installation.stub.name: installation.stub}
+    for source in sorted((installation.backends / "python").iterdir()):
+        if source.is_file():
+            files[Path("python") / source.name] = source
+    target = parent / _fingerprint(files)
+    if target.is_dir():
+        return target
+    parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=".new-", dir=parent))
+    try:
+        for name, source in files.items():
+            (temporary / name).parent.mkdir(exist_ok=True)
+            shutil.copy2(source, temporary / name)
+        (temporary / "python" / installation.stub.name).chmod(0o755)
+        os.rename(temporary, target)
+    except OSError:
+        shutil.rmtree(temporary, ignore_errors=True)
+        if not target.is_dir():  # Otherwise somebody else made the same in the meantime.
+            raise
+    return target
+
+
+def _fingerprint(files: dict[Path, Path]) -> str:
+    """Names a content without reading the large files."""
+    digest = hashlib.sha256()
+    for name, source in sorted(files.items()):
+        facts = source.stat()
+        digest.update(f"{name}\0{source.resolve()}\0{facts.st_size}\0{facts.st_mtime_ns}\n".encode())
+    return digest.hexdigest()[:16]

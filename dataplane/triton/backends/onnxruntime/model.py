@@ -1,0 +1,89 @@
+"""The ``onnxruntime`` backend that Triton's Python interface calls, inside Triton's stub process.
+
+Decides how Triton's objects become arrays and back. Must not know how a configuration is completed or requests are
+joined. Triton finds this file as ``<backend directory>/onnxruntime/model.py``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import triton_python_backend_utils as triton  # type: ignore[import-not-found]  # Triton puts it on the path.
+
+from amphitrite.dataplane.triton.backends.onnxruntime import batching, tensors
+from amphitrite.dataplane.triton.backends.onnxruntime.completion import complete
+from amphitrite.dataplane.triton.backends.onnxruntime.session import Session
+from amphitrite.schemas.errors import Error
+
+
+class TritonPythonModel:
+    """One copy of one model; Triton starts one process for each."""
+
+    @staticmethod
+    def auto_complete_config(auto_complete_model_config: Any) -> Any:
+        """Called once for each model in a process of its own, before any copy is started."""
+        config = auto_complete_model_config.as_dict()
+        completion = complete(config, Session(_file_to_complete(), config, None).tensors)
+        # The setters of Triton's class know no `reshape`, and refuse a larger max_batch_size than their own.
+        config["input"], config["output"] = list(completion.inputs), list(completion.outputs)
+        if completion.max_batch_size:
+            config["max_batch_size"] = completion.max_batch_size
+            auto_complete_model_config.set_dynamic_batching()
+        print(f"{config['name']}: {completion.remark}", flush=True)  # Triton's Logger is deaf in this process.
+        return auto_complete_model_config
+
+    def initialize(self, args: Mapping[str, str]) -> None:
+        config = json.loads(args["model_config"])
+        path = _model_file(Path(args["model_repository"]), args["model_version"], config)
+        device = int(args["model_instance_device_id"]) if args["model_instance_kind"] == "GPU" else None
+        self._session = Session(path, config, device)
+        completion = complete(config, self._session.tensors)
+        self._batching = completion.max_batch_size > 0
+        self._inputs = tuple(t for t in self._session.tensors if t.kind == "input")
+        self._outputs = {entry["name"]: entry["data_type"] for entry in completion.outputs}
+        triton.Logger.log_info(f"engine of {args['model_name']}: {self._session.engine}")
+
+    def execute(self, requests: Sequence[Any]) -> list[Any]:
+        """One response for each request, in order."""
+        taken = [self._take(request) for request in requests]
+        good = [t for t in taken if isinstance(t, batching.Request)]
+        answers = iter(batching.run_all(self._session.run, good, batching=self._batching))
+        return [_respond(t if isinstance(t, Error) else next(answers)) for t in taken]
+
+    def _take(self, request: Any) -> batching.Request | Error:
+        inputs = {}
+        for tensor in self._inputs:
+            value = triton.get_input_tensor_by_name(request, tensor.name)
+            if value is None:
+                return Error("UserError", f"input '{tensor.name}' is missing")
+            try:
+                inputs[tensor.name] = tensors.from_triton(tensor, value.as_numpy())
+            except Error as error:
+                return error
+        wanted = tuple(request.requested_output_names()) or tuple(self._outputs)
+        return batching.Request(inputs, wanted)
+
+
+def _respond(answer: batching.Answer) -> Any:
+    if isinstance(answer, Error):
+        return triton.InferenceResponse(error=triton.TritonError(answer.message))
+    outputs = [triton.Tensor(name, tensors.to_triton(value)) for name, value in answer.items()]
+    return triton.InferenceResponse(output_tensors=outputs)
+
+
+def _file_to_complete() -> Path:
+    """The model's file, which Triton tells its stub by the first argument only; ``sys.argv`` is empty there."""
+    arguments = Path("/proc/self/cmdline").read_bytes().split(b"\0")
+    return _within(Path(arguments[1].decode()))
+
+
+def _model_file(model: Path, version: str, config: Mapping[str, Any]) -> Path:
+    return _within(model / version / (config.get("default_model_filename") or "model.onnx"))
+
+
+def _within(path: Path) -> Path:
+    """Large models may come as a directory ``model.onnx`` that holds the file of that name and its weights."""
+    return path / "model.onnx" if path.is_dir() else path

@@ -1,0 +1,115 @@
+"""Which Triton serves on this machine, and what it needs to run.
+
+Decides where Triton is looked for (``TRITON_SERVER``, then ``PATH``, then the ``nvidia-pytriton`` wheel) and which
+libraries it and its Python stubs load. Must not know instances, ports or repositories.
+"""
+
+from __future__ import annotations
+
+import ctypes.util
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from amphitrite.schemas.errors import Error
+
+_HINT = "pip install 'amphitrite[serve]', or set TRITON_SERVER to the tritonserver of a full installation"
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """One Triton.
+
+    ``backends``: its own backend directory. ``libraries``: directories its processes need in LD_LIBRARY_PATH. ``stub``:
+    the wheel's Python stub for this Python; None for a full installation, which brings its own Python and backends.
+    """
+
+    binary: Path
+    backends: Path
+    libraries: tuple[Path, ...] = ()
+    stub: Path | None = None
+
+
+def locate(environ: Mapping[str, str]) -> Installation:
+    """The Triton to use. Raises Error("RuntimeUnavailable") that says how to get one."""
+    if named := environ.get("TRITON_SERVER"):
+        if not os.access(named, os.X_OK) or not Path(named).is_file():
+            raise _unavailable(f"TRITON_SERVER names {named}, which is not an executable file")
+        return installed_at(Path(named))
+    if found := shutil.which("tritonserver", path=environ.get("PATH", os.defpath)):
+        return installed_at(Path(found))
+    wheel = importlib.util.find_spec("pytriton")  # It is not imported: that takes half a second.
+    if wheel is None or not wheel.submodule_search_locations:
+        raise _unavailable("no Triton found: neither TRITON_SERVER, nor tritonserver on PATH, nor nvidia-pytriton")
+    return installed_at(Path(wheel.submodule_search_locations[0]) / "tritonserver" / "bin" / "tritonserver")
+
+
+def installed_at(binary: Path) -> Installation:
+    """The installation to which ``binary`` belongs, of the wheel or a full one, told apart by what lies beside it."""
+    root = binary.resolve().parent.parent
+    stubs = root / "python_backend_stubs"
+    if not stubs.is_dir():
+        return Installation(binary, root / "backends")
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    stub = stubs / version / "triton_python_backend_stub"
+    if not stub.is_file():
+        raise _unavailable(f"the Triton in {root} has no Python stub for Python {version}")
+    bundled = root.parent.parent / "nvidia_pytriton.libs"
+    return Installation(binary, root / "backends", (bundled, *_python_library(bundled)), stub)
+
+
+def supports(installation: Installation, option: str) -> bool:
+    """Whether this version of Triton knows a command-line option: it refuses to start with one that it does not."""
+    try:
+        answer = subprocess.run(
+            [installation.binary, "--help"],
+            env={"LD_LIBRARY_PATH": library_path(installation, os.environ)},
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as exc:
+        raise _unavailable(f"{installation.binary} does not run: {exc}") from exc
+    if "--model-repository" not in answer.stdout + answer.stderr:
+        raise _unavailable(f"{installation.binary} does not run: {answer.stderr.strip()[-500:]}")
+    return option in answer.stdout + answer.stderr
+
+
+def library_path(installation: Installation, environ: Mapping[str, str]) -> str:
+    """The value of LD_LIBRARY_PATH for Triton: what it needs before what the machine has set."""
+    parts = [str(path) for path in installation.libraries]
+    return ":".join([*parts, *filter(None, [environ.get("LD_LIBRARY_PATH")])])
+
+
+def _python_library(bundled: Path) -> tuple[Path, ...]:
+    """The directory of the shared library of the running Python, which the stub is linked with.
+
+    Empty when the loader finds it by itself. Raises Error("RuntimeUnavailable") when there is none: Debian's python3
+    and a plainly built CPython come without it.
+    """
+    major, minor = sys.version_info.major, sys.version_info.minor
+    name = f"libpython{major}.{minor}.so.1.0"
+    if any(bundled.glob(f"libpython{major}-*.{minor}.so.1.0")):
+        return ()  # The wheel carries the library for one version of Python.
+    for directory in (sysconfig.get_config_var("LIBDIR"), f"{sys.base_prefix}/lib"):
+        if directory and (Path(directory) / name).is_file():
+            return (Path(directory),)
+    if ctypes.util.find_library(f"python{major}.{minor}"):
+        return ()
+    raise Error(
+        "RuntimeUnavailable",
+        f"{name} is missing: Triton's Python backend needs the shared library of Python {major}.{minor}",
+        target=sys.executable,
+        hint=f"apt-get install libpython{major}.{minor}, or use a Python built with --enable-shared (uv's are)",
+    )
+
+
+def _unavailable(message: str) -> Error:
+    return Error("RuntimeUnavailable", message, hint=_HINT)

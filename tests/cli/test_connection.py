@@ -1,0 +1,72 @@
+"""Which control plane is talked to, and with which credentials."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from amphitrite.cli import connection
+from amphitrite.cli.connection import Server
+from amphitrite.schemas.errors import Error
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "token").write_text("secret\n")
+    state = {
+        "state": "running",
+        "api_url": "https://127.0.0.1:1",
+        "token_file": str(tmp_path / "token"),
+        "ca_file": str(tmp_path / "ca.pem"),
+    }
+    (tmp_path / "server.json").write_text(json.dumps(state))
+    return tmp_path
+
+
+def own(home: Path, token: str) -> Server:
+    return Server("https://127.0.0.1:1", token, home / "ca.pem", local=True)
+
+
+ELSEWHERE = Server("https://elsewhere", None, None, local=False)
+ELSEWHERE_WITH_TOKEN = Server("https://elsewhere", "mine", None, local=False)
+
+
+def test_the_home_of_the_environment(home: Path) -> None:
+    environ = {"ML_HOME": str(home)}
+    assert connection.find(None, environ) == own(home, "secret")
+    assert connection.find("https://127.0.0.1:1/", environ) == own(home, "secret")
+    assert connection.find(None, {**environ, "ML_TOKEN": "mine"}) == own(home, "mine")
+
+
+def test_an_address_comes_before_the_home_and_never_gets_its_token(home: Path) -> None:
+    environ = {"ML_HOME": str(home), "ML_SERVER_URL": "https://elsewhere"}
+    assert connection.find(None, environ) == ELSEWHERE
+    assert connection.find("https://elsewhere/", {"ML_HOME": str(home)}) == ELSEWHERE
+    assert connection.find("https://127.0.0.1:1", environ) == own(home, "secret")
+    assert connection.find(None, {**environ, "ML_TOKEN": "mine"}) == ELSEWHERE_WITH_TOKEN
+
+
+@pytest.mark.parametrize(
+    ("environ", "url"),
+    [({}, "https://127.0.0.1:8443"), ({"ML_HOST": "10.0.0.1", "ML_PORT": "9"}, "https://10.0.0.1:9")],
+)
+def test_nothing_was_started(environ: dict[str, str], url: str, tmp_path: Path) -> None:
+    with pytest.raises(Error) as caught:
+        connection.find(None, {"ML_HOME": str(tmp_path), **environ})
+    assert caught.value == Error("ServerUnreachable", f"no control plane at {url}", hint="ml server start -d")
+
+
+def test_tokens_travel_encrypted_only(home: Path) -> None:
+    with pytest.raises(Error) as caught:
+        connection.find("http://127.0.0.1:1", {"ML_HOME": str(home)})
+    assert caught.value.code == "UsageError"
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}"])
+def test_a_damaged_file_is_named(text: str, tmp_path: Path) -> None:
+    (tmp_path / "server.json").write_text(text)
+    with pytest.raises(Error) as caught:
+        connection.find(None, {"ML_HOME": str(tmp_path)})
+    assert caught.value.code == "LocalFileError" and str(tmp_path / "server.json") in caught.value.message

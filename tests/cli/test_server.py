@@ -1,0 +1,160 @@
+"""``ml server``: what is said about a control plane, and how one that refuses to start is heard.
+
+A control plane that runs is started by the tests of the whole system.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+
+from amphitrite.cli import home as homes
+from amphitrite.cli import process
+from amphitrite.schemas.errors import Error
+
+from .conftest import Stage
+
+
+@pytest.fixture
+def home(stage: Stage) -> Path:
+    return stage.directory.parent / "home"
+
+
+def write_state(home: Path, **more: Any) -> dict[str, Any]:
+    """What a control plane writes that is this very process."""
+    (home / "header file").write_text("it's a secret\n")
+    state = {
+        "state": "running",
+        "version": "0.1.0",
+        "runtime": "local",
+        "api_url": "https://127.0.0.1:8443",
+        "scoring_url": "https://127.0.0.1:9443",
+        "studio_url": None,
+        "ca_file": "/ca.pem",
+        "bundle_file": "/some where/bundle.pem",
+        "identity_endpoint": "https://127.0.0.1:8443/identity/token",
+        "identity_header_file": str(home / "header file"),
+        "pid": os.getpid(),
+        "create_time": psutil.Process().create_time(),
+        "subscription": "local",
+        "resource_group": "local",
+        "workspace": "local",
+        **more,
+    }
+    (home / "server.json").write_text(json.dumps(state))
+    return state
+
+
+def status(stage: Stage) -> dict[str, Any]:
+    code, out, err = stage.run("server", "status")
+    assert (code, err) == (0, "")
+    found: dict[str, Any] = json.loads(out)
+    return found
+
+
+def test_status_when_nothing_runs(stage: Stage, home: Path) -> None:
+    found = status(stage)
+    assert list(found) == [
+        *("state", "version", "runtime", "api_url", "scoring_url", "studio_url", "ca_file", "home", "pid"),
+    ]
+    assert (found["state"], found["home"], found["pid"]) == ("stopped", str(home), None)
+
+
+def test_status_tells_a_living_process_from_a_dead_one(stage: Stage, home: Path) -> None:
+    state = write_state(home)
+    found = status(stage)
+    assert (found["state"], found["pid"], found["api_url"]) == ("running", os.getpid(), state["api_url"])
+    write_state(home, state="starting")
+    assert status(stage)["state"] == "starting"
+    write_state(home, create_time=1.0)  # another process has the number now
+    assert (status(stage)["state"], status(stage)["pid"]) == ("stopped", None)
+
+
+def test_status_of_one_that_does_not_answer(stage: Stage, home: Path) -> None:
+    write_state(home)
+    stage.machine.faults = [httpx.ReadTimeout("timed out")]
+    assert status(stage)["state"] == "unhealthy"
+
+
+def test_alive_is_judged_by_more_than_the_number() -> None:
+    started = psutil.Process().create_time()
+    assert homes.is_alive({"pid": os.getpid(), "create_time": started})
+    assert not homes.is_alive({"pid": os.getpid(), "create_time": started - 60})
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    record = {"pid": ended.pid, "create_time": psutil.Process(ended.pid).create_time()}
+    ended.wait()
+    assert not homes.is_alive(record)
+
+
+def test_env_can_be_read_by_a_shell(stage: Stage, home: Path) -> None:
+    state = write_state(home)
+    code, out, _ = stage.run("server", "env")
+    script = f'{out}\nprintf "%s|%s|%s" "$IDENTITY_HEADER" "$SSL_CERT_FILE" "$ML_WORKSPACE"'
+    told = subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True, check=True).stdout
+    assert (code, told) == (0, f"it's a secret|{state['bundle_file']}|local")
+    as_json = json.loads(stage.run("server", "env", "--shell", "json")[1])
+    assert [line.partition("=")[0] for line in out.splitlines()] == [f"export {name}" for name in as_json]
+    assert list(as_json) == [
+        *("AZUREML_DEV_URL_MFE", "IDENTITY_ENDPOINT", "IDENTITY_HEADER", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"),
+        *("ML_SUBSCRIPTION", "ML_RESOURCE_GROUP", "ML_WORKSPACE"),
+    ]
+
+
+def test_starting_what_runs_already(stage: Stage, home: Path) -> None:
+    write_state(home)
+    said = f"already running: https://127.0.0.1:8443 (pid {os.getpid()})\n"
+    assert stage.run("server", "start", "-d") == (0, "", said)
+    assert stage.run("server", "start", "--detach", "--port", "8443", "--scoring-port", "9443") == (0, "", said)
+
+
+@pytest.fixture
+def used_port() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield listener.getsockname()[1]
+
+
+def test_a_used_port_is_named_and_nothing_is_left_behind(
+    stage: Stage, used_port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ML_HOME", str(tmp_path / "new"))
+    code, out, err = stage.run("server", "start", "-d", "--port", str(used_port))
+    assert (code, out) == (1, "")
+    assert err.startswith("error: ") and str(used_port) in err and "\nhint: " in err
+    assert not (tmp_path / "new").exists()
+
+
+def test_stopping_what_does_not_run(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ML_HOME", str(tmp_path / "new"))
+    assert stage.run("server", "stop") == (0, "", "no control plane was running\n")
+    assert not (tmp_path / "new").exists()
+
+
+def test_the_command_line_alone_says_what_to_install() -> None:
+    with pytest.raises(Error) as caught:
+        process.require_server(["json", "a_module_that_is_not_there"])
+    assert caught.value == Error(
+        "Unsupported",
+        "the control plane is not installed here: no module a_module_that_is_not_there",
+        hint="pip install 'amphitrite[serve]'",
+    )
+
+
+def test_logs_of_all_processes(stage: Stage, home: Path) -> None:
+    (home / "logs/controlplane.log").write_text("one\ntwo\n")
+    (home / "logs/envoy.log").write_text("three\n")
+    assert stage.run("server", "logs", "-l", "1") == (0, "controlplane: two\nenvoy: three\n", "")
+
+
+def test_no_logs_yet(stage: Stage) -> None:
+    code, _, err = stage.run("server", "logs")
+    assert code == 1 and err.startswith("error: no logs in ")

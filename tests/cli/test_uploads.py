@@ -1,0 +1,150 @@
+"""Model files on their way to the store: which, in what pieces, and not twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from amphitrite.cli import ignore, model_files, uploads
+from amphitrite.schemas.errors import Error
+
+from .conftest import Stage
+
+
+def tree(root: Path, **files: str) -> Path:
+    for name, text in files.items():
+        path = root / name.replace("__", "/").replace("_DOT_", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root
+
+
+def names(root: Path) -> list[str]:
+    return [file.relative for file in model_files.read(root).files]
+
+
+def blobs(stage: Stage) -> list[str]:
+    return [line for line in stage.machine.requests if line.startswith("PUT /storage")]
+
+
+def create(stage: Stage, name: str) -> None:
+    code, _, err = stage.run("model", "create", "-n", name, "-p", "files", "-o", "none")
+    assert code == 0, err
+
+
+def test_the_same_content_is_sent_once(stage: Stage) -> None:
+    tree(stage.directory / "files", a__1__m_DOT_onnx="x", b="yy")
+    create(stage, "first")
+    assert len(blobs(stage)) == 3  # two files and the mark
+    create(stage, "second")
+    assert len(blobs(stage)) == 3
+    (stage.directory / "files/b").write_text("zz")
+    create(stage, "first")
+    assert len(blobs(stage)) == 6
+
+
+def test_an_upload_that_was_cut_is_made_again(stage: Stage) -> None:
+    tree(stage.directory / "files", a="x", b="y")
+    stage.machine.cut_after = 1
+    assert stage.run("model", "create", "-n", "m", "-p", "files")[0] == 3
+    create(stage, "m")
+    digest = model_files.contents(model_files.read(stage.directory / "files")).digest
+    assert digest in stage.run("model", "show", "-n", "m", "-v", "1", "--query", "path")[1]
+
+
+def test_a_large_file_travels_in_blocks_and_arrives_whole(stage: Stage) -> None:
+    (stage.directory / "files").mkdir()
+    with (stage.directory / "files/large.bin").open("wb") as stream:
+        stream.seek(uploads.WHOLE_BYTES)
+        stream.write(b"end")
+    (stage.directory / "files/empty.bin").touch()
+    create(stage, "m")
+    # The empty file, five blocks and their list, the mark.
+    assert len(blobs(stage)) == 1 + 6 + 1
+    assert stage.machine.services.models.reference("m", "1")["digest"]
+
+
+def test_a_file_alone(stage: Stage) -> None:
+    tree(stage.directory, files="just one")
+    create(stage, "m")
+    assert stage.run("model", "show", "-n", "m", "-v", "1", "--query", "path", "-o", "tsv")[1].endswith("/files\n")
+
+
+def test_links_are_followed(tmp_path: Path) -> None:
+    tree(tmp_path / "real", x="1")
+    tree(tmp_path / "model", a="2")
+    (tmp_path / "model/link").symlink_to(tmp_path / "real")
+    (tmp_path / "model/file").symlink_to(tmp_path / "real/x")
+    assert names(tmp_path / "model") == ["a", "file", "link/x"]
+
+
+@pytest.mark.parametrize(
+    ("target", "text"), [(".", "a link to a directory above it"), ("nowhere", "a link to nothing")]
+)
+def test_links_that_lead_nowhere_are_refused(target: str, text: str, tmp_path: Path) -> None:
+    tree(tmp_path / "model", a="1")
+    (tmp_path / "model/link").symlink_to(target)
+    with pytest.raises(Error, match=text):
+        names(tmp_path / "model")
+
+
+def test_a_directory_without_files(tmp_path: Path) -> None:
+    (tmp_path / "a/b").mkdir(parents=True)
+    with pytest.raises(Error) as caught:
+        names(tmp_path)
+    assert caught.value.message == (f"Directory {tmp_path} is empty. path or local_path must be a non-empty directory.")
+
+
+def test_too_many_files_name_the_limit(tmp_path: Path) -> None:
+    for number in range(model_files.MAX_FILES + 1):
+        (tmp_path / f"{number % 10}").mkdir(exist_ok=True)
+        (tmp_path / f"{number % 10}" / str(number)).touch()
+    with pytest.raises(Error) as caught:
+        names(tmp_path)
+    assert "more than 1500 files" in caught.value.message and caught.value.hint
+
+
+def test_the_hash_is_of_names_and_contents(tmp_path: Path) -> None:
+    def digest(root: Path) -> str:
+        return model_files.contents(model_files.read(root)).digest
+
+    first = digest(tree(tmp_path / "1", a="x", b__c="y"))
+    assert first == digest(tree(tmp_path / "2", b__c="y", a="x"))
+    assert first != digest(tree(tmp_path / "3", a="x", b__d="y"))
+    assert first != digest(tree(tmp_path / "4", a="xy", b__c=""))
+
+
+def test_amlignore_comes_before_gitignore(tmp_path: Path) -> None:
+    tree(tmp_path, _DOT_gitignore="a", _DOT_amlignore="b\n.*", a="", b="", c="")
+    assert names(tmp_path) == ["a", "c"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "ignored", "kept"),
+    [
+        ("*.pyc", "a.pyc d/e/b.pyc", "a.py pyc"),
+        ("# text\n\n\\#x", "#x", "text # x"),
+        ("/a", "a", "d/a b"),
+        ("d/*.txt", "d/a.txt", "a.txt e/d/a.txt d/e/a.txt"),
+        ("**/tmp/*.log", "tmp/a.log x/y/tmp/a.log", "tmp/d/a.log a.log"),
+        ("doc/**", "doc/a doc/b/c", "doc x/doc/a"),
+        ("a/**/z", "a/z a/b/z a/b/c/z", "z b/a/z"),
+        ("*.bin\n!keep.bin", "a.bin d/b.bin", "keep.bin d/keep.bin"),
+        ("cache/", "cache/ d/cache/", "cache"),
+        ("file[0-9]", "file1 d/file2", "fileA file10"),
+        ("file[!0-9]", "fileA", "file1"),
+        ("a?c", "abc", "ac a/c"),
+        ("a[", "a[", "a"),
+        ("trailing  ", "trailing", "other"),
+    ],
+)
+def test_patterns(lines: str, ignored: str, kept: str) -> None:
+    """A path that ends with a slash is a directory."""
+    rules = ignore.parse(lines.split("\n"))
+
+    def is_ignored(path: str) -> bool:
+        return ignore.is_ignored(rules, path.rstrip("/"), directory=path.endswith("/"))
+
+    assert [path for path in ignored.split() if not is_ignored(path)] == []
+    assert [path for path in kept.split() if is_ignored(path)] == []

@@ -1,0 +1,145 @@
+"""An agent with its Envoy and a fake control plane, as real processes in a directory of their own."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import httpx
+
+from amphitrite.dataplane import processes
+from amphitrite.dataplane.processes import ProcessRecord
+from amphitrite.dataplane.routing import Address, Cluster, HealthCheck, Route, RoutingTable, Secret, Target
+
+from .fake_control_plane import TOKEN, FakeControlPlane
+from .upstream import Upstream
+
+KEY = "primary-key"
+BEARER = {"authorization": f"Bearer {KEY}"}
+INFER = "/endpoints/images/v2/models/m/infer"
+
+
+def eventually(condition: Callable[[], bool], timeout: float = 10.0) -> None:
+    """Return as soon as ``condition`` holds; fail after ``timeout`` seconds."""
+    deadline = time.monotonic() + timeout
+    pause = threading.Event()
+    while not condition():
+        assert time.monotonic() < deadline, "the condition did not come true in time"
+        pause.wait(0.02)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def cluster(name: str, upstreams: Iterable[Upstream], max_requests: int = 64, drain_s: float = 5.0) -> Cluster:
+    addresses = tuple(sorted(Address("127.0.0.1", u.port) for u in upstreams))
+    return Cluster(name, addresses, max_requests, drain_s, HealthCheck(interval_s=0.5, timeout_s=0.5))
+
+
+def table(
+    version: int, clusters: Iterable[Cluster], split: Iterable[tuple[str, int]], name: str = "images"
+) -> RoutingTable:
+    """One route whose targets are the clusters, each under its own name."""
+    known = tuple(sorted(clusters, key=lambda c: c.name))
+    targets = tuple(Target(c.name, c.name, 5.0, "/v2/models/m/infer") for c in known)
+    return RoutingTable(version, (Route(name, (Secret(KEY),), targets, tuple(split)),), known)
+
+
+class RunningAgent:
+    """Start with ``start``, end with ``close``, which leaves no process behind."""
+
+    def __init__(self, directory: Path, certificate: Path, private_key: Path) -> None:
+        self.state = directory / "state"
+        self.logs = directory / "logs"
+        # A UNIX socket's path must be short, which pytest's directories are not.
+        self._run = tempfile.TemporaryDirectory(prefix="amphitrite-")
+        self.certificate, self.private_key = certificate, private_key
+        self.control_plane = FakeControlPlane(certificate, private_key)
+        self.control_plane.start()
+        self.port = free_port()
+        self._token = directory / "token"
+        self._token.write_text(TOKEN)
+        self._process: subprocess.Popen[bytes] | None = None
+        self.client = httpx.Client(
+            base_url=f"https://127.0.0.1:{self.port}",
+            verify=ssl.create_default_context(cafile=str(certificate)),
+            timeout=10,
+            trust_env=False,
+        )
+
+    @property
+    def run(self) -> Path:
+        return Path(self._run.name)
+
+    def start(self) -> subprocess.Popen[bytes]:
+        command = [
+            *(sys.executable, "-m", "amphitrite.dataplane", "--id", "test"),
+            *("--state", str(self.state), "--run", str(self.run), "--logs", str(self.logs)),
+            *("--control-plane", self.control_plane.url, "--ca-file", str(self.certificate)),
+            *("--token-file", str(self._token), "--listen", f"127.0.0.1:{self.port}"),
+            *("--certificate", str(self.certificate), "--private-key", str(self.private_key)),
+        ]
+        self.logs.mkdir(parents=True, exist_ok=True)
+        with open(self.logs / "agent.log", "ab") as output:
+            self._process = subprocess.Popen(command, stdout=output, stderr=output, start_new_session=True)
+        return self._process
+
+    def put_in_force(self, wanted: RoutingTable) -> None:
+        self.control_plane.publish(wanted)
+        self.control_plane.wait_for(acknowledged_version=wanted.version)
+
+    def envoy(self) -> ProcessRecord:
+        record = processes.read(self.state / "envoy.json")
+        assert record is not None
+        return record
+
+    def kill(self) -> None:
+        """``kill -9`` of the agent alone."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
+    def terminate(self) -> int:
+        assert self._process is not None
+        self._process.terminate()
+        return self._process.wait(30)
+
+    def presented_certificate(self) -> str | None:
+        """PEM text of what a client is shown now; None while nothing listens."""
+        try:
+            return ssl.get_server_certificate(("127.0.0.1", self.port))
+        except OSError:
+            return None
+
+    def log(self) -> str:
+        return (self.logs / "agent.log").read_text()
+
+    def close(self) -> None:
+        self.client.close()
+        self.control_plane.stop()
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        record = processes.read(self.state / "envoy.json")
+        if record is not None and processes.send_signal(record, signal.SIGKILL):
+            eventually(lambda: not processes.alive(record))
+        self._run.cleanup()
+
+
+def serves(agent: RunningAgent, **headers: str) -> bool:
+    """Whether a scoring request is answered 200 now."""
+    try:
+        return agent.client.post(INFER, headers={**BEARER, **headers}, json={}).status_code == 200
+    except httpx.TransportError:
+        return False

@@ -1,0 +1,97 @@
+"""A certificate, and one agent with one Envoy for all tests that only ask; those that kill make their own."""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from .agents import BEARER, RunningAgent, eventually
+from .rule_table import rule_table
+from .upstream import Upstream
+
+
+def write_certificate(directory: Path) -> tuple[Path, Path]:
+    """A self-signed certificate for 127.0.0.1 and its key, as files."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "amphitrite test")])
+    now = datetime.datetime.now(datetime.timezone.utc)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), False)
+        .sign(key, hashes.SHA256())
+    )
+    chain, private = directory / "server.pem", directory / "server.key"
+    chain.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    private.write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    return chain, private
+
+
+MakeAgent = Callable[[], RunningAgent]
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    return write_certificate(tmp_path_factory.mktemp("certificate"))
+
+
+@pytest.fixture
+def make_agent(tmp_path: Path, certificate: tuple[Path, Path]) -> Iterator[MakeAgent]:
+    """Agents that are not started yet; whatever is left of them is ended after the test."""
+    made: list[RunningAgent] = []
+
+    def make() -> RunningAgent:
+        directory = tmp_path / str(len(made))
+        directory.mkdir()
+        made.append(RunningAgent(directory, *certificate))
+        return made[-1]
+
+    yield make
+    for agent in made:
+        agent.close()
+
+
+@pytest.fixture(scope="session")
+def rules(
+    tmp_path_factory: pytest.TempPathFactory, certificate: tuple[Path, Path]
+) -> Iterator[tuple[RunningAgent, dict[str, Upstream]]]:
+    """One agent with everything that a request can meet (see ``rule_table``) and the upstreams by name."""
+    names = ("blue", "green", "solo", "ill")
+    with ExitStack() as stack:
+        upstreams = {name: stack.enter_context(Upstream(name)) for name in names}
+        agent = RunningAgent(tmp_path_factory.mktemp("agent"), *certificate)
+        stack.callback(agent.close)
+        agent.start()
+        agent.control_plane.publish(rule_table(upstreams))
+        agent.control_plane.wait_for(acknowledged_version=1, timeout=30)
+        upstreams["ill"].ready = False
+        eventually(lambda: agent.client.post("/endpoints/ill/v2", headers=BEARER).status_code == 503)
+        yield agent, upstreams
+
+
+@pytest.fixture
+def scoring(rules: tuple[RunningAgent, dict[str, Upstream]]) -> Iterator[RunningAgent]:
+    """The shared agent, with upstreams that remember nothing and hold nobody."""
+    agent, upstreams = rules
+    for upstream in upstreams.values():
+        upstream.hold()
+        upstream.requests.clear()
+    yield agent
+    for upstream in upstreams.values():
+        upstream.release()

@@ -1,0 +1,132 @@
+"""The control plane's side of ``/dataplane/v1``, for tests: holds a table, hears reports.
+
+It is HTTPS with the test's own certificate, and can be taken away and come back on the same port.
+"""
+
+from __future__ import annotations
+
+import json
+import ssl
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from amphitrite.dataplane.routing import RoutingTable, to_json
+
+TOKEN = "agent-token"
+
+
+class FakeControlPlane:
+    """Set ``table`` by ``publish``; ``reports`` grows; ``wait_for`` waits for a report."""
+
+    def __init__(self, certificate: Path, private_key: Path) -> None:
+        self._files = (certificate, private_key)
+        self._changed = threading.Condition()
+        self._table: RoutingTable | None = None
+        self.reports: list[dict[str, Any]] = []
+        self._server: _Server | None = None
+        self.port = 0
+
+    @property
+    def url(self) -> str:
+        return f"https://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        server = _Server(("127.0.0.1", self.port), self)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*self._files)
+        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+        self.port = int(server.server_address[1])
+        self._server = server
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+
+    def stop(self) -> None:
+        """Go away; waiting requests are answered first."""
+        server, self._server = self._server, None
+        if server is not None:
+            with self._changed:
+                server.closing = True
+                self._changed.notify_all()
+            server.shutdown()
+            server.server_close()
+
+    def publish(self, table: RoutingTable) -> None:
+        with self._changed:
+            self._table = table
+            self._changed.notify_all()
+
+    def next_table(self, server: _Server, after: int, wait_s: float) -> RoutingTable | None:
+        with self._changed:
+            self._changed.wait_for(
+                lambda: server.closing or (self._table is not None and self._table.version > after), wait_s
+            )
+            table = self._table
+        return table if table is not None and table.version > after and not server.closing else None
+
+    def heard(self, report: dict[str, Any]) -> None:
+        with self._changed:
+            self.reports.append(report)
+            self._changed.notify_all()
+
+    def wait_for(self, timeout: float = 15.0, **wanted: Any) -> dict[str, Any]:
+        """The first report, now or later, whose values are these (a number: at least this)."""
+
+        def fits(report: dict[str, Any]) -> bool:
+            return all((report[k] or 0) >= v if isinstance(v, int) else report[k] == v for k, v in wanted.items())
+
+        with self._changed:
+            self._changed.wait_for(lambda: any(map(fits, self.reports)), timeout)
+            found = [r for r in self.reports if fits(r)]
+        assert found, f"no report with {wanted}; the last: {self.reports[-3:]}"
+        return found[0]
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, address: tuple[str, int], owner: FakeControlPlane) -> None:
+        super().__init__(address, _Handler)
+        self.owner = owner
+        self.closing = False
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """An agent that was killed is no news in a test."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def log_message(self, format: str, *args: Any) -> None:
+        return
+
+    def do_GET(self) -> None:
+        query = parse_qs(urlsplit(self.path).query)
+        table = self.server.owner.next_table(self.server, int(query["after"][0]), float(query["wait_s"][0]))
+        if table is None:
+            self._send(204, b"")
+        else:
+            self._send(200, json.dumps(to_json(table)).encode())
+
+    def do_PUT(self) -> None:
+        body = self.rfile.read(int(self.headers["content-length"]))
+        if self.server.closing:
+            self._send(503, b"")
+            return
+        self.server.owner.heard(json.loads(body))
+        self._send(204, b"")
+
+    def _send(self, status: int, body: bytes) -> None:
+        if self.headers["authorization"] != f"Bearer {TOKEN}":
+            status, body = 401, b""
+        self.close_connection = self.server.closing
+        self.send_response(status)
+        if status != 204:
+            self.send_header("content-length", str(len(body)))
+        if self.close_connection:
+            self.send_header("connection", "close")
+        self.end_headers()
+        self.wfile.write(body)

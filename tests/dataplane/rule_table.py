@@ -1,0 +1,41 @@
+"""One routing table in which every rule of a request's path occurs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from amphitrite.dataplane.routing import Address, Cluster, HealthCheck, Route, RoutingTable, Secret, Target
+
+from .upstream import Upstream
+
+MAX_BODY = 2000
+KEYS = ("primary-key", "secondary-key")
+BLUE_PERCENT = 70
+
+
+def rule_table(upstreams: Mapping[str, Upstream]) -> RoutingTable:
+    """``images``: a split and a mirror; ``idle``: no traffic; ``closed``: no key; ``solo``: one slow, bounded target;
+    ``ill``: unhealthy."""
+    check = HealthCheck(interval_s=0.5, timeout_s=0.5)
+    keys = tuple(Secret(k) for k in KEYS)
+    images = (
+        Target("absent", None, 5.0),
+        Target("blue", "blue", 5.0, "/v2/models/m/infer"),
+        Target("green", "green", 5.0, None, "the deployment serves 2 models (a, b)"),
+    )
+    return RoutingTable(
+        version=1,
+        routes=(
+            Route("closed", (), (Target("blue", "blue", 5.0),), (("blue", 100),)),
+            Route("idle", keys, (Target("blue", "blue", 5.0),)),
+            Route("ill", keys, (Target("ill", "ill", 5.0),), (("ill", 100),)),
+            Route("images", keys, images, (("blue", BLUE_PERCENT), ("green", 100 - BLUE_PERCENT)), (("green", 50),)),
+            Route("other", (Secret("other-key"),), (Target("blue", "blue", 5.0),), (("blue", 100),)),
+            Route("solo", keys, (Target("solo", "solo", 0.5, "/v2/models/m/infer"),), (("solo", 100),)),
+        ),
+        clusters=tuple(
+            Cluster(name, (Address("127.0.0.1", upstreams[name].port),), 2 if name == "solo" else 64, 5.0, check)
+            for name in sorted(upstreams)
+        ),
+        max_body_bytes=MAX_BODY,
+    )

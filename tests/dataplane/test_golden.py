@@ -1,0 +1,110 @@
+"""Tables and the resources made of them, side by side in ``golden/``; the real Envoy accepts every one.
+
+``pytest --update-golden`` rewrites the outputs and deletes those without an input.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from amphitrite.dataplane.envoy.binary import find_envoy
+from amphitrite.dataplane.envoy.bootstrap import ProxySettings, bootstrap
+from amphitrite.dataplane.envoy.resources import CLUSTER, ENDPOINTS, ROUTES, SCOPES, translate
+from amphitrite.dataplane.protos import pack
+from amphitrite.dataplane.routing import Address, RoutingTable, from_json
+
+GOLDEN = Path(__file__).parent / "golden"
+INPUTS = sorted(GOLDEN.glob("*.in.yaml"))
+
+
+def read(path: Path) -> RoutingTable:
+    return from_json(yaml.safe_load(path.read_text()))
+
+
+def output(path: Path) -> Path:
+    return path.with_name(path.name.replace(".in.yaml", ".out.yaml"))
+
+
+def values(table: RoutingTable) -> dict[str, dict[str, Any]]:
+    """Plain values, through JSON so that none is shared (YAML would write anchors)."""
+    made = {t.rpartition(".")[2]: {n: r.value for n, r in some.items()} for t, some in translate(table).items()}
+    plain: dict[str, dict[str, Any]] = json.loads(json.dumps(made))
+    return plain
+
+
+def settings(directory: Path) -> ProxySettings:
+    return ProxySettings(
+        "local", Address("127.0.0.1", 9443), directory / "ads.sock", directory / "admin.sock", directory / "access.log"
+    )
+
+
+@pytest.mark.parametrize("path", INPUTS, ids=lambda p: p.name)
+def test_resources_are_as_recorded(path: Path, request: pytest.FixtureRequest) -> None:
+    text = yaml.safe_dump(values(read(path)), sort_keys=True, width=120)
+    if request.config.getoption("--update-golden"):
+        output(path).write_text(text)
+    assert output(path).read_text() == text
+
+
+def test_every_output_has_an_input(request: pytest.FixtureRequest) -> None:
+    orphans = set(GOLDEN.glob("*.out.yaml")) - {output(path) for path in INPUTS}
+    if request.config.getoption("--update-golden"):
+        for path in orphans:
+            path.unlink()
+        orphans = set()
+    assert orphans == set()
+
+
+@pytest.mark.parametrize("path", INPUTS, ids=lambda p: p.name)
+def test_resources_are_messages(path: Path) -> None:
+    for type_url, named in translate(read(path)).items():
+        for resource in named.values():
+            assert pack(type_url, resource.value).type_url == type_url
+
+
+@pytest.mark.serving
+@pytest.mark.parametrize("path", INPUTS, ids=lambda p: p.name)
+def test_envoy_accepts_them(path: Path, tmp_path: Path) -> None:
+    made = {t: {n: dict(r.value) for n, r in named.items()} for t, named in translate(read(path)).items()}
+    config = json.loads(json.dumps(bootstrap(settings(tmp_path))))
+    clusters = config["static_resources"]["clusters"]
+    for name, value in made[CLUSTER].items():
+        value.pop("eds_cluster_config")
+        clusters.append({**value, "type": "STATIC", "load_assignment": made[ENDPOINTS][name]})
+    chain = config["static_resources"]["listeners"][0]["filter_chains"][0]
+    scoped = chain["filters"][0]["typed_config"]["scoped_routes"]
+    if made[SCOPES]:
+        del scoped["rds_config_source"], scoped["scoped_rds"]
+        scoped["scoped_route_configurations_list"] = {
+            "scoped_route_configurations": [
+                {"name": name, "key": value["key"], "route_configuration": made[ROUTES][name]}
+                for name, value in made[SCOPES].items()
+            ]
+        }
+    file = tmp_path / "bootstrap.json"
+    file.write_text(json.dumps(config))
+    command = [str(find_envoy()), "--mode", "validate", "-c", str(file), "--disable-hot-restart", "-l", "warning"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_bootstrap_holds_no_secret_and_no_way_in() -> None:
+    config = bootstrap(settings(Path("/run")))
+    assert config["admin"]["address"] == {"pipe": {"path": "/run/admin.sock", "mode": 0o600}}
+    assert "private_key" not in json.dumps(config)
+
+
+def test_a_change_of_weight_makes_one_new_resource() -> None:
+    """What an unchanged endpoint costs is what makes a change cheap."""
+    table = read(GOLDEN / "split-and-mirror.in.yaml")
+    route = replace(table.routes[0], split=(("blue", 50), ("green", 50)))
+    before, after = translate(table), translate(replace(table, routes=(route,)))
+    different = {(t, n) for t in before for n in before[t] if before[t][n].version != after[t][n].version}
+    assert different == {(ROUTES, "images")}

@@ -1,0 +1,117 @@
+"""What a request meets, row by row: code, error code, headers. Through a real Envoy that a real agent configured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pytest
+
+from .agents import BEARER, RunningAgent
+from .rule_table import MAX_BODY
+
+pytestmark = pytest.mark.serving
+
+PIN = "azureml-model-deployment"
+BLUE = {**BEARER, PIN: "blue"}
+INFER = "/endpoints/images/v2/models/m/infer"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    name: str
+    path: str
+    status: int
+    code: str | None = None  #: error code of a body of ours
+    headers: Mapping[str, str] = field(default_factory=lambda: BEARER)
+    method: str = "POST"
+    body: bytes = b"{}"
+    want: Mapping[str, str] = field(default_factory=dict)  #: headers of the answer
+    says: str = ""  #: part of the message
+
+
+ROWS = [
+    Row("key", INFER, 200),
+    Row("second key", INFER, 200, headers={"authorization": "Bearer secondary-key"}),
+    Row("pinned", INFER, 200, headers=BLUE, want={PIN: "blue"}),
+    Row("pinned in other case", INFER, 200, headers={**BEARER, PIN: "GREEN"}, want={PIN: "green"}),
+    Row("pinned without traffic", "/endpoints/idle/v2/models/m/infer", 200, headers=BLUE, want={PIN: "blue"}),
+    Row("pinned to nothing", INFER, 404, "DeploymentNotFound", {**BEARER, PIN: 'x"%s'}, says="'x\"%s'"),
+    Row("pinned, nothing serves", INFER, 503, "DeploymentNotReady", {**BEARER, PIN: "absent"}, says="'absent'"),
+    Row("no key", INFER, 401, "AuthenticationFailed", {}, want={"www-authenticate": "Bearer"}),
+    Row("empty key", INFER, 401, "AuthenticationFailed", {"authorization": ""}),
+    Row("wrong key", INFER, 401, "AuthenticationFailed", {"authorization": "Bearer nope"}),
+    Row("longer key", INFER, 401, "AuthenticationFailed", {"authorization": "Bearer primary-key2"}),
+    Row("another endpoint's key", INFER, 401, "AuthenticationFailed", {"authorization": "Bearer other-key"}),
+    Row("key without scheme", INFER, 401, "AuthenticationFailed", {"authorization": "primary-key"}),
+    Row("scheme in lower case", INFER, 401, "AuthenticationFailed", {"authorization": "bearer primary-key"}),
+    Row("two spaces", INFER, 401, "AuthenticationFailed", {"authorization": "Bearer  primary-key"}),
+    Row("both keys in one", INFER, 401, "AuthenticationFailed", {"authorization": "Bearer primary-key, secondary-key"}),
+    Row("no key is accepted", "/endpoints/closed/v2", 401, "AuthenticationFailed", {"authorization": "Bearer x"}),
+    Row("401 before 404", "/endpoints/images/", 401, "AuthenticationFailed", {PIN: "nope"}),
+    Row("401 before 403", "/endpoints/images/v2/repository/index", 401, "AuthenticationFailed", {}),
+    Row("unknown endpoint", "/endpoints/unknown/v2/models/m/infer", 404, "ResourceNotFound", {}),
+    Row("outside", "/v2/models/m/infer", 404, "ResourceNotFound"),
+    Row("outside, with an endpoint's name", "/other/images/v2", 404, "ResourceNotFound", {}),
+    Row("nothing", "/", 404, "ResourceNotFound", {}),
+    Row("no traffic", "/endpoints/idle/v2/models/m/infer", 404, "NoTraffic", says="'idle'"),
+    Row("score", "/endpoints/images/", 200, headers=BLUE, want={PIN: "blue"}),
+    Row("score without slash", "/endpoints/images", 200, headers=BLUE),
+    Row("score, two models", "/endpoints/images/", 404, "NoScoringModel", {**BEARER, PIN: "green"}, says="2 models"),
+    Row("score by GET", "/endpoints/images/", 405, "MethodNotAllowed", method="GET", want={"allow": "POST"}),
+    Row("ready", "/endpoints/images/v2/health/ready", 200, method="GET"),
+    Row("largest body", INFER, 200, headers=BLUE, body=b"x" * MAX_BODY),
+    Row("body too large", INFER, 413, "RequestTooLarge", body=b"x" * (MAX_BODY + 1), says="2001 bytes; at most 2000"),
+    Row("no healthy instance", "/endpoints/ill/v2", 503, "NoHealthyInstance", want={"retry-after": "1", PIN: "ill"}),
+    Row("timeout", "/endpoints/solo/v2/models/held/infer", 408, "RequestTimeout", says="500 ms"),
+    Row("lost", "/endpoints/solo/v2/models/vanishes/infer", 503, "InstanceConnectionLost", want={"retry-after": "1"}),
+    Row("headers too large", INFER, 431, "HeadersTooLarge", {**BEARER, "x-big": "x" * 70_000}),
+    Row("a model by the name of trace", "/endpoints/images/v2/models/trace/infer", 200, headers=BLUE),
+]  # fmt: skip
+
+REFUSED = [
+    "v2/repository/index",
+    "v2/repository/models/m/load",
+    "v2/repository",
+    "v2//repository/index",
+    "v2/./repository/index",
+    "v2/x/../repository/index",
+    "v2/%72epository/index",
+    "V2/Repository/index",
+    "v2\\repository/index",
+    "v2/repository;x/index",
+    "v2/repository/index?x=/y",
+    "../images/v2/repository/index",
+    "%2e%2e/images/v2/repository/index",
+    "v2/systemsharedmemory/status",
+    "v2/cudasharedmemory/region/x/register",
+    "v2/trace/setting",
+    "v2/logging",
+    "v2/models/m/trace/setting",
+    "v2/models/m/versions/1/trace/setting",
+]
+ROWS += [
+    Row(f"{m} {p}", f"/endpoints/images/{p}", 403, "Forbidden", method=m) for p in REFUSED for m in ("GET", "POST")
+]
+ROWS += [Row(p, f"/endpoints/images/{p}", 400, "BadRequest") for p in ("v2%2frepository/index", "v2%5Crepository")]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_rule(row: Row, scoring: RunningAgent) -> None:
+    headers = {"x-ms-client-request-id": "mine", **row.headers}
+    # As raw bytes: the client would tidy the path up before it sends it.
+    extensions = {"target": row.path.encode()}
+    answer = scoring.client.request(row.method, "/", headers=headers, content=row.body, extensions=extensions)
+    assert answer.status_code == row.status, answer.text
+    assert len(answer.headers["x-request-id"]) == 36
+    if row.status != 431:  # what was too large to read is not echoed
+        assert answer.headers["x-ms-client-request-id"] == "mine"
+    assert answer.headers["server"] == "amphitrite"
+    assert {k: answer.headers.get(k) for k in row.want} == row.want
+    if row.status == 401:
+        assert PIN not in answer.headers
+    if row.code is not None:
+        assert answer.headers["content-type"] == "application/json"
+        error = answer.json()["error"]
+        assert error["code"] == row.code
+        assert row.says in error["message"]

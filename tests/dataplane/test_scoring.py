@@ -1,0 +1,122 @@
+"""What takes more than one request to see: shares, copies, bounds, what reaches the model server. Real Envoy."""
+
+from __future__ import annotations
+
+import json
+import socket
+import ssl
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+
+from .agents import BEARER, RunningAgent, eventually
+from .rule_table import BLUE_PERCENT
+from .upstream import Upstream
+
+pytestmark = pytest.mark.serving
+
+PIN = "azureml-model-deployment"
+INFER = "/endpoints/images/v2/models/m/infer"
+Rules = tuple[RunningAgent, dict[str, Upstream]]
+
+
+def test_split_and_mirror_have_their_shares(scoring: RunningAgent, rules: Rules) -> None:
+    served = Counter(scoring.client.post(INFER, headers=BEARER).headers[PIN] for _ in range(1000))
+    # Six standard deviations of a binomial distribution.
+    assert abs(served["blue"] - 10 * BLUE_PERCENT) < 90
+    assert served.total() == 1000
+    green = rules[1]["green"]
+    eventually(lambda: len(green.scored()) > served["green"] + 400)
+    assert abs(len(green.scored()) - served["green"] - 500) < 96
+
+
+def test_pinned_requests_are_not_copied(scoring: RunningAgent, rules: Rules) -> None:
+    for _ in range(50):
+        scoring.client.post(INFER, headers={**BEARER, PIN: "blue"})
+    assert len(rules[1]["blue"].scored()) == 50
+    assert rules[1]["green"].scored() == []
+
+
+def test_what_the_model_server_sees(scoring: RunningAgent, rules: Rules) -> None:
+    headers = {**BEARER, PIN: "blue", "x-ms-client-request-id": "mine", "x-envoy-upstream-rq-timeout-ms": "1"}
+    scoring.client.post("/endpoints/images/?a=b", headers=headers, content=b"12345")
+    scoring.client.get("/endpoints/images/v2/models/m/config", headers=headers)
+    score, below = rules[1]["blue"].scored()
+    assert (score["method"], score["path"], score["body"]) == ("POST", "/v2/models/m/infer?a=b", 5)
+    assert (below["method"], below["path"]) == ("GET", "/v2/models/m/config")
+    assert "authorization" not in score["headers"]
+    assert score["headers"]["x-ms-client-request-id"] == "mine"
+    assert len(score["headers"]["x-request-id"]) == 36
+
+
+@pytest.mark.parametrize("headers", [["Bearer primary-key"] * 2, ["Bearer nope", "Bearer primary-key"]])
+def test_authorization_given_twice_is_refused(scoring: RunningAgent, headers: list[str]) -> None:
+    answer = scoring.client.post(INFER, headers=[("authorization", value) for value in headers])
+    assert answer.status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "reason"), [("fails", "400", "Bad Request"), ("overloaded", "503", "Service Unavailable")]
+)
+def test_a_failing_model_is_424_with_its_own_body(scoring: RunningAgent, path: str, status: str, reason: str) -> None:
+    answer = scoring.client.post(f"/endpoints/images/v2/models/{path}/infer", headers={**BEARER, PIN: "blue"})
+    assert answer.status_code == 424
+    assert answer.headers["ms-azureml-model-error-statuscode"] == status
+    assert answer.headers["ms-azureml-model-error-reason"] == reason
+    assert list(answer.json()) == ["error"]
+    plain = scoring.client.get(f"/endpoints/images/v2/models/{path}/ready", headers={**BEARER, PIN: "blue"})
+    assert plain.status_code == int(status)
+
+
+def test_past_the_bound_is_429(scoring: RunningAgent, rules: Rules) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        path = "/endpoints/solo/v2/models/held/infer"
+        held = [pool.submit(scoring.client.post, path, headers=BEARER) for _ in range(2)]
+        for _ in held:
+            assert rules[1]["solo"].arrived.acquire(timeout=10)
+        answer = scoring.client.post("/endpoints/solo/v2/models/m/infer", headers=BEARER)
+        rules[1]["solo"].release()
+        assert answer.status_code == 429
+        assert answer.headers["retry-after"] == "1"
+        assert "'solo' has 2 requests in flight" in answer.json()["error"]["message"]
+        assert [h.result().status_code for h in held] == [200, 200]
+
+
+def test_http_2_is_offered_and_old_tls_is_not(scoring: RunningAgent) -> None:
+    context = ssl.create_default_context(cafile=str(scoring.certificate))
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    with (
+        socket.create_connection(("127.0.0.1", scoring.port)) as raw,
+        context.wrap_socket(raw, server_hostname="127.0.0.1") as tls,
+    ):
+        assert tls.selected_alpn_protocol() == "h2"
+        assert tls.version() == "TLSv1.3"
+
+
+def test_large_body_passes_by_unbuffered(scoring: RunningAgent) -> None:
+    """Chunked, so that its size is not known when it begins; far more than any buffer on the way."""
+    chunks = (b"x" * 65536 for _ in range(16))
+    answer = scoring.client.post(INFER, headers={**BEARER, PIN: "blue"}, content=chunks)
+    assert answer.status_code == 200
+
+
+def test_access_log_has_what_happened_and_no_key(scoring: RunningAgent) -> None:
+    answer = scoring.client.post(f"{INFER}?secret=1", headers={**BEARER, PIN: "blue"})
+    wanted = answer.headers["x-request-id"]
+    log = scoring.logs / "access.log"
+    eventually(lambda: wanted in log.read_text(), timeout=15)
+    text = log.read_text()
+    line = json.loads(next(x for x in text.splitlines() if wanted in x))
+    assert (line["endpoint"], line["deployment"], line["cluster"], line["code"]) == ("images", "blue", "blue", 200)
+    assert (line["path"], line["flags"], line["attempts"]) == (INFER, "-", 1)
+    assert "primary-key" not in text
+    assert "secret=1" not in text
+
+
+def test_admin_socket_is_private(scoring: RunningAgent) -> None:
+    assert scoring.run.stat().st_mode & 0o777 == 0o700
+    transport = httpx.HTTPTransport(uds=str(scoring.run / "envoy-admin.sock"))
+    with httpx.Client(transport=transport) as admin:
+        assert admin.get("http://envoy/ready").text == "LIVE\n"

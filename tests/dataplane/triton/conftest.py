@@ -1,0 +1,52 @@
+"""One real Triton for all tests of the backend."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from amphitrite.dataplane.routing import Address
+from amphitrite.dataplane.triton import backend_directory, client, command, installation
+from amphitrite.dataplane.triton.command import Options
+
+from .onnx_models import write_all
+
+MODELS = ("types", "sequence", "scalar", "configured", "pick", "liar", "model_1")
+
+
+@pytest.fixture(scope="session")
+def triton(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
+    root = tmp_path_factory.mktemp("triton")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = Address(*probe.getsockname())
+    found = installation.locate(os.environ)
+    options = Options(
+        server_id="tests",
+        repository=write_all(root / "models"),
+        backends=backend_directory.prepare(found, root / "backends"),
+        address=address,
+        shm_prefix=f"amphitrite-tests-{os.getpid()}.",
+    )
+    environment = command.environment(found, os.environ, marker="tests", cores=2, gpus=False, variables={})
+    log = root / "log"
+    with log.open("wb") as stream:
+        process = subprocess.Popen(
+            command.arguments(found, options), env=environment, stdout=stream, stderr=stream, cwd=root
+        )
+    try:
+        deadline = time.monotonic() + 60
+        while not client.ready(address, MODELS, 2):
+            assert process.poll() is None, log.read_text()[-5000:]
+            assert time.monotonic() < deadline, log.read_text()[-5000:]
+        yield address
+    finally:
+        process.terminate()
+        process.wait(60)
+    assert not list(Path("/dev/shm").glob(f"{options.shm_prefix}*"))

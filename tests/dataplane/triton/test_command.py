@@ -1,0 +1,83 @@
+"""The whole command line and environment of an instance, by equality."""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+from pathlib import Path
+
+from amphitrite.dataplane.routing import Address
+from amphitrite.dataplane.triton.command import Options, arguments, environment
+from amphitrite.dataplane.triton.installation import Installation
+
+WHEEL = Installation(Path("/w/bin/tritonserver"), Path("/w/backends"), (Path("/w.libs"), Path("/py")), Path("/w/stub"))
+FULL = Installation(Path("/opt/tritonserver/bin/tritonserver"), Path("/opt/tritonserver/backends"))
+OPTIONS = Options("e-b-1-0-0", Path("/models"), Path("/backends"), Address("127.0.0.1", 8123), "amphitrite-h-id.")
+
+
+def test_arguments() -> None:
+    assert arguments(WHEEL, OPTIONS) == [
+        "/w/bin/tritonserver",
+        "--id=e-b-1-0-0",
+        "--model-repository=/models",
+        "--model-control-mode=none",
+        "--exit-on-error=true",
+        "--strict-readiness=true",
+        "--exit-timeout-secs=30",
+        "--backend-directory=/backends",
+        "--backend-config=python,shm-region-prefix-name=amphitrite-h-id.",
+        "--allow-http=true",
+        "--http-address=127.0.0.1",
+        "--http-port=8123",
+        "--allow-grpc=false",
+        "--allow-metrics=false",
+        "--allow-sagemaker=false",
+        "--allow-vertex-ai=false",
+        "--log-format=ISO8601",
+    ]
+
+
+def test_a_bound_on_request_bodies_is_passed_where_triton_knows_it() -> None:
+    bounded = Options(OPTIONS.server_id, OPTIONS.repository, OPTIONS.backends, OPTIONS.address, "p.", 30, 1024)
+    assert "--http-max-input-size=1024" in arguments(FULL, bounded)
+
+
+MACHINE = {
+    "PATH": "/usr/bin",
+    "HOME": "/home/u",
+    "TZ": "UTC",
+    "CUDA_VISIBLE_DEVICES": "1",
+    "LD_LIBRARY_PATH": "/cuda",
+    "AWS_SECRET_ACCESS_KEY": "secret",
+    "ML_HOME": "/home/u/.amphitrite",
+    "PYTHONPATH": "/theirs",
+}
+
+
+def test_environment_of_the_wheel() -> None:
+    made = environment(WHEEL, MACHINE, marker="h/id", cores=2, gpus=False, variables={"A": "1", "TZ": "CET"})
+    assert made == {
+        "HOME": "/home/u",
+        "TZ": "CET",
+        "A": "1",
+        "CUDA_VISIBLE_DEVICES": "",
+        "PYTHONUNBUFFERED": "1",
+        "PATH": f"{Path(sys.executable).parent}:/usr/bin",
+        "PYTHONPATH": sysconfig.get_path("purelib"),
+        "LD_LIBRARY_PATH": "/w.libs:/py:/cuda",
+        "AMPHITRITE_INSTANCE": "h/id",
+        "AMPHITRITE_CORES": "2",
+    }
+
+
+def test_environment_of_a_full_triton_keeps_its_own_python() -> None:
+    assert environment(FULL, MACHINE, marker="h/id", cores=6, gpus=True, variables={}) == {
+        "HOME": "/home/u",
+        "TZ": "UTC",
+        "CUDA_VISIBLE_DEVICES": "1",
+        "PYTHONUNBUFFERED": "1",
+        "PATH": "/usr/bin",
+        "LD_LIBRARY_PATH": "/cuda",
+        "AMPHITRITE_INSTANCE": "h/id",
+        "AMPHITRITE_CORES": "6",
+    }

@@ -1,0 +1,184 @@
+"""The ONNX Runtime backend inside a real Triton, asked by the stock client."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import onnxruntime  # type: ignore[import-untyped]
+import pytest
+import tritonclient.http as tritonclient  # type: ignore[import-untyped]
+from tritonclient.utils import InferenceServerException, triton_to_np_dtype  # type: ignore[import-untyped]
+
+from amphitrite.dataplane.routing import Address
+from amphitrite.dataplane.triton import client
+
+from .onnx_models import EXAMPLE, TYPES
+
+pytestmark = pytest.mark.serving
+Array = np.ndarray[Any, Any]
+
+
+@pytest.fixture
+def triton_client(triton: Address) -> Iterator[tritonclient.InferenceServerClient]:
+    with tritonclient.InferenceServerClient(f"{triton.host}:{triton.port}") as made:
+        yield made
+
+
+def infer(
+    address: Address, model: str, inputs: dict[str, tuple[str, Array]], *outputs: str, binary: bool = True
+) -> dict[str, Array]:
+    """Asked with a client of its own, because the stock one belongs to one thread. FP16 has no JSON form."""
+    with tritonclient.InferenceServerClient(f"{address.host}:{address.port}") as made:
+        tensors = []
+        for name, (datatype, value) in inputs.items():
+            tensors.append(tritonclient.InferInput(name, list(value.shape), datatype))
+            tensors[-1].set_data_from_numpy(value, binary_data=binary or datatype == "FP16")
+        wanted = [tritonclient.InferRequestedOutput(name, binary_data=binary) for name in outputs] or None
+        result = made.infer(model, tensors, outputs=wanted)
+        return {o["name"]: result.as_numpy(o["name"]) for o in result.get_response()["outputs"]}
+
+
+def of_type(datatype: str) -> Array:
+    if datatype == "BYTES":
+        return np.array([[b"a", "ü".encode(), b"x\0y"], [b"", b"b'a'", b"z" * 1000]], dtype=np.object_)
+    values = np.array([[0, 1, 2], [3, 100, 127]]).astype(triton_to_np_dtype(datatype))
+    return values * values.dtype.type(0.5) if datatype.startswith("FP") else values
+
+
+def test_every_shared_type_goes_through_unchanged(triton: Address) -> None:
+    sent = {f"in_{name}": (name, of_type(name)) for name in TYPES}
+    received = infer(triton, "types", sent)
+    for name in TYPES:
+        assert received[f"out_{name}"].dtype == of_type(name).dtype
+        assert received[f"out_{name}"].tolist() == of_type(name).tolist()
+
+
+def test_tensors_without_elements_go_through(triton: Address) -> None:
+    sent = {f"in_{name}": (name, of_type(name)[:, :0]) for name in TYPES}
+    assert {value.shape for value in infer(triton, "types", sent).values()} == {(2, 0)}
+    assert infer(triton, "sequence", {"x": ("FP32", np.zeros(0, np.float32))})["y"].shape == (0,)
+
+
+def test_json_tensors_go_through(triton: Address) -> None:
+    sent = {f"in_{name}": (name, of_type(name)) for name in TYPES}
+    text = np.array([["a", "ü", ""], ["b", "c", "d"]], dtype=np.object_)
+    sent["in_BYTES"] = ("BYTES", np.vectorize(str.encode, otypes=[object])(text))
+    others = [f"out_{name}" for name in TYPES if name != "FP16"]
+    received = infer(triton, "types", sent, *others, binary=False)
+    assert received["out_BYTES"].tolist() == text.tolist()
+    assert received["out_FP64"].tolist() == of_type("FP64").tolist()
+    assert received["out_UINT64"].tolist() == of_type("UINT64").tolist()
+    assert received["out_BOOL"].tolist() == of_type("BOOL").tolist()
+
+
+CONFIGURED = [
+    ("types", 32, [-1], [-1]),
+    ("sequence", 0, [-1], [-1]),
+    ("scalar", 0, [1], [-1]),
+    ("configured", 64, [1], [1]),
+    ("pick", 32, [1], [1]),
+    ("model_1", 32, [3, 224, 224], [1000]),
+]
+
+
+@pytest.mark.parametrize(("model", "size", "inputs", "outputs"), CONFIGURED)
+def test_the_configuration_that_triton_has(
+    triton_client: tritonclient.InferenceServerClient, model: str, size: int, inputs: list[int], outputs: list[int]
+) -> None:
+    config = triton_client.get_model_config(model)
+    assert (config["backend"], config["max_batch_size"]) == ("onnxruntime", size)
+    assert (config["input"][0]["dims"], config["output"][0]["dims"]) == (inputs, outputs)
+    assert ("dynamic_batching" in config) == (size > 0)
+
+
+def test_scalars_and_reshaped_batches(triton: Address) -> None:
+    assert infer(triton, "scalar", {"x": ("FP32", np.array([3], np.float32))})["y"].tolist() == [-3]
+    batch = np.array([[1], [2]], np.float32)
+    assert infer(triton, "configured", {"x": ("FP32", batch)})["y"].tolist() == [[-1], [-2]]
+
+
+def test_concurrent_requests_run_together_and_get_their_own_answers(
+    triton: Address, triton_client: tritonclient.InferenceServerClient
+) -> None:
+    def pick(index: int) -> float:
+        rows = np.full((index % 3 + 1, 1), index, np.int64)
+        answer = infer(triton, "pick", {"x": ("INT64", rows)}, "y")["y"]
+        assert answer.shape == rows.shape
+        return float(answer[0, 0])
+
+    with ThreadPoolExecutor(12) as pool:
+        assert list(pool.map(pick, range(48))) == [10.0 * i for i in range(48)]
+    (stats,) = triton_client.get_inference_statistics("pick")["model_stats"]
+    assert stats["execution_count"] < stats["inference_count"]
+
+
+def test_one_bad_request_of_a_batch_fails_alone(triton: Address) -> None:
+    def pick(index: int) -> str:
+        try:
+            return str(infer(triton, "pick", {"x": ("INT64", np.array([[index]]))}, "y")["y"][0, 0])
+        except InferenceServerException as exc:
+            return exc.message() or ""
+
+    with ThreadPoolExecutor(8) as pool:
+        good, bad = list(pool.map(pick, range(7))), pool.submit(pick, 1000).result()
+    assert good == [f"{10.0 * i}" for i in range(7)]
+    assert "indices element out of data bounds" in bad
+
+
+def test_only_requested_outputs_come_back(triton: Address) -> None:
+    one = {"x": ("INT64", np.array([[5]]))}
+    assert infer(triton, "pick", one, "which") == {"which": np.array([[5]])}
+    assert sorted(infer(triton, "pick", one)) == ["which", "y"]
+
+
+def test_the_example_model_gives_what_onnxruntime_gives(triton: Address) -> None:
+    pictures = np.random.default_rng(1).uniform(-1, 1, (2, 3, 224, 224)).astype(np.float32)
+    (alone,) = onnxruntime.InferenceSession(EXAMPLE / "1" / "model.onnx").run(None, {"data_0": pictures})
+    served = infer(triton, "model_1", {"data_0": ("FP32", pictures)})["fc6_1"]
+    assert served.shape == (2, 1000)
+    assert np.allclose(served, alone, atol=1e-4)
+
+
+ERRORS = [
+    ("pick", {"x": ("INT64", np.zeros((1, 2), np.int64))}, ["'x'", "[-1,1]", "[1,2]"]),
+    ("pick", {"x": ("FP32", np.zeros((1, 1), np.float32))}, ["'x'", "FP32", "INT64"]),
+    ("pick", {"x": ("INT64", np.zeros((33, 1), np.int64))}, ["batch-size must be <= 32"]),
+    ("pick", {"z": ("INT64", np.zeros((1, 1), np.int64))}, ["'z'"]),
+    ("liar", {"x": ("FP32", np.ones((2, 3), np.float32))}, ["output 'y' has the shape [1, 3] for a batch of 2"]),
+    (
+        "types",
+        {f"in_{n}": (n, np.array([[b"\xff"]], np.object_) if n == "BYTES" else of_type(n)[:1, :1]) for n in TYPES},
+        ["input 'in_BYTES' holds a string that is not UTF-8"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("model", "inputs", "words"), ERRORS, ids=[row[2][-1][:30] for row in ERRORS])
+def test_an_error_names_the_tensor(
+    triton: Address, model: str, inputs: dict[str, tuple[str, Array]], words: list[str]
+) -> None:
+    with pytest.raises(InferenceServerException) as caught:
+        infer(triton, model, inputs)
+    message = caught.value.message() or ""
+    assert [word for word in words if word not in message] == []
+    assert "Traceback" not in message
+
+
+def test_probes(triton: Address) -> None:
+    assert client.live(triton, 2)
+    assert client.ready(triton, ["pick", "types"], 2)
+    assert not client.ready(triton, ["pick", "no such model"], 2)
+    assert client.backend(triton, "pick", 2) == "onnxruntime"
+    name, version = client.server(triton, 2) or ("", "")
+    assert name == "tests"
+    assert version.startswith("2.")
+
+
+def test_probes_of_nobody() -> None:
+    nobody = Address("127.0.0.1", 1)
+    assert not client.live(nobody, 1)
+    assert not client.ready(nobody, ["m"], 1)
+    assert (client.server(nobody, 1), client.backend(nobody, "m", 1)) == (None, None)

@@ -1,0 +1,74 @@
+"""Rows: the files of a repository, and what they say."""
+
+from __future__ import annotations
+
+import pytest
+
+from amphitrite.dataplane.triton import repository
+from amphitrite.schemas.errors import Error
+
+ENSEMBLE = 'name: "all"\nplatform: "ensemble"\nensemble_scheduling { step [] }\n'
+
+GOOD = [
+    (["model_1/1/model.onnx"], ("model_1",)),
+    (["b/1/model.onnx", "a/12/model.py", "a/12/more/data.bin"], ("a", "b")),
+    (["a/config.pbtxt", "a/1/weights.onnx"], ("a",)),
+    (["a/1/model.savedmodel/saved_model.pb"], ("a",)),
+    (["all/config.pbtxt", "a/1/model.onnx"], ("a", "all")),
+    (["README.md", "LICENSE", "a/labels.txt", "a/1/model.onnx"], ("a",)),
+    (["1/1/model.onnx"], ("1",)),
+]
+
+BAD = [
+    ([], "it holds no model directory"),
+    (["README.md"], "it holds no model directory"),
+    (["model.onnx"], "`model.onnx` lies directly at the top, where Triton does not look for models"),
+    (["a/model.onnx"], "`a/model.onnx` is not below a numeric version directory"),
+    (["a/v1/model.onnx"], "`a/v1/model.onnx` is not below a numeric version directory"),
+    (["a/01/model.onnx"], "`a/01/model.onnx` is not below a numeric version directory"),
+    (["a/1/net.onnx"], "`a/1/net.onnx` is not called model.onnx"),
+    ([".git/HEAD", "a/1/model.onnx"], "directory `.git` cannot be the name of a model"),
+    (["my model/1/model.onnx"], "directory `my model` cannot be the name of a model"),
+    (["1/model.onnx"], "this is the directory of a single model, not of a repository"),
+    (["1/model.onnx", "2/model.onnx"], "this is the directory of a single model, not of a repository"),
+    (["config.pbtxt", "1/model.onnx"], "this is the directory of a single model, not of a repository"),
+    (["a.pbtxt", "a/1/model.onnx"], "`a.pbtxt` lies directly at the top, where Triton does not look for models"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("paths", "names"), GOOD)
+def test_a_repository_names_its_models(paths: list[str], names: tuple[str, ...]) -> None:
+    assert repository.check_layout(paths) == []
+    assert repository.model_names(paths) == names
+
+
+@pytest.mark.parametrize(("paths", "message"), BAD)
+def test_what_is_wrong_with_a_layout(paths: list[str], message: str) -> None:
+    assert [v.message for v in repository.check_layout(paths)] == [message]
+    with pytest.raises(Error, match="not a Triton model repository") as caught:
+        repository.model_names(paths)
+    assert caught.value.code == "UserError"
+    assert caught.value.hint
+
+
+def test_a_single_model_is_told_to_point_one_level_up() -> None:
+    (violation,) = repository.check_layout(["1/model.onnx", "config.pbtxt"])
+    assert violation.hint == "point `path` to the parent directory"
+
+
+def test_all_violations_are_reported_at_once() -> None:
+    assert len(repository.check_layout(["x.onnx", "a/model.onnx", "b/1/net.onnx", "c/1/model.onnx"])) == 3
+
+
+@pytest.mark.parametrize(
+    ("paths", "config", "directories"),
+    [
+        (["all/config.pbtxt", "a/1/model.onnx"], ENSEMBLE, ("all/1",)),
+        (["all/config.pbtxt"], "ensemble_scheduling: {\n}", ("all/1",)),
+        (["all/config.pbtxt", "all/1/.keep"], ENSEMBLE, ()),
+        (["all/config.pbtxt"], '# platform: "ensemble"\nbackend: "onnxruntime"', ()),
+        (["a/1/model.onnx"], "", ()),
+    ],
+)
+def test_an_ensemble_gets_its_version_directory(paths: list[str], config: str, directories: tuple[str, ...]) -> None:
+    assert repository.empty_directories(paths, lambda path: config) == directories

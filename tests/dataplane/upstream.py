@@ -1,0 +1,137 @@
+"""A model server for tests: one thread for each connection, keeps what it was sent, answers by the path.
+
+``…/fails/…`` answers 400 and ``…/overloaded/…`` 503 with a body of their own, ``…/held/…`` waits until ``release()``,
+``…/vanishes/…`` closes the connection; all else echoes. ``ready`` decides what the health check sees.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any
+
+
+class Upstream:
+    """Serves from ``__enter__`` to ``__exit__`` on a free loopback port."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.ready = True
+        self.lost = False  #: every connection ends as soon as something is asked
+        self.requests: list[dict[str, Any]] = []
+        self.health_checks = 0
+        self.arrived = threading.Semaphore(0)  #: released for each held request that arrives
+        self._gate = threading.Event()
+        self._server = _Server(("127.0.0.1", 0), self)
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
+
+    @property
+    def port(self) -> int:
+        return int(self._server.server_address[1])
+
+    def release(self) -> None:
+        """Let all held requests, and those to come, be answered."""
+        self._gate.set()
+
+    def hold(self) -> None:
+        """From now on held requests wait; those that have arrived before are not counted any more."""
+        self._gate.clear()
+        self.arrived = threading.Semaphore(0)
+
+    def wait_for_release(self) -> None:
+        self.arrived.release()
+        self._gate.wait(30)
+
+    def scored(self) -> list[dict[str, Any]]:
+        """Requests other than health checks."""
+        return [r for r in self.requests if not r["path"].startswith("/v2/health/")]
+
+    def __enter__(self) -> Upstream:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Refuse connections from now on, and end those that are open."""
+        self.release()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 256
+
+    def __init__(self, address: tuple[str, int], upstream: Upstream) -> None:
+        super().__init__(address, _Handler)
+        self.upstream = upstream
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away is no news in a test."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+    # Head and body leave in one packet.
+    wbufsize = 64 * 1024
+    disable_nagle_algorithm = True
+
+    def log_message(self, format: str, *args: Any) -> None:
+        return
+
+    def do_GET(self) -> None:
+        self._answer()
+
+    def do_POST(self) -> None:
+        self._answer()
+
+    do_PUT = do_DELETE = do_POST
+
+    def _answer(self) -> None:
+        upstream = self.server.upstream
+        body = self.rfile.read(int(self.headers.get("content-length") or 0))
+        if upstream.lost:
+            self.close_connection = True
+            self.connection.shutdown(socket.SHUT_RDWR)
+            return
+        if self.path == "/v2/health/ready":
+            upstream.health_checks += 1
+            self._send(200 if upstream.ready else 400, b"")
+            return
+        seen = {
+            "upstream": upstream.name,
+            "method": self.command,
+            "path": self.path,
+            "headers": {k.lower(): v for k, v in self.headers.items()},
+            "body": len(body),
+        }
+        upstream.requests.append(seen)
+        if "/vanishes/" in self.path:
+            self.close_connection = True
+            self.connection.close()
+            return
+        if "/held/" in self.path:
+            upstream.wait_for_release()
+        if "/fails/" in self.path:
+            self._send(400, b'{"error":"unexpected shape for input"}')
+        elif "/overloaded/" in self.path:
+            self._send(503, b'{"error":"queue is full"}')
+        else:
+            self._send(200, json.dumps(seen).encode())
+
+    def _send(self, status: int, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
