@@ -9,6 +9,7 @@ import re
 import signal
 
 MAX_CHARACTERS = 1000
+DEAD_STUB = "a Python process of tritonserver died while it loaded a model (out of memory?); the log says more"
 
 _LOAD_FAILURE = re.compile(r'"(failed to load \'[^\']+\' version \d+: .*)"\s*$', re.MULTILINE)
 _POLL_FAILURE = re.compile(r'"(Poll failed for model directory .*)"\s*$', re.MULTILINE)

@@ -16,6 +16,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+import psutil
+
 from amphitrite.dataplane import processes
 from amphitrite.dataplane.processes import ProcessRecord
 
@@ -61,6 +63,20 @@ def reap(pid: int) -> int | None:
     return os.waitstatus_to_exitcode(status) if waited else None
 
 
+def dead_children(process: ProcessRecord) -> frozenset[int]:
+    """Direct children that have ended without their parent having taken notice."""
+    try:
+        children = psutil.Process(process.pid).children()
+    except psutil.NoSuchProcess:
+        return frozenset()
+    dead = set()
+    for child in children:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if child.status() == psutil.STATUS_ZOMBIE:
+                dead.add(child.pid)
+    return frozenset(dead)
+
+
 def find(matches: Callable[[str], bool]) -> dict[int, str]:
     """pid -> marker of every process of this user whose marker ``matches``, leaders of their session first."""
     found = []
@@ -89,10 +105,12 @@ def find_leader(wanted: str) -> ProcessRecord | None:
 
 
 def kill_all(wanted: str) -> None:
-    """Kill every process with this marker, of whichever process group."""
-    for pid in find(lambda value: value == wanted):
+    """Kill every process with this marker, of whichever process group, and wait until they are gone."""
+    pids = find(lambda value: value == wanted)
+    for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+    await_end(pids, 5.0)
 
 
 def await_end(pids: Iterable[int], timeout_s: float) -> bool:

@@ -30,6 +30,9 @@ log = logging.getLogger(__name__)
 #: How often an instance that starts is asked. Triton listens only when its models are loaded, so asking costs nothing.
 STARTING_PERIOD_S = 0.1
 ROTATION_PERIOD_S = 10.0
+#: How long a Python stub may be dead while a model is loaded. Triton waits for it for ever when it dies while it looks
+#: at the model (for want of memory, say), so whoever supervises must notice.
+DEAD_STUB_S = 5.0
 #: How often a chosen port may turn out to be taken before that is the instance's failure.
 MAX_RESTARTS = 3
 
@@ -53,6 +56,8 @@ class Supervision:
         self._wake, self._closing = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK), False
         self._readiness = ProbeState(passing=record.phase == "ready")
         self._liveness = ProbeState(passing=record.live)
+        self._dead_since: dict[int, float] = {}
+        self._verdict: str | None = None
         self._thread = threading.Thread(target=self._run, name=f"instance {record.id}", daemon=True)
         self._thread.start()
 
@@ -136,6 +141,8 @@ class Supervision:
         succeeded = not starting or (server is not None and server[0] == record.id)
         succeeded = succeeded and client.ready(record.address, models, probe.timeout)
         self._readiness = step(self._readiness, succeeded, probe)
+        if starting:
+            self._look_for_dead_stubs(record)
         passing = self._readiness.passing
         if passing and starting and server is not None:
             text = instance_logs.end(self._directory)
@@ -145,6 +152,14 @@ class Supervision:
         elif not starting and passing != (record.phase == "ready"):
             self._update(phase="ready" if passing else "unready")
         return STARTING_PERIOD_S if self._record.ready_at is None else _period(probe)
+
+    def _look_for_dead_stubs(self, record: InstanceRecord) -> None:
+        now = time.time()
+        dead = instance_processes.dead_children(record.process) if record.process else frozenset()
+        self._dead_since = {pid: self._dead_since.get(pid, now) for pid in dead}
+        if any(now - since > DEAD_STUB_S for since in self._dead_since.values()):
+            self._verdict = failures.DEAD_STUB
+            self._kill()
 
     def _probe_liveness(self, record: InstanceRecord) -> float:
         """As for readiness. Liveness counts from the first readiness on: loading may take as long as it takes."""
@@ -170,7 +185,7 @@ class Supervision:
                 with contextlib.suppress(OSError):
                     self._update(**_started(self._launch(replace(record, restarts=record.restarts + 1))))
                     return
-            why = failures.reason(text, exit_code, was_ready=record.ready_at is not None)
+            why = self._verdict or failures.reason(text, exit_code, was_ready=record.ready_at is not None)
         self._update(phase="exited", exited_at=time.time(), exit_code=exit_code, reason=why)
 
     def _signal(self, number: int) -> None:

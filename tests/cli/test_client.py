@@ -127,3 +127,19 @@ def test_process_substitution_is_a_file(stage: Stage, tmp_path: Path) -> None:
     code, out, _ = stage.run("online-endpoint", "invoke", "-n", "ep1", "-r", f"/dev/fd/{reader}", "-o", "tsv")
     os.close(reader)
     assert (code, out) == (0, '{"deployment":null,"got":{"inputs":[]}}\n')
+
+
+def test_a_change_is_made_on_top_of_another_one_made_meanwhile(stage: Stage) -> None:
+    stage.run("online-endpoint", "create", "-n", "ep1")
+    meanwhile = [{"name": "ep1", "auth_mode": "key", "description": "meanwhile"}]
+
+    def interfere(request: httpx.Request) -> None:
+        if request.method == "PUT" and meanwhile:
+            store = stage.machine.services.store
+            store.put_endpoint(meanwhile.pop(), if_match=None, if_none_match=False, now=1.0)
+
+    stage.client.event_hooks = {"request": [interfere]}
+    query = ("--query", "[description, tags]", "-o", "tsv")
+    assert stage.run("online-endpoint", "update", "-n", "ep1", "--set", "tags.a=b", *query)[0] == 0
+    shown = stage.machine.services.store.get_endpoint("ep1").document
+    assert (shown["description"], shown["tags"]) == ("meanwhile", {"a": "b"})

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from amphitrite.controlplane.runtimes import instance_processes, instance_records
+from amphitrite.controlplane.runtimes import failures, instance_processes, instance_records
 from amphitrite.controlplane.runtimes.local import LocalRuntime, free_port, stop_all
 from amphitrite.schemas.errors import Error
 
@@ -126,6 +126,27 @@ def test_a_port_that_somebody_takes_meanwhile_is_given_up(local: Local) -> None:
         assert record is not None
         assert record.port != stolen
         assert record.restarts == 1
+
+
+def test_a_loading_process_that_dies_unnoticed_by_triton_is_a_failure(local: Local) -> None:
+    model = local.repositories("broken") / "tiny"
+    (model / "1" / "model.onnx").unlink()
+    (model / "1" / "model.py").write_text(
+        "import os\nclass TritonPythonModel:\n  @staticmethod\n  def auto_complete_config(c): os.kill(os.getpid(), 9)\n"
+    )
+    (model / "config.pbtxt").write_text('backend: "python"\n')
+    spec = workload("broken")
+    local.runtime.start(spec, 0, 0, PROBE, PROBE)
+    local.until(lambda: one(local.runtime, f"{spec.name}-0-0").phase == "exited")
+    assert one(local.runtime, f"{spec.name}-0-0").reason == failures.DEAD_STUB
+
+
+def test_a_home_that_triton_cannot_name_is_refused(tmp_path: Path) -> None:
+    local = Local(tmp_path / "with space")
+    with pytest.raises(Error, match="does not quote paths") as caught:
+        local.runtime.start(SPEC, 0, 0, PROBE, PROBE)
+    assert (caught.value.code, "ML_HOME" in (caught.value.hint or "")) == ("RuntimeUnavailable", True)
+    local.close()
 
 
 def test_no_triton_is_refused_before_anything_is_written(tmp_path: Path) -> None:

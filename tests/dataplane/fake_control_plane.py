@@ -99,6 +99,8 @@ class _Server(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server: _Server
+    # Head and body leave in one packet.
+    wbufsize = 64 * 1024
 
     def log_message(self, format: str, *args: Any) -> None:
         return
