@@ -188,9 +188,9 @@ class Product:
         return found
 
     def kill(self, pid: int) -> None:
-        process = psutil.Process(pid)
+        record = processes.of(pid)
         os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE, f"{pid} is dead")
+        wait_until(lambda: not processes.alive(record), f"{pid} is dead")
 
     def kill_control_plane(self) -> None:
         self.kill(self.pid("server.json"))
