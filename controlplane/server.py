@@ -143,7 +143,8 @@ def _web(settings: Settings, tls: Certificates, services: Services) -> uvicorn.S
         log_config=None,
         access_log=False,
         server_header=False,
-        timeout_graceful_shutdown=3,
+        # An idle TLS connection counts as open until the peer answers its closing, which an idle client does not.
+        timeout_graceful_shutdown=1,
         timeout_keep_alive=75,
         h11_max_incomplete_event_size=64 * 1024,
     )

@@ -84,7 +84,8 @@ def connection_manager(log: Path) -> dict[str, Any]:
         "path_with_escaped_slashes_action": "REJECT_REQUEST",
         # Nobody is inside: a client on loopback must not set timeouts and retries by x-envoy-* headers either.
         "use_remote_address": True,
-        "internal_address_config": {"unix_sockets": False},
+        # (An empty list would mean the private ranges, so it names an address of no machine: RFC 5737.)
+        "internal_address_config": {"cidr_ranges": [{"address_prefix": "192.0.2.1", "prefix_len": 32}]},
         "server_name": "amphitrite",
         "generate_request_id": True,
         "always_set_request_id_in_response": True,

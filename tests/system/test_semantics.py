@@ -60,7 +60,7 @@ ROWS = [
     Row("an unknown endpoint", "/endpoints/nobody/v2/models/tiny/infer", 404, "ResourceNotFound", "endpoint"),
     Row("outside of endpoints", "/", 404, "ResourceNotFound", ""),
     Row("no traffic", "/endpoints/idle/v2/models/tiny/infer", 404, "NoTraffic", "idle", key="other"),
-    Row("an unknown deployment", INFER, 404, "ResourceNotFound", "purple", pin="purple"),
+    Row("an unknown deployment", INFER, 404, "DeploymentNotFound", "purple", pin="purple"),
     Row("loading models", "/endpoints/cats/v2/repository/index", 403, "Forbidden", ""),
     Row("loading models, hidden", "/endpoints/cats/v2/models/../repository/index", 403, "Forbidden", ""),
     Row("shared memory", "/endpoints/cats/v2/systemsharedmemory/status", 403, "Forbidden", "", method="GET"),
