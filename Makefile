@@ -22,7 +22,7 @@ demo: ## the quick start of README.md: install, serve the example model, score a
 	@examples/single-model/demo.sh
 
 test: $(VENV)/.test ## install what the tests need and run every test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile
 
 check: $(VENV)/.test types ## formatting, lint, types, then the tests
 	$(MAKE) test
@@ -65,6 +65,21 @@ if command -v uv >/dev/null; then \
   set -x; uv pip install --quiet --python $(BIN)/python -e ".[$$extras]"; \
 else \
   set -x; $(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[$$extras]"; \
+fi; { set +x; } 2>/dev/null; $(LIBRARY)
+endef
+
+# Triton's Python backend is linked with the shared library of the running Python. Debian packs that library apart from
+# the interpreter, so a machine may lack it.
+FIND_TRITON := import os; from amphitrite.dataplane.triton.installation import locate; locate(os.environ)
+define LIBRARY
+if ! $(BIN)/python -c "$(FIND_TRITON)" 2>/dev/null; then \
+  library=libpython$$($(BIN)/python -c "import sys; print('%d.%d' % sys.version_info[:2])"); \
+  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+    echo "Triton's Python backend needs the shared library of Python: apt-get install $$library"; \
+    apt-get update -qq && apt-get install -y -qq --no-install-recommends "$$library" >/dev/null; \
+  else \
+    echo "Triton's Python backend needs the shared library of Python. Run: sudo apt-get install $$library" >&2; exit 1; \
+  fi; \
 fi
 endef
 

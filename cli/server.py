@@ -144,6 +144,8 @@ def env(
         "IDENTITY_HEADER": _read(state["identity_header_file"]).strip(),
         "REQUESTS_CA_BUNDLE": state["bundle_file"],
         "SSL_CERT_FILE": state["bundle_file"],
+        # Where it is set already, curl reads it rather than SSL_CERT_FILE.
+        "CURL_CA_BUNDLE": state["bundle_file"],
         "ML_SUBSCRIPTION": state["subscription"],
         "ML_RESOURCE_GROUP": state["resource_group"],
         "ML_WORKSPACE": state["workspace"],

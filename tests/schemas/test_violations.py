@@ -69,9 +69,9 @@ ROWS: list[tuple[str, Any, list[str]]] = [
     ("managed_online_deployment", {**BLUE, "scale_settings": {"type": "target_utilization"}},
      ['scale_settings.type: must be default; found "target_utilization"'
       ' | a managed deployment is scaled by instance_count']),
-    ("managed_online_deployment", {**BLUE, "request_settings": {"request_timeout_ms": 180_001}},
-     ["request_settings.request_timeout_ms: must be at most 180000; found 180001"
-      " | the limit of a request's time is 180000 ms (3 minutes)"]),
+    ("managed_online_deployment", {**BLUE, "request_settings": {"request_timeout_ms": 86_400_001}},
+     ["request_settings.request_timeout_ms: must be at most 86400000; found 86400001"
+      " | no request may take longer than a day"]),
     ("managed_online_deployment", {**BLUE, "environment_variables": {"A=B": "1", "": "2"}},
      ['environment_variables.: found ""; allowed: at least one character, and no =',
       'environment_variables.A=B: found "A=B"; allowed: at least one character, and no =']),

@@ -125,7 +125,9 @@ def test_a_post_to_the_scoring_address_infers_the_only_model(shared: Product) ->
 
 def test_invoke_prints_what_the_model_says(shared: Product) -> None:
     shared.file("request.json", REQUEST.decode())
-    text = shared.run("online-endpoint", "invoke", "-n", "cats", "-r", "request.json", "-d", "green", "-o", "tsv").stdout
+    text = shared.run(
+        "online-endpoint", "invoke", "-n", "cats", "-r", "request.json", "-d", "green", "-o", "tsv"
+    ).stdout
     assert outputs(text.encode()) == [3, 4, 5, 6]
 
 
