@@ -1,7 +1,7 @@
 """The loop that makes what is there like what is wanted.
 
 Decides the order of side effects in one pass and when the next pass comes. Must not know why anything is done: that is
-``core.plan``. The order matters for crashes only in that each step alone leaves a state from which a later pass goes on.
+``core.plan``. The order matters for crashes only in that after each step a later pass can go on from what is there.
 """
 
 from __future__ import annotations

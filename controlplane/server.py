@@ -199,7 +199,7 @@ def _require_ports(settings: Settings) -> None:
         raise Error(
             "Conflict",
             f"the data plane of {settings.home.root} still serves on {serving}",
-            hint=f"start with that --host and --scoring-port, or end it first: ML_HOME={settings.home.root} ml server stop",
+            hint=f"start with that --host and --scoring-port, or first: ML_HOME={settings.home.root} ml server stop",
         )
 
 

@@ -106,7 +106,7 @@ def test_env_can_be_read_by_a_shell(stage: Stage, home: Path) -> None:
     assert [line.partition("=")[0] for line in out.splitlines()] == [f"export {name}" for name in as_json]
     assert list(as_json) == [
         *("AZUREML_DEV_URL_MFE", "IDENTITY_ENDPOINT", "IDENTITY_HEADER", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"),
-        *("ML_SUBSCRIPTION", "ML_RESOURCE_GROUP", "ML_WORKSPACE"),
+        *("CURL_CA_BUNDLE", "ML_SUBSCRIPTION", "ML_RESOURCE_GROUP", "ML_WORKSPACE"),
     ]
 
 
