@@ -23,8 +23,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from amphitrite.controlplane.files import write_atomically
 from amphitrite.controlplane.home import Home
+from amphitrite.dataplane.files import write_atomically
 from amphitrite.schemas.errors import Error
 
 AUTHORITY_DAYS = 3650

@@ -9,8 +9,8 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
-from amphitrite.controlplane.files import write_atomically
 from amphitrite.controlplane.home import Home
+from amphitrite.dataplane.files import write_atomically
 from amphitrite.dataplane.routing import Secret
 
 #: Bytes of randomness in each secret.

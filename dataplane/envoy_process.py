@@ -22,6 +22,7 @@ import psutil
 
 from amphitrite.dataplane import processes
 from amphitrite.dataplane.admin import Admin
+from amphitrite.dataplane.files import write_private
 from amphitrite.dataplane.log import log
 from amphitrite.dataplane.processes import ProcessRecord
 from amphitrite.dataplane.routing import Address
@@ -123,7 +124,7 @@ class EnvoyProcess:
     def _start(self) -> None:
         launch = self._launch
         _check_free(launch.listen)
-        processes.write_private(launch.bootstrap_file, json.dumps(launch.bootstrap, indent=1))
+        write_private(launch.bootstrap_file, json.dumps(launch.bootstrap, indent=1))
         command = [
             str(launch.executable), "--config-path", str(launch.bootstrap_file), "--disable-hot-restart",
             "--concurrency", str(launch.workers), "--log-path", str(launch.log_file), "--log-level", "info",

@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import os
 import signal
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psutil
+
+from amphitrite.dataplane.files import write_private
 
 #: Seconds by which two readings of one process's start time may differ: the kernel derives the time of boot, to
 #: which it is relative, from the wall clock in whole seconds, and the wall clock is adjusted while a machine runs.
@@ -75,22 +76,3 @@ def read(path: Path) -> ProcessRecord | None:
 def write(path: Path, record: ProcessRecord, **more: Any) -> None:
     """Replace the file (0600, atomically) with the record and whatever else the owner wants to keep there."""
     write_private(path, json.dumps({"pid": record.pid, "create_time": record.create_time, **more}))
-
-
-def write_private(path: Path, text: str) -> None:
-    """Replace ``path`` with ``text``: mode 0600, and after a crash either the old content or the new."""
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-    directory = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)

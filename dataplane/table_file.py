@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from amphitrite.dataplane.processes import write_private
+from amphitrite.dataplane.files import write_private
 from amphitrite.dataplane.routing import RoutingTable, from_json, to_json
 from amphitrite.schemas.errors import Error
 

@@ -14,7 +14,8 @@ from typing import Any
 
 from amphitrite.controlplane.core.observed import Instance, Phase
 from amphitrite.controlplane.core.resources import ModelReference, Probe, WorkloadSpec
-from amphitrite.dataplane.processes import ProcessRecord, write_private
+from amphitrite.dataplane.files import write_private
+from amphitrite.dataplane.processes import ProcessRecord
 from amphitrite.dataplane.routing import Address
 
 FILE = "instance.json"

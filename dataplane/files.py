@@ -29,3 +29,8 @@ def write_atomically(path: Path, data: bytes, mode: int = 0o600) -> None:
         os.fsync(directory)
     finally:
         os.close(directory)
+
+
+def write_private(path: Path, text: str) -> None:
+    """Replace ``path`` by ``text``, readable by its owner only. Raises OSError."""
+    write_atomically(path, text.encode("utf-8"))
