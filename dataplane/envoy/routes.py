@@ -1,7 +1,7 @@
 """One RouteConfiguration for each scoring address, and the scope that selects it by the path's second element.
 
 Decides, in this order, what happens to a request: 404 outside ``/endpoints/``, 401, 403 for paths that steer the model
-server, 413, 405, then a target: by the header that pins, else by the split. The order is the security of it: nothing
+server, 413, 411, 405, then a target: by the header that pins, else by the split. The order is the security of it: nothing
 below the 401 is reached without a key. Must not know how the resources reach Envoy.
 """
 
@@ -98,6 +98,15 @@ def _refusals(route: Route, max_body_bytes: int) -> Iterator[dict[str, Any]]:
             f"the body has %REQ(content-length)% bytes; at most {max_body_bytes} are accepted (max_body_bytes)",
         ),
     }
+    # A body of unknown length cannot be bounded without holding it, and the model server takes three times its size.
+    for unknown in (
+        [{"name": "transfer-encoding", "present_match": True}],
+        [_absent("content-length"), _not(":method", {"safe_regex": {"regex": "GET|HEAD"}})],
+    ):
+        yield {
+            "match": {"prefix": "/", "headers": unknown},
+            **direct(411, "LengthRequired", "send the header content-length: a body of unknown length is not accepted"),
+        }
     for path in (f"/endpoints/{route.name}/", f"/endpoints/{route.name}"):
         yield {
             "match": {"path": path, "headers": [_not(":method", {"exact": "POST"})]},
@@ -111,7 +120,7 @@ def _refusals(route: Route, max_body_bytes: int) -> Iterator[dict[str, Any]]:
 def _selected(route: Route, bounds: Mapping[str, int]) -> Iterator[dict[str, Any]]:
     """Pinned requests, then the split. One random number is drawn for a request, so the shares must be cumulative."""
     placed = {t.name: Placed(route.name, t, bounds.get(t.cluster or "", 0)) for t in route.targets}
-    unpinned = [{"name": DEPLOYMENT, "present_match": True, "invert_match": True}]
+    unpinned = [_absent(DEPLOYMENT)]
     mirrors = tuple((placed[name], percent) for name, percent in route.mirrors)
     passed = 0
     for name, percent in route.split:
@@ -145,5 +154,9 @@ def _share(cumulative: int) -> dict[str, Any]:
     return {"runtime_fraction": {"default_value": {"numerator": cumulative, "denominator": "HUNDRED"}}}
 
 
-def _not(name: str, match: Mapping[str, str]) -> dict[str, Any]:
+def _absent(name: str) -> dict[str, Any]:
+    return {"name": name, "present_match": True, "invert_match": True}
+
+
+def _not(name: str, match: Mapping[str, Any]) -> dict[str, Any]:
     return {"name": name, "string_match": dict(match), "invert_match": True}

@@ -71,7 +71,7 @@ ROWS: list[tuple[str, Any, list[str]]] = [
       ' | a managed deployment is scaled by instance_count']),
     ("managed_online_deployment", {**BLUE, "request_settings": {"request_timeout_ms": 86_400_001}},
      ["request_settings.request_timeout_ms: must be at most 86400000; found 86400001"
-      " | no request may take longer than a day"]),
+      " | milliseconds, from 1 to 86400000 (a day)"]),
     ("managed_online_deployment", {**BLUE, "environment_variables": {"A=B": "1", "": "2"}},
      ['environment_variables.: found ""; allowed: at least one character, and no =',
       'environment_variables.A=B: found "A=B"; allowed: at least one character, and no =']),
