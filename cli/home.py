@@ -14,6 +14,8 @@ from typing import Any
 
 from amphitrite.schemas.errors import Error
 
+_REPAIR = "check ML_HOME; a damaged file may be removed: ml server start -d writes it anew"
+
 
 def path(environ: Mapping[str, str] = os.environ) -> Path:
     """``ML_HOME``, else ``~/.amphitrite``."""
@@ -28,9 +30,9 @@ def read_state(home: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as exc:
-        raise Error("LocalFileError", f"cannot read {file}: {exc}") from exc
+        raise Error("LocalFileError", f"cannot read {file}: {exc}", hint=_REPAIR) from exc
     if not isinstance(state, dict) or "api_url" not in state:
-        raise Error("LocalFileError", f"{file} is not a control plane's: it names no api_url")
+        raise Error("LocalFileError", f"{file} is not a control plane's: it names no api_url", hint=_REPAIR)
     return state
 
 

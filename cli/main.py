@@ -88,6 +88,8 @@ def main(arguments: Sequence[str], connect: Connect) -> int:
         return _fail(_usage(exc), debug)
     except Error as error:
         return _fail(error, debug)
+    except OSError as exc:  # a full disk behind stdout, say
+        return _fail(Error("LocalFileError", str(exc)), debug)
     except Exception as exc:
         if debug:
             raise
@@ -114,4 +116,7 @@ def run() -> None:
     """The console script."""
     from amphitrite.cli.connection import connect
 
+    # Python has None where the caller has closed the descriptor.
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     sys.exit(main(sys.argv[1:], connect))

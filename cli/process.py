@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from amphitrite.cli import home as homes
 from amphitrite.cli.progress import Progress
@@ -57,11 +57,8 @@ def detach(home: Path, arguments: Sequence[str], progress: Progress) -> dict[str
     Raises the Error with which it refused, or RuntimeUnavailable when it ended or was not ready in time.
     """
     logs = homes.logs(home)
-    logs.mkdir(mode=0o700, parents=True, exist_ok=True)
-    home.chmod(0o700)
     errors = logs / "start.log"
-    with open(errors, "wb") as stream:
-        os.fchmod(stream.fileno(), 0o600)
+    with _private(errors) as stream:
         child = subprocess.Popen(
             command("start", home, *arguments),
             stdin=subprocess.DEVNULL,
@@ -82,14 +79,27 @@ def detach(home: Path, arguments: Sequence[str], progress: Progress) -> dict[str
             message = f"the control plane did not come up within {START_TIMEOUT_S:.0f} s"
             raise Error("RuntimeUnavailable", message, hint="ml server logs")
         time.sleep(_POLL_S)
-    said = errors.read_text(errors="replace")
+    said = _tail(errors)
     _forget(errors)
     raise _ended(child.returncode, said, logs / "controlplane.log")
 
 
+def _private(errors: Path) -> BinaryIO:
+    """A new file for its owner alone, and the home around it. Raises Error LocalFileError."""
+    try:
+        errors.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        errors.parent.parent.chmod(0o700)
+        descriptor = os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    except OSError as exc:
+        hint = "set ML_HOME to a directory that can be written"
+        raise Error("LocalFileError", f"cannot make {exc.filename}: {exc.strerror}", hint=hint) from exc
+    os.fchmod(descriptor, 0o600)
+    return os.fdopen(descriptor, "wb")
+
+
 def _forget(errors: Path) -> None:
     """What refuses to start leaves nothing behind: the file goes, and the directories if they were made for it."""
-    errors.unlink()
+    errors.unlink(missing_ok=True)  # two that start at once share it
     with suppress(OSError):  # not empty: somebody else's
         errors.parent.rmdir()
         errors.parent.parent.rmdir()
@@ -106,11 +116,12 @@ def run_in_foreground(home: Path, arguments: Sequence[str], running: Callable[[d
     threading.Thread(target=_announce, args=(home, child, running), daemon=True).start()
     said = []
     assert child.stderr is not None
-    for line in child.stderr:
-        if line.startswith(REFUSAL):
-            said.append(line)
-        else:
-            sys.stderr.write(line)
+    with child.stderr as stream:
+        for line in stream:
+            if line.startswith(REFUSAL):
+                said.append(line)
+            else:
+                sys.stderr.write(line)
     if child.wait() != 0:
         raise _ended(child.returncode, "".join(said), homes.logs(home) / "controlplane.log")
 

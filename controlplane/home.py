@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
+import stat
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+
+from amphitrite.schemas.errors import Error
 
 #: sizeof(sun_path) on Linux, less the final NUL.
 _SOCKET_PATH_MAX = 107
@@ -64,7 +68,30 @@ class Home:
         """``controlplane.log``, ``agent.log``, ``envoy.log``, ``access.log``."""
         return self.root / "logs"
 
+    def require_plain(self) -> None:
+        """Triton starts its Python stubs by a shell and quotes nothing: with a space in a path it would wait for ever.
+
+        Raises Error("BadArgument").
+        """
+        path = str(self.root)
+        if shlex.quote(path) != path:
+            raise Error(
+                "BadArgument",
+                f"Triton cannot serve from {path!r}: it does not quote paths for its Python backend",
+                target="ML_HOME",
+                hint="set ML_HOME to a path of letters, digits, `.`, `_`, `-` and `/`",
+            )
+
     def create(self) -> None:
+        """Raises Error("BadArgument") for a place where nothing can be made."""
+        try:
+            self._create()
+        except OSError as exc:
+            message = f"cannot make {exc.filename}: {exc.strerror}"
+            hint = "set ML_HOME to a directory that can be written"
+            raise Error("BadArgument", message, target="ML_HOME", hint=hint) from exc
+
+    def _create(self) -> None:
         directories = (
             self.root, self.models, self.certificates, self.credentials,
             self.instances, self.dataplane, self.logs,
@@ -74,10 +101,18 @@ class Home:
             directory.chmod(0o700)
 
     def socket(self, name: str) -> Path:
-        """A path for a UNIX socket: below the home, or in a directory of its own in /tmp when that is too long."""
+        """A path for a UNIX socket: below the home, or in a directory of its own in /tmp when that is too long.
+
+        Raises Error("BadArgument") when somebody else has made that directory: its owner could replace the socket.
+        """
         path = self.root / "run" / name
         if len(os.fsencode(path)) > _SOCKET_PATH_MAX:
             digest = hashlib.sha256(os.fsencode(self.root.resolve())).hexdigest()[:12]
             path = Path(tempfile.gettempdir()) / f"amphitrite-{os.getuid()}-{digest}" / name
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = path.parent.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+            message = f"{path.parent} is not a directory of this user alone"
+            hint = "remove it, or set ML_HOME to a shorter path"
+            raise Error("BadArgument", message, target=str(path.parent), hint=hint)
         return path

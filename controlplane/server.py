@@ -52,8 +52,10 @@ def start(settings: Settings) -> bool:
             everything.set()
         stop.set()
 
+    os.umask(0o077)  # Logs and sockets too, whichever of our processes makes them.
     signal.signal(signal.SIGTERM, ask)
     signal.signal(signal.SIGINT, ask)
+    settings.home.require_plain()
     _require_ports(settings)
     settings.home.create()
     with _lock(settings.home):

@@ -32,10 +32,12 @@ def block_ids(body: bytes) -> list[str]:
     """The ids of a ``BlockList``, in order. Raises Error("BadArgument")."""
     try:
         # Entities have no place here and could be made to swell: a document type is refused before it is read.
-        if b"<!" in body:
+        # (As text, which is UTF-8 whatever its declaration says: in another encoding `<!` would look different.)
+        text = body.decode("utf-8-sig")
+        if "<!" in text:
             raise xml.ParseError("a document type or comment is not allowed")
-        root = xml.fromstring(body)
-    except xml.ParseError as exc:
+        root = xml.fromstring(text)
+    except (xml.ParseError, UnicodeDecodeError) as exc:
         raise Error("BadArgument", f"the block list is not XML: {exc}") from exc
     if root.tag != "BlockList" or any(child.tag not in ("Latest", "Committed", "Uncommitted") for child in root):
         raise Error("BadArgument", "the body must be a BlockList of Latest, Committed or Uncommitted")

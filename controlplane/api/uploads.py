@@ -7,7 +7,6 @@ the body arrives on the event loop, writing it happens in threads.
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Mapping
 from functools import partial
 
@@ -58,7 +57,7 @@ def content_md5(headers: Mapping[str, str]) -> bytes | None:
         return None
     try:
         digest = base64.b64decode(text, validate=True)
-    except binascii.Error as exc:
+    except ValueError as exc:  # binascii.Error, and its parent for what is not ASCII
         raise Error("BadArgument", f"Content-MD5 is no base64: {text!r}", target="Content-MD5") from exc
     if len(digest) != 16:
         raise Error("BadArgument", f"Content-MD5 has {len(digest)} bytes instead of 16", target="Content-MD5")

@@ -54,8 +54,9 @@ def _progress(supply: Supply, now: float) -> tuple[str, str]:
 
 
 def _ready(supply: Supply) -> str:
+    """With what the user should know of how it is served, such as a GPU type on the CPU."""
     count = supply.deployment.instance_count
-    return f"{count} instance ready" if count == 1 else f"{count} instances ready"
+    return "; ".join([f"{count} instance ready" if count == 1 else f"{count} instances ready", *supply.notes])
 
 
 def _retry_note(supply: Supply, now: float) -> str:

@@ -6,6 +6,7 @@ off anywhere is made good by the next one. Must not know a clock, a database, a 
 The rules, in the order of a rollout:
 
 * a slot without a living instance is started, at once or after its back-off;
+* an instance that is not ready by its load deadline is stopped and counts as failed;
 * a workload is routed when all its instances are ready (``supply``);
 * a traffic map takes effect when all it names can be routed (``routing``);
 * an instance that once served is stopped only when the *published* table does not name it and every live agent
@@ -64,7 +65,8 @@ def plan(world: World, instances: Sequence[Instance], agents: Sequence[AgentRepo
     table = routing_table(endpoints, by_endpoint, world.table)
 
     kept = frozenset().union(*(s.kept for s in supplies)) if supplies else frozenset()
-    stop = tuple(_stops(world, instances, agents, kept))
+    overdue = frozenset().union(*(s.overdue for s in supplies)) if supplies else frozenset()
+    stop = tuple(_stops(world, instances, agents, kept, overdue))
     forget = tuple(i.id for i in instances if i.phase == "exited" and i.id not in kept)
 
     view = _View(world.table, table, agents)
@@ -92,7 +94,7 @@ def plan(world: World, instances: Sequence[Instance], agents: Sequence[AgentRepo
         table=table,
         statuses=(*statuses, *leaving),
         remove=remove,
-        wake_at=min((s.retry_at for s in supplies if s.retry_at is not None), default=None),
+        wake_at=min((s.look_at for s in supplies if s.look_at is not None), default=None),
     )
 
 
@@ -119,7 +121,11 @@ def _belongs(instance: Instance, deployment: Deployment) -> bool:
 
 
 def _stops(
-    world: World, instances: Sequence[Instance], agents: Sequence[AgentReport], kept: frozenset[str]
+    world: World,
+    instances: Sequence[Instance],
+    agents: Sequence[AgentReport],
+    kept: frozenset[str],
+    overdue: frozenset[str],
 ) -> list[Stop]:
     addressed = {address for cluster in world.table.clusters for address in cluster.addresses}
     drained = bool(agents) and all(a.drained_version >= world.table.version for a in agents)
@@ -129,6 +135,8 @@ def _stops(
             continue
         if not instance.live:
             stops.append(Stop(instance.id, 0.0, "it does not answer its liveness probe"))
+        elif instance.id in overdue:
+            stops.append(Stop(instance.id, GRACE_S, "it takes too long to load its models"))
         elif instance.ready_at is None or (instance.address not in addressed and drained):
             stops.append(Stop(instance.id, GRACE_S, "nothing wants it any more"))
     return stops

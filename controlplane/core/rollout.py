@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from amphitrite.controlplane.core.observed import Instance
+from amphitrite.controlplane.core.resources import Probe
 
 #: A change to one of these is another workload: new instances are ready before the old ones are touched.
 REPLACES = frozenset({"model", "instance_type", "environment_variables"})
@@ -35,6 +36,9 @@ STABLE_S = 60.0
 
 BACKOFF_FIRST_S, BACKOFF_MAX_S = 1.0, 300.0
 
+#: An instance that has not become ready after this long is given up, unless its readiness probe allows it more.
+LOAD_DEADLINE_S = 600.0
+
 #: Exited instances kept for each slot: enough to count the back-off up to its maximum.
 KEPT_EXITED = 10
 
@@ -46,9 +50,21 @@ def backoff_s(failures: int) -> float:
     return min(BACKOFF_FIRST_S * 2.0 ** (failures - 1), BACKOFF_MAX_S)
 
 
-def failed(instance: Instance) -> bool:
-    """It ended although nobody wanted it to, or because it no longer answered its liveness probe."""
-    return instance.phase == "exited" and (not instance.requested_stop or not instance.live)
+def load_deadline_s(readiness: Probe) -> float:
+    """How long loading may take: LOAD_DEADLINE_S, or what the probe asks for if that is more."""
+    return max(LOAD_DEADLINE_S, float(readiness.initial_delay + readiness.period * readiness.failure_threshold))
+
+
+def overdue(instance: Instance, deadline_s: float, now: float) -> bool:
+    """It has not become ready within ``deadline_s``, or had not when it ended."""
+    return instance.ready_at is None and (instance.exited_at or now) - instance.started_at >= deadline_s
+
+
+def failed(instance: Instance, deadline_s: float) -> bool:
+    """It ended although nobody wanted it to, or because it no longer answered its liveness probe, or was overdue."""
+    if instance.phase != "exited":
+        return False
+    return not instance.requested_stop or not instance.live or overdue(instance, deadline_s, instance.started_at)
 
 
 def stable(instance: Instance, now: float) -> bool:
@@ -58,12 +74,12 @@ def stable(instance: Instance, now: float) -> bool:
     return (instance.exited_at or now) - instance.ready_at >= STABLE_S
 
 
-def failures_in_a_row(slot: Sequence[Instance], now: float) -> int:
+def failures_in_a_row(slot: Sequence[Instance], deadline_s: float, now: float) -> int:
     """Failures since the last stable attempt; ``slot``: all attempts of one slot in any order."""
     count = 0
     for instance in sorted(slot, key=lambda i: i.attempt, reverse=True):
         if stable(instance, now):
             break
-        if failed(instance):
+        if failed(instance, deadline_s):
             count += 1
     return count

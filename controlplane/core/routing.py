@@ -86,7 +86,8 @@ def score_path_of(workload: WorkloadSpec, chosen: str | None) -> tuple[str | Non
         return f"/v2/models/{names[0]}/infer", ""
     return None, (
         f"the deployment serves {len(names)} models ({', '.join(names)}): "
-        "post to v2/models/<model>/infer below this address"
+        "post to v2/models/<model>/infer below this address, or name one in the deployment's property "
+        "amphitrite.scoring_model"
     )
 
 

@@ -93,7 +93,7 @@ def _shares(field: str, given: Document, deployments: Collection[str]) -> list[V
 
 def _model(document: Document, model: ModelFacts | None) -> list[Violation]:
     if model is None:
-        return [_no_model(str(document.get("model")))]
+        return [_no_model(document.get("model"))]
     found = []
     named = f"model {model.name}:{model.version}"
     if model.type != "triton_model":
@@ -112,8 +112,12 @@ def _model(document: Document, model: ModelFacts | None) -> list[Violation]:
     return found
 
 
-def _no_model(reference: str) -> Violation:
-    """Why ``reference`` leads to nothing."""
+def _no_model(reference: str | None) -> Violation:
+    """Why ``reference`` leads to nothing; None: there is none."""
+    if reference is None:
+        return Violation(
+            ("model",), "required: there is nothing else to serve", "write model: azureml:<name>:<version>"
+        )
     name, version, label = parse_asset(reference) or (None, None, None)
     if name is None:
         return Violation(("model",), f"{reference} is not in this workspace", "register it here: ml model create")
@@ -132,6 +136,8 @@ def _instances(document: Document, bounds: Bounds) -> list[Violation]:
     if count > bounds.instances_per_deployment:
         limit = bounds.instances_per_deployment
         found.append(_limit(("instance_count",), f"{count} are asked for", "instances_per_deployment", limit))
+    if document.get("type", "managed") != "managed":
+        return found  # an instance type of a Kubernetes compute is that compute's, which is refused as a whole
     try:
         instance_types.find(str(document.get("instance_type", "")))
     except Error as error:

@@ -17,6 +17,8 @@ from amphitrite.controlplane.core.rollout import (
     backoff_s,
     failed,
     failures_in_a_row,
+    load_deadline_s,
+    overdue,
     stable,
 )
 
@@ -40,7 +42,8 @@ class Supply:
     instances. ``ready``: ready instances of the wanted workload. ``missing``: slots of it that hold no living
     instance. ``kept``: ids that must neither be stopped nor forgotten. ``failures``: the longest row of failures over
     its slots that are not ready; ``reason``: the newest of them, in the server's own words. ``replacing``: instances of
-    another workload are still there.
+    another workload are still there. ``overdue``: ids of those that take too long to load. ``look_at``: the next time
+    at which something is due, a start or the end of loading.
     """
 
     deployment: Deployment
@@ -54,6 +57,8 @@ class Supply:
     failures: int
     reason: str | None
     retry_at: float | None
+    look_at: float | None
+    overdue: frozenset[str]
     replacing: bool
     engine: str | None
     notes: tuple[str, ...]
@@ -73,7 +78,14 @@ def supply(deployment: Deployment, instances: Iterable[Instance], routed_before:
     table names. The wanted workload is routed when all of it is ready, or when some of it is and nothing else serves.
     """
     by_workload: dict[str, list[Instance]] = {}
+    deadline_s = load_deadline_s(deployment.readiness_probe)
+    late, loaded_by = set(), []
     for instance in instances:
+        if instance.phase == "starting":
+            if overdue(instance, deadline_s, now):
+                late.add(instance.id)
+            else:
+                loaded_by.append(instance.started_at + deadline_s)
         by_workload.setdefault(instance.workload.name, []).append(instance)
     wanted = deployment.workload
     mine = by_workload.get(wanted.name, [])
@@ -88,7 +100,7 @@ def supply(deployment: Deployment, instances: Iterable[Instance], routed_before:
         routed = wanted
 
     starts, retries = _fill(deployment, wanted, slots, mine, now)
-    kept = _kept(mine, slots, now)
+    kept = _kept(mine, slots, deadline_s, now)
     routed_count = deployment.instance_count
     if routed is not None and routed != wanted:
         # The old workload serves until the new one is ready, so it is kept up to strength too.
@@ -96,13 +108,13 @@ def supply(deployment: Deployment, instances: Iterable[Instance], routed_before:
         routed_count = max(len(old_slots), 1)
         old_starts, old_retries = _fill(deployment, routed, old_slots, before, now)
         starts, retries = starts + old_starts, retries + old_retries
-        kept |= _kept(before, old_slots, now)
+        kept |= _kept(before, old_slots, deadline_s, now)
     serving = tuple(
         i
         for i in sorted(by_workload.get(routed.name, ()) if routed else (), key=lambda i: i.id)
         if i.id in kept and i.phase in ("ready", "unready") and i.live and i.address is not None
     )
-    rows = [failures_in_a_row([i for i in mine if i.slot == s], now) for s in slots if s not in ready_slots]
+    rows = [failures_in_a_row([i for i in mine if i.slot == s], deadline_s, now) for s in slots if s not in ready_slots]
     return Supply(
         deployment=deployment,
         routed=routed,
@@ -113,8 +125,10 @@ def supply(deployment: Deployment, instances: Iterable[Instance], routed_before:
         starts=tuple(starts),
         kept=kept,
         failures=max(rows, default=0),
-        reason=_newest_reason(mine),
+        reason=_newest_reason(mine, deadline_s),
         retry_at=min(retries, default=None),
+        look_at=min((*retries, *loaded_by), default=None),
+        overdue=frozenset(late),
         replacing=any(w != wanted.name and i.phase != "exited" for w, many in by_workload.items() for i in many),
         engine=next((i.engine for i in mine if i.engine), None),
         notes=tuple(sorted({i.note for i in mine if i.note})),
@@ -139,7 +153,8 @@ def _fill(
         attempts = [i for i in instances if i.slot == slot]
         if any(i.phase != "exited" for i in attempts):
             continue
-        due = max((i.exited_at or now for i in attempts), default=now) + backoff_s(failures_in_a_row(attempts, now))
+        failures = failures_in_a_row(attempts, load_deadline_s(deployment.readiness_probe), now)
+        due = max((i.exited_at or now for i in attempts), default=now) + backoff_s(failures)
         if not attempts or due <= now:
             attempt = max((i.attempt for i in attempts), default=0) + 1
             starts.append(Start(workload, slot, attempt, deployment.readiness_probe, deployment.liveness_probe))
@@ -148,7 +163,7 @@ def _fill(
     return starts, retries
 
 
-def _kept(instances: list[Instance], slots: Iterable[int], now: float) -> frozenset[str]:
+def _kept(instances: list[Instance], slots: Iterable[int], deadline_s: float, now: float) -> frozenset[str]:
     """The newest living attempt of each slot, and the exited ones that still tell something."""
     kept: set[str] = set()
     by_slot: Mapping[int, list[Instance]] = {slot: [] for slot in slots}
@@ -157,14 +172,24 @@ def _kept(instances: list[Instance], slots: Iterable[int], now: float) -> frozen
             by_slot[instance.slot].append(instance)
     for attempts in by_slot.values():
         attempts.sort(key=lambda i: i.attempt, reverse=True)
-        living = [i for i in attempts if _living(i)]
-        exited = [i for i in attempts if i.phase == "exited" and failed(i)]
+        living = [i for i in attempts if _living(i) and not overdue(i, deadline_s, now)]
+        exited = [i for i in attempts if failed(i, deadline_s)]
         settled = bool(living) and stable(living[0], now)
         kept |= {i.id for i in living[:1]}
         kept |= {i.id for i in exited[: 1 if settled else KEPT_EXITED]}
     return frozenset(kept)
 
 
-def _newest_reason(instances: list[Instance]) -> str | None:
-    told = [i for i in instances if failed(i) and i.reason]
-    return max(told, key=lambda i: (i.exited_at or 0.0, i.attempt)).reason if told else None
+def _newest_reason(instances: list[Instance], deadline_s: float) -> str | None:
+    told = [(i, _reason(i, deadline_s)) for i in instances if failed(i, deadline_s)]
+    newest = max((t for t in told if t[1]), key=lambda t: (t[0].exited_at or 0.0, t[0].attempt), default=None)
+    return newest[1] if newest else None
+
+
+def _reason(instance: Instance, deadline_s: float) -> str | None:
+    if instance.requested_stop and overdue(instance, deadline_s, instance.started_at):
+        return (
+            f"its models were not ready {deadline_s:.0f} s after its start, so it was stopped; what needs longer says "
+            "so in readiness_probe (initial_delay + period * failure_threshold)"
+        )
+    return instance.reason

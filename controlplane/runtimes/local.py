@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
 import shutil
 import signal
 import socket
@@ -163,7 +162,7 @@ class LocalRuntime:
     def _find_triton(self) -> tuple[Installation, Path, bool]:
         """Which Triton, its backend directory, and whether it bounds request bodies; found out once."""
         if self._triton is None:
-            _require_plain(self._home.root)
+            self._home.require_plain()
             found = installation.locate(self._machine)
             try:
                 backends = backend_directory.prepare(found, self._home.root / "backends")
@@ -234,17 +233,6 @@ def stop_all(home: Home, grace_s: float) -> None:
         if record.phase != "exited":
             ended = replace(record, phase="exited", stop_by=record.stop_by or now, exited_at=now)
             instance_records.save(home.instances / record.id, ended)
-
-
-def _require_plain(path: Path) -> None:
-    """Triton starts its Python stubs by a shell and quotes nothing: with a space in a path it would wait for ever."""
-    if shlex.quote(str(path)) != str(path):
-        raise Error(
-            "RuntimeUnavailable",
-            f"Triton cannot serve from {path}: it does not quote paths for its Python backend",
-            target=str(path),
-            hint="set ML_HOME to a path of letters, digits, `.`, `_`, `-` and `/`",
-        )
 
 
 def free_port(taken: set[int]) -> int:

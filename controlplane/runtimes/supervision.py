@@ -162,7 +162,7 @@ class Supervision:
             self._kill()
 
     def _probe_liveness(self, record: InstanceRecord) -> float:
-        """As for readiness. Liveness counts from the first readiness on: loading may take as long as it takes."""
+        """As for readiness. Liveness counts from the first readiness on; the plan bounds the wait for that."""
         probe = record.liveness
         begin = record.started_at + probe.initial_delay
         if time.time() < begin:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from amphitrite.dataplane.envoy import model_errors
+from amphitrite.dataplane.envoy import bodiless, model_errors
 from amphitrite.dataplane.envoy.access_log import access_log
 from amphitrite.dataplane.envoy.clusters import ADS
 from amphitrite.dataplane.envoy.replies import local_reply
@@ -71,6 +71,7 @@ def connection_manager(log: Path) -> dict[str, Any]:
         },
         "http_filters": [
             model_errors.http_filter(),
+            bodiless.http_filter(),
             {
                 "name": "envoy.filters.http.router",
                 "typed_config": {"@type": f"{_EXTENSIONS}.filters.http.router.v3.Router"},

@@ -85,6 +85,7 @@ def local_reply() -> dict[str, Any]:
                 ("NR",), 404, "ResourceNotFound",
                 "there is no endpoint at this address; a scoring address is /endpoints/<endpoint>/",
             ),
+            _no_body(),
             _mapper(("OM",), 503, "Overloaded", "the proxy is overloaded", _RETRY_SOON),
             *(
                 _by_status(status, code)
@@ -106,6 +107,18 @@ def _mapper(
         "status_code": status,
         "body_format_override": _format(code, message),
         "headers_to_add": _mapped_headers(headers),
+    }
+
+
+def _no_body() -> dict[str, Any]:
+    """413 where it is not the one of a POST: see ``bodiless``."""
+    post = {"name": ":method", "string_match": {"exact": "POST"}, "invert_match": True}
+    value = {"default_value": 413, "runtime_key": "amphitrite.status.413"}
+    status = {"status_code_filter": {"comparison": {"op": "EQ", "value": value}}}
+    return {
+        "filter": {"and_filter": {"filters": [status, {"header_filter": {"header": post}}]}},
+        "body_format_override": _format("RequestTooLarge", "only POST requests have a body here"),
+        "headers_to_add": _mapped_headers(None),
     }
 
 

@@ -1,8 +1,8 @@
 """One RouteConfiguration for each scoring address, and the scope that selects it by the path's second element.
 
 Decides, in this order, what happens to a request: 404 outside ``/endpoints/``, 401, 403 for paths that steer the model
-server, 413, 411, 405, then a target: by the header that pins, else by the split. The order is the security of it: nothing
-below the 401 is reached without a key. Must not know how the resources reach Envoy.
+server, 413, 411, 405, then a target: by the header that pins, else by the split. The order is the security of it:
+nothing below the 401 is reached without a key. Must not know how the resources reach Envoy.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from amphitrite.dataplane.envoy.replies import (
     direct_format,
     header,
 )
-from amphitrite.dataplane.envoy.targets import DEPLOYMENT, Placed, target_routes
+from amphitrite.dataplane.envoy.targets import DEPLOYMENT, POST, Placed, target_routes
 from amphitrite.dataplane.routing import Route
 
 _INT64_MAX = 2**63 - 1
@@ -98,15 +98,11 @@ def _refusals(route: Route, max_body_bytes: int) -> Iterator[dict[str, Any]]:
             f"the body has %REQ(content-length)% bytes; at most {max_body_bytes} are accepted (max_body_bytes)",
         ),
     }
-    # A body of unknown length cannot be bounded without holding it, and the model server takes three times its size.
-    for unknown in (
-        [{"name": "transfer-encoding", "present_match": True}],
-        [_absent("content-length"), _not(":method", {"safe_regex": {"regex": "GET|HEAD"}})],
-    ):
-        yield {
-            "match": {"prefix": "/", "headers": unknown},
-            **direct(411, "LengthRequired", "send the header content-length: a body of unknown length is not accepted"),
-        }
+    yield {
+        # A body of unknown length cannot be bounded without holding it, and Triton takes three times its size.
+        "match": {"prefix": "/", "headers": [POST, _absent("content-length")]},
+        **direct(411, "LengthRequired", "send the header content-length: a body of unknown length is not accepted"),
+    }
     for path in (f"/endpoints/{route.name}/", f"/endpoints/{route.name}"):
         yield {
             "match": {"path": path, "headers": [_not(":method", {"exact": "POST"})]},
@@ -158,5 +154,5 @@ def _absent(name: str) -> dict[str, Any]:
     return {"name": name, "present_match": True, "invert_match": True}
 
 
-def _not(name: str, match: Mapping[str, Any]) -> dict[str, Any]:
+def _not(name: str, match: Mapping[str, str]) -> dict[str, Any]:
     return {"name": name, "string_match": dict(match), "invert_match": True}

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from amphitrite.dataplane.envoy.bodiless import enabled as bodiless
 from amphitrite.dataplane.envoy.clusters import seconds
 from amphitrite.dataplane.envoy.model_errors import enabled as model_errors
 from amphitrite.dataplane.envoy.replies import METADATA, direct, header
@@ -35,7 +36,7 @@ _RETRY_POLICY: dict[str, Any] = {
     "host_selection_retry_max_attempts": 32,
     "retry_back_off": {"base_interval": "0.025s", "max_interval": "0.25s"},
 }
-_POST = {"name": ":method", "string_match": {"exact": "POST"}}
+POST = {"name": ":method", "string_match": {"exact": "POST"}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ def target_routes(
     """``Route`` messages for requests that fulfil ``match``: conditions apart from the path, among them ``headers``.
 
     POSTs are told apart from other methods because they run a model: only for them does the model server's failure
-    become 424, while for instance a readiness probe's own status stays.
+    become 424, while for instance a readiness probe's own status stays. Only they carry a body.
     """
     root = f"/endpoints/{placed.endpoint}"
     if placed.target.cluster is None:
@@ -67,12 +68,12 @@ def target_routes(
             ),
         }
         return
-    post = {**match, "headers": [_POST, *match["headers"]]}
+    post = {**match, "headers": [POST, *match["headers"]]}
     for path in (f"{root}/", root):
         yield {"match": {**post, "path": path}, **_score(placed, mirrors)}
     below = _forward(placed, mirrors, "/")
     yield {"match": {**post, "prefix": f"{root}/"}, **below, **model_errors()}
-    yield {"match": {**match, "prefix": f"{root}/"}, **below}
+    yield {"match": {**match, "prefix": f"{root}/"}, **below, **bodiless()}
 
 
 def _score(placed: Placed, mirrors: Sequence[tuple[Placed, int]]) -> dict[str, Any]:

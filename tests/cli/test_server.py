@@ -133,6 +133,22 @@ def test_a_used_port_is_named_and_nothing_is_left_behind(
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.parametrize("options", [(), ("-d",)], ids=["foreground", "detached"])
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [("with space", "does not quote paths"), ("$(id)", "does not quote paths"), ("file/home", "cannot ")],
+)
+def test_a_home_that_cannot_be_one_is_refused_and_nothing_is_left_behind(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, says: str, options: tuple[str, ...]
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("ML_HOME", str(tmp_path / name))
+    code, out, err = stage.run("server", "start", *options)
+    assert (code, out) == (1, "")
+    assert err.startswith("error: ") and says in err
+    assert not (tmp_path / name).exists()
+
+
 def test_stopping_what_does_not_run(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ML_HOME", str(tmp_path / "new"))
     assert stage.run("server", "stop") == (0, "", "no control plane was running\n")

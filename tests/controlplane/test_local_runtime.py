@@ -145,7 +145,7 @@ def test_a_home_that_triton_cannot_name_is_refused(tmp_path: Path) -> None:
     local = Local(tmp_path / "with space")
     with pytest.raises(Error, match="does not quote paths") as caught:
         local.runtime.start(SPEC, 0, 0, PROBE, PROBE)
-    assert (caught.value.code, "ML_HOME" in (caught.value.hint or "")) == ("RuntimeUnavailable", True)
+    assert (caught.value.code, "ML_HOME" in (caught.value.hint or "")) == ("BadArgument", True)
     local.close()
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from amphitrite.controlplane.core.observed import AgentReport, Instance
 from amphitrite.controlplane.core.plan import GRACE_S, plan
-from amphitrite.controlplane.core.rollout import backoff_s
+from amphitrite.controlplane.core.resources import DEFAULT_READINESS_PROBE
+from amphitrite.controlplane.core.rollout import LOAD_DEADLINE_S, backoff_s
 from amphitrite.controlplane.core.status import Ref, World
 from amphitrite.dataplane.routing import RoutingTable
 
@@ -16,6 +17,8 @@ from .builders import NOW, agent, deployment, endpoint, instance, table, workloa
 
 BLUE, BLUE2, GREEN = workload(), workload(version=2), workload("green")
 B, E = Ref("ep", "blue"), Ref("ep")
+LATE = instance(BLUE, phase="starting", started_at=NOW - LOAD_DEADLINE_S)
+PATIENT = replace(DEFAULT_READINESS_PROBE, initial_delay=996)
 OUT = {"start": (), "stop": (), "forget": (), "remove": ()}
 
 
@@ -57,6 +60,43 @@ ROWS = [
         (instance(BLUE, phase="starting"),),
         then={"clusters": {}},
         status={B: ("Creating", "Loading")},
+        wake_at=900 + LOAD_DEADLINE_S,
+    ),
+    Row(
+        "it loads for too long: stopped, without any agent",
+        world(deployment(), published=table()),
+        (LATE,),
+        (),
+        then={"stop": (LATE.id,), "clusters": {}},
+        status={B: ("Creating", "Loading")},
+    ),
+    Row(
+        "its readiness probe allows it more",
+        world(deployment(readiness_probe=PATIENT), published=table()),
+        (LATE,),
+        status={B: ("Creating", "Loading")},
+        wake_at=LATE.started_at + 1000,
+    ),
+    Row(
+        "its successor waits until the one that took too long is gone",
+        world(deployment(), published=table()),
+        (replace(LATE, phase="stopping", requested_stop=True),),
+        status={B: ("Creating", "Starting")},
+    ),
+    Row(
+        "stopped because it took too long: a failure",
+        world(deployment(), published=table()),
+        (replace(LATE, phase="exited", requested_stop=True, exited_at=NOW, reason=None),),
+        status={B: ("Creating", "Retrying")},
+        wake_at=NOW + 1,
+    ),
+    Row(
+        "too long for the second time: Failed, and the old one serves on",
+        world(deployment(version=2, ever_succeeded=True), published=table(instance(BLUE))),
+        (instance(BLUE), exited(of=BLUE2), exited(of=BLUE2, attempt=2, requested_stop=True, started_at=NOW - 600)),
+        then={"clusters": {BLUE.name: 1}},
+        status={B: ("Failed", "Failed")},
+        wake_at=NOW + backoff_s(2),
     ),
     Row(
         "ready: routed, but not done before the proxies say so",
@@ -109,6 +149,7 @@ ROWS = [
         (instance(BLUE), instance(BLUE2), instance(BLUE2, 1, phase="starting")),
         then={"clusters": {BLUE.name: 1}},
         status={B: ("Updating", "Loading")},
+        wake_at=900 + LOAD_DEADLINE_S,
     ),
     Row(
         "replacement: ready, so the route moves, and the old one is still not stopped",
@@ -222,6 +263,7 @@ ROWS = [
         (instance(BLUE), instance(GREEN, phase="starting")),
         then={"split": (("blue", 100),)},
         status={E: ("Updating", "Waiting")},
+        wake_at=900 + LOAD_DEADLINE_S,
     ),
     Row(
         "traffic to a deployment that failed: the change failed, the former split stays",
@@ -309,6 +351,13 @@ def test_a_liveness_kill_gets_no_grace_and_a_drained_stop_does() -> None:
     assert [s.grace_s for s in drained.stop] == [GRACE_S]
 
 
+def test_a_gpu_type_on_the_cpu_is_told_with_the_outcome() -> None:
+    ready = instance(BLUE, note="Standard_NC6s_v3 runs on the CPU", engine="Triton")
+    status = dict(plan(settled(ready), [ready], [agent()], NOW).statuses)[B]
+    assert status.message == "1 instance ready; Standard_NC6s_v3 runs on the CPU"
+    assert status.facts == {"ready_instances": 1, "engine": "Triton", "notes": ["Standard_NC6s_v3 runs on the CPU"]}
+
+
 def test_the_failure_names_the_reason_and_the_command_that_shows_more() -> None:
     failing = (exited(reason="old"), exited(attempt=2, reason="failed to load 'm': no such file"))
     decided = plan(world(deployment(), published=table()), failing, [agent()], NOW)
@@ -317,3 +366,10 @@ def test_the_failure_names_the_reason_and_the_command_that_shows_more() -> None:
     assert error.code == "ResourceNotReady"
     assert "failed to load 'm': no such file" in error.message
     assert error.hint == "ml online-deployment get-logs -n blue -e ep"
+
+
+def test_what_loads_for_too_long_is_told_how_to_get_more_time() -> None:
+    late = replace(LATE, phase="exited", requested_stop=True, exited_at=NOW, reason=None)
+    status = dict(plan(world(deployment(), published=table()), [late], [agent()], NOW).statuses)[B]
+    assert "not ready 600 s after its start" in status.message
+    assert "readiness_probe" in status.message

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from amphitrite.controlplane.core.observed import Instance
-from amphitrite.controlplane.core.rollout import STABLE_S, backoff_s, failures_in_a_row
+from amphitrite.controlplane.core.resources import DEFAULT_READINESS_PROBE
+from amphitrite.controlplane.core.rollout import (
+    LOAD_DEADLINE_S,
+    STABLE_S,
+    backoff_s,
+    failures_in_a_row,
+    load_deadline_s,
+)
 
 from .builders import NOW, instance, workload
 
@@ -35,8 +44,29 @@ def test_backoff_doubles_up_to_five_minutes(failures: int, seconds: float) -> No
         ([crashed(1), crashed(2, ready_at=NOW - STABLE_S - 1), crashed(3)], 1),
         ([crashed(1, requested_stop=True)], 0),
         ([crashed(1, requested_stop=True, live=False)], 1),
+        ([crashed(1, requested_stop=True, started_at=NOW - LOAD_DEADLINE_S)], 1),
     ],
-    ids=["nothing", "ready", "one", "two", "two and starting", "stable now", "stable between", "asked to", "hung"],
+    ids=[
+        "nothing",
+        "ready",
+        "one",
+        "two",
+        "two and starting",
+        "stable now",
+        "stable between",
+        "asked to",
+        "hung",
+        "overdue",
+    ],
 )
 def test_failures_in_a_row(slot: list[Instance], count: int) -> None:
-    assert failures_in_a_row(slot, NOW) == count
+    assert failures_in_a_row(slot, LOAD_DEADLINE_S, NOW) == count
+
+
+@pytest.mark.parametrize(
+    ("probe", "seconds"),
+    [({}, 600), ({"initial_delay": 599}, 603), ({"period": 30, "failure_threshold": 60}, 1800)],
+    ids=["usual", "delay", "threshold"],
+)
+def test_a_readiness_probe_may_ask_for_more_time_to_load(probe: dict[str, int], seconds: float) -> None:
+    assert load_deadline_s(replace(DEFAULT_READINESS_PROBE, **probe)) == seconds

@@ -45,6 +45,10 @@ DEPLOYMENTS: list[tuple[dict[str, Any], list[str]]] = [
     ({"instance_count": 0}, ["instance_count: 0 is too few; allowed: 1 and more"]),
     ({"instance_type": "standard_nc6S_V3"}, []),
     ({"instance_type": "Standard_X"}, ["instance_type: unknown instance type `Standard_X`"]),
+    (
+        {"type": "kubernetes", "instance_type": "the-compute-knows"},
+        ["type: kubernetes: no Kubernetes compute is attached; instances run on this machine (compute local)"],
+    ),
     ({"request_settings": {"request_timeout_ms": 180_000, "max_queue_wait_ms": 0}}, []),
     (
         {"request_settings": {"request_timeout_ms": 180_001}},
@@ -93,11 +97,12 @@ DEPLOYMENTS: list[tuple[dict[str, Any], list[str]]] = [
     ),
 ]
 
-MODELS: list[tuple[str, ModelFacts | None, list[str]]] = [
+MODELS: list[tuple[str | None, ModelFacts | None, list[str]]] = [
     ("azureml:m:2", None, ["model: there is no model m:2"]),
     ("azureml:m@latest", None, ["model: there is no model m:latest"]),
     ("azureml:m@best", None, ["model: azureml:m@best has label 'best'"]),
     ("azureml:m", None, ["model: azureml:m has no version"]),
+    (None, None, ["model: required: there is nothing else to serve"]),
     ("azureml://registries/r/models/m", None, ["model: azureml://registries/r/models/m is not in this workspace"]),
     ("azureml:m:1", replace(MODEL, archived=True), ["model: model m:1 is archived"]),
     (
@@ -126,7 +131,7 @@ def test_deployments(more: dict[str, Any], messages: list[str]) -> None:
 
 
 @pytest.mark.parametrize(("reference", "facts", "messages"), MODELS)
-def test_models(reference: str, facts: ModelFacts | None, messages: list[str]) -> None:
+def test_models(reference: str | None, facts: ModelFacts | None, messages: list[str]) -> None:
     assert deployment(facts=facts, model=reference) == messages
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from amphitrite.dataplane.envoy.bodiless import MAX_BYTES
+
 from .agents import BEARER, RunningAgent
 from .rule_table import MAX_BODY
 
@@ -94,6 +96,16 @@ ROWS += [
     Row(f"{m} {p}", f"/endpoints/images/{p}", 403, "Forbidden", method=m) for p in REFUSED for m in ("GET", "POST")
 ]
 ROWS += [Row(p, f"/endpoints/images/{p}", 400, "BadRequest") for p in ("v2%2frepository/index", "v2%5Crepository")]
+
+
+@pytest.mark.parametrize(
+    ("method", "size", "status", "code"),
+    [("POST", 2, 411, "LengthRequired"), ("GET", 2, 200, None), ("GET", MAX_BYTES + 1, 413, "RequestTooLarge")],
+)
+def test_a_body_of_unknown_length(method: str, size: int, status: int, code: str | None, scoring: RunningAgent) -> None:
+    answer = scoring.client.request(method, INFER, headers=BLUE, content=iter([b"x" * size]))
+    assert answer.status_code == status, answer.text
+    assert code is None or answer.json()["error"]["code"] == code
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)

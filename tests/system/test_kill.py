@@ -9,9 +9,12 @@ from contextlib import contextmanager
 
 import pytest
 
+from .conftest import register
 from .models import REQUEST
-from .product import Product, wait_until
+from .product import Product, running, wait_until
 from .test_semantics import INFER
+
+pytestmark = pytest.mark.serving
 
 
 @contextmanager
@@ -98,9 +101,6 @@ def reached(product: Product, verb: str, at: str) -> bool:
 @pytest.fixture(scope="module")
 def serving(tmp_path_factory: pytest.TempPathFactory, repositories: object) -> Iterator[Product]:
     """A product of this module's own, with blue serving everything."""
-    from .conftest import register
-    from .product import running
-
     for product in running(tmp_path_factory.mktemp("kill")):
         register(product, repositories)  # type: ignore[arg-type]
         product.endpoint()

@@ -12,9 +12,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from .models import REQUEST
 from .product import Product
 from .test_semantics import INFER
+
+pytestmark = pytest.mark.serving
 
 LOAD = Path(__file__).parents[1] / "load" / "closed_loop.py"
 REQUESTS = int(os.environ.get("AMPHITRITE_LOAD_REQUESTS", "30000"))

@@ -13,6 +13,8 @@ import pytest
 from .models import REQUEST
 from .product import Product
 
+pytestmark = pytest.mark.serving
+
 INFER = "/endpoints/cats/v2/models/tiny/infer"
 
 
@@ -174,3 +176,17 @@ def test_show_says_what_serves(shared: Product) -> None:
     endpoint = shared.json("online-endpoint", "show", "-n", "cats")
     assert endpoint["traffic"] == {"blue": 100, "green": 0}
     assert endpoint["scoring_uri"] == f"https://127.0.0.1:{shared.scoring_port}/endpoints/cats/"
+
+
+def test_a_gpu_instance_type_without_a_gpu_says_that_it_runs_on_the_cpu(shared: Product) -> None:
+    shared.deploy("gpu", "tiny:1", instance_type="Standard_NC6s_v3")
+    shown = shared.json("online-deployment", "show", "-n", "gpu", "-e", "cats")
+    logs = shared.run("online-deployment", "get-logs", "-n", "gpu", "-e", "cats", "-o", "tsv").stdout
+    shared.run("online-deployment", "delete", "-n", "gpu", "-e", "cats", "-y")
+    if "CPU" not in shown["status"]["engine"]:
+        assert "GPU" in shown["status"]["engine"], "a machine with a GPU uses it"
+        return
+    [note] = shown["status"]["notes"]
+    assert "Standard_NC6s_v3" in note and "CPU" in note
+    assert note in shown["status"]["message"]
+    assert note in logs

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from pathlib import Path
+
+import pytest
 
 from .models import REQUEST
 from .product import Product, free_ports, wait_until
 from .test_semantics import INFER
+
+pytestmark = pytest.mark.serving
 
 
 def open_port(port: int) -> bool:
@@ -78,8 +83,6 @@ def test_a_used_port_is_named_and_nothing_changes(tmp_path: Path) -> None:
 
 
 def test_environment_for_unmodified_clients(shared: Product) -> None:
-    import json
-
     found = json.loads(shared.run("server", "env", "--shell", "json").stdout)
     assert set(found) == {
         "AZUREML_DEV_URL_MFE", "IDENTITY_ENDPOINT", "IDENTITY_HEADER", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE",

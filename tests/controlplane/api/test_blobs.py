@@ -45,6 +45,12 @@ def test_a_damaged_body_is_refused_and_not_stored(world: Any) -> None:
     assert world.client.head(BLOB).status_code == 404
 
 
+@pytest.mark.parametrize("value", ["AAAA", "not base64", "\u00e9"])
+def test_what_is_no_md5_is_400(world: Any, value: str) -> None:
+    answer = world.client.put(BLOB, content=b"one", headers={**BLOCK_BLOB, "Content-MD5": value.encode("latin-1")})
+    assert (answer.status_code, answer.headers["x-ms-error-code"]) == (400, "BadArgument")
+
+
 @pytest.mark.parametrize(
     ("wanted", "status", "first", "last"),
     [
@@ -89,7 +95,18 @@ def test_blocks_become_a_blob_in_the_lists_order(world: Any) -> None:
     assert world.client.get(BLOB).content == b"\0" * 5000 + b"\1" * 5000
 
 
-@pytest.mark.parametrize("body", [b"", b"<a>", b"<Other/>", b"<!DOCTYPE a><BlockList/>", b"\xff"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"<a>",
+        b"<Other/>",
+        b"<!DOCTYPE a><BlockList/>",
+        b"\xff",
+        b"<?xml version='1.0' encoding='nope'?><a/>",
+        "<?xml version='1.0' encoding='utf-16'?><!DOCTYPE a><BlockList/>".encode("utf-16"),
+    ],
+)
 def test_what_is_no_block_list_is_400(world: Any, body: bytes) -> None:
     assert world.client.put(BLOB, params={"comp": "blocklist"}, content=body).status_code == 400
 

@@ -95,6 +95,23 @@ def test_every_wrong_field_is_said_at_once(ready: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    ("properties", "message"),
+    [
+        ({"model": None}, "model: required: there is nothing else to serve"),
+        (
+            {"endpointComputeType": "Kubernetes", "instanceType": None},
+            "type: kubernetes: no Kubernetes compute is attached; instances run on this machine (compute local)",
+        ),
+    ],
+)
+def test_what_is_left_out_is_named_and_nothing_that_follows_from_it(
+    ready: Any, properties: dict[str, Any], message: str
+) -> None:
+    error = ready.deployment("green", **properties).json()["error"]
+    assert (error["code"], error["message"]) == ("InvalidDocument", message)
+
+
+@pytest.mark.parametrize(
     ("body", "asked", "content"),
     [
         ({}, [("ep1", "blue", 5000)], "server ready\n"),
