@@ -8,7 +8,7 @@ from amphitrite.dataplane.routing import Address, Cluster, HealthCheck, Route, R
 
 from .upstream import Upstream
 
-MAX_BODY = 2000
+MAX_BODY = 2_000_000
 KEYS = ("primary-key", "secondary-key")
 BLUE_PERCENT = 70
 

@@ -96,9 +96,10 @@ def test_http_2_is_offered_and_old_tls_is_not(scoring: RunningAgent) -> None:
 
 
 def test_large_body_passes_by_unbuffered(scoring: RunningAgent) -> None:
-    """Chunked, so that its size is not known when it begins; far more than any buffer on the way."""
-    chunks = (b"x" * 65536 for _ in range(16))
-    answer = scoring.client.post(INFER, headers={**BEARER, PIN: "blue"}, content=chunks)
+    """Sent in parts by the client, more than any buffer on the way."""
+    chunks = (b"x" * 65536 for _ in range(30))
+    length = {"content-length": str(30 * 65536)}
+    answer = scoring.client.post(INFER, headers={**BEARER, PIN: "blue", **length}, content=chunks)
     assert answer.status_code == 200
 
 
