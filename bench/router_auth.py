@@ -155,7 +155,7 @@ def measure(variant: str, seconds: int, key: str) -> dict[str, float]:
 
 def _wrk(url: str, seconds: int, key: str) -> tuple[int, float, int]:
     script = Path(tempfile.gettempdir()) / "router_auth_post.lua"
-    script.write_text('wrk.method = "POST"\n')
+    script.write_text('wrk.method = "POST"\nwrk.body = "{}"\n')
     command = [
         "wrk", "-t1", "-c8", f"-d{seconds}s", "-s", str(script), "-H", f"Authorization: Bearer {key}", url,
     ]  # fmt: skip
