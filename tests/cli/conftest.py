@@ -29,6 +29,8 @@ from amphitrite.controlplane.runtimes.memory import MemoryRuntime
 from amphitrite.controlplane.store.database import SqlStore, open_store
 from amphitrite.controlplane.store.models import ModelStore
 
+from ..asgi import InProcess
+
 SCORING = "https://127.0.0.1:9443/endpoints/"
 START = 1_800_000_000.0
 
@@ -50,9 +52,9 @@ class Machine(httpx.BaseTransport):
     def __init__(
         self, services: Services, runtime: MemoryRuntime, reconciler: Reconciler, clock: Clock, portal: BlockingPortal
     ) -> None:
-        self.services, self.runtime, self._reconciler, self._portal = services, runtime, reconciler, portal
+        self.services, self.runtime, self._reconciler = services, runtime, reconciler
         self.clock = clock
-        self._app = httpx.ASGITransport(create_app(services))
+        self._app = InProcess(create_app(services), portal)
         self.requests: list[str] = []
         self.faults: list[Exception] = []
         #: Uploads of files until the connection is cut, once; None: it is not.
@@ -69,14 +71,9 @@ class Machine(httpx.BaseTransport):
                 raise httpx.WriteError("the connection was cut")
         if str(request.url).startswith(SCORING):
             return self._score(request)
-        request.stream = httpx.ByteStream(request.read())
-        response = self._portal.call(self._exchange, request)
+        response = self._app.handle_request(request)
         self.settle()
         return response
-
-    async def _exchange(self, request: httpx.Request) -> httpx.Response:
-        answer = await self._app.handle_async_request(request)
-        return httpx.Response(answer.status_code, headers=answer.headers, content=await answer.aread())
 
     def _score(self, request: httpx.Request) -> httpx.Response:
         """The proxy's part: the key, the pin, and an answer that tells what arrived."""

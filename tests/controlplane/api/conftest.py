@@ -10,8 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
-from anyio.from_thread import BlockingPortal, start_blocking_portal
-from fastapi import FastAPI
+from anyio.from_thread import start_blocking_portal
 
 from amphitrite.controlplane import credentials, settings
 from amphitrite.controlplane.agents import AgentRegistry, TableFeed
@@ -23,24 +22,11 @@ from amphitrite.controlplane.core.status import Ref, Status
 from amphitrite.controlplane.store.database import SqlStore, open_store
 from amphitrite.controlplane.store.models import ModelStore
 
+from ...asgi import InProcess
+
 WS = "/subscriptions/local/resourceGroups/local/providers/Microsoft.MachineLearningServices/workspaces/local"
 BLOBS = "/storage/local.blob.core.windows.net/azureml-blobstore"
 URI = "azureml://subscriptions/local/resourcegroups/local/workspaces/local/datastores/workspaceblobstore/paths"
-
-
-class InProcess(httpx.BaseTransport):
-    """Requests straight into an ASGI app, which runs in a thread of ``portal``."""
-
-    def __init__(self, app: FastAPI, portal: BlockingPortal) -> None:
-        self._app, self._portal = httpx.ASGITransport(app), portal
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        request.stream = httpx.ByteStream(request.read())
-        return self._portal.call(self._exchange, request)
-
-    async def _exchange(self, request: httpx.Request) -> httpx.Response:
-        answer = await self._app.handle_async_request(request)
-        return httpx.Response(answer.status_code, headers=answer.headers, content=await answer.aread())
 
 
 class Logs:
