@@ -80,7 +80,8 @@ def workload_spec(
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """A wanted deployment. ``endpoint`` and ``name`` are lower case (names compare without case)."""
+    """A wanted deployment. ``endpoint`` and ``name`` are lower case (names compare without case). ``changed_at``: when
+    the user last asked for it, in seconds since the epoch; failures before that are forgiven."""
 
     endpoint: str
     name: str
@@ -95,6 +96,7 @@ class Deployment:
     observed_generation: int
     deleting: bool
     ever_succeeded: bool
+    changed_at: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,7 @@ def deployment_from_document(
     observed_generation: int,
     deleting: bool,
     ever_succeeded: bool,
+    changed_at: float,
 ) -> Deployment:
     """A valid managed-deployment document and the model it resolved to, as desired state with defaults filled in."""
     settings = document.get("request_settings") or {}
@@ -139,6 +142,7 @@ def deployment_from_document(
         observed_generation=observed_generation,
         deleting=deleting,
         ever_succeeded=ever_succeeded,
+        changed_at=changed_at,
     )
 
 

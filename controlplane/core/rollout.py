@@ -74,11 +74,11 @@ def stable(instance: Instance, now: float) -> bool:
     return (instance.exited_at or now) - instance.ready_at >= STABLE_S
 
 
-def failures_in_a_row(slot: Sequence[Instance], deadline_s: float, now: float) -> int:
-    """Failures since the last stable attempt; ``slot``: all attempts of one slot in any order."""
+def failures_in_a_row(slot: Sequence[Instance], deadline_s: float, now: float, since: float = 0.0) -> int:
+    """Failures after ``since`` and after the last stable attempt; ``slot``: all attempts of one slot in any order."""
     count = 0
     for instance in sorted(slot, key=lambda i: i.attempt, reverse=True):
-        if stable(instance, now):
+        if stable(instance, now) or (instance.exited_at is not None and instance.exited_at <= since):
             break
         if failed(instance, deadline_s):
             count += 1

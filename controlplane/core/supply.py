@@ -114,7 +114,8 @@ def supply(deployment: Deployment, instances: Iterable[Instance], routed_before:
         for i in sorted(by_workload.get(routed.name, ()) if routed else (), key=lambda i: i.id)
         if i.id in kept and i.phase in ("ready", "unready") and i.live and i.address is not None
     )
-    rows = [failures_in_a_row([i for i in mine if i.slot == s], deadline_s, now) for s in slots if s not in ready_slots]
+    unready = [[i for i in mine if i.slot == slot] for slot in slots if slot not in ready_slots]
+    rows = [failures_in_a_row(attempts, deadline_s, now, deployment.changed_at) for attempts in unready]
     return Supply(
         deployment=deployment,
         routed=routed,
@@ -153,7 +154,8 @@ def _fill(
         attempts = [i for i in instances if i.slot == slot]
         if any(i.phase != "exited" for i in attempts):
             continue
-        failures = failures_in_a_row(attempts, load_deadline_s(deployment.readiness_probe), now)
+        deadline_s = load_deadline_s(deployment.readiness_probe)
+        failures = failures_in_a_row(attempts, deadline_s, now, deployment.changed_at)
         due = max((i.exited_at or now for i in attempts), default=now) + backoff_s(failures)
         if not attempts or due <= now:
             attempt = max((i.attempt for i in attempts), default=0) + 1

@@ -137,7 +137,8 @@ def _put_unchanged(connection: Connection, ref: Ref, row: rows.Row, now: float) 
     observed = row["observed_generation"] >= generation
     if observed and row["state"] == "Failed":
         generation += 1
-        _change(connection, ref, generation, "Updating" if row["ever_succeeded"] else "Creating", {})
+        state: State = "Updating" if row["ever_succeeded"] else "Creating"
+        _change(connection, ref, generation, state, {"modified_at": now})
         observed = False
     return operations.begin(connection, ref, "update", generation, now=now, ended=observed)
 

@@ -104,4 +104,5 @@ def deployment(row: Row) -> resources.Deployment:
         observed_generation=row["observed_generation"],
         deleting=row["deleting"],
         ever_succeeded=row["ever_succeeded"],
+        changed_at=row["modified_at"],
     )

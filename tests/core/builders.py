@@ -49,6 +49,7 @@ def deployment(
         observed_generation=1 if done else 0,
         deleting=False,
         ever_succeeded=done,
+        changed_at=0.0,
     )
     return replace(value, **more)
 

@@ -50,6 +50,7 @@ def wanted(document: dict[str, Any], version: int = 1) -> Deployment:
         observed_generation=0,
         deleting=False,
         ever_succeeded=False,
+        changed_at=0.0,
     )
 
 

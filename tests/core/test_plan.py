@@ -207,6 +207,13 @@ ROWS = [
         status={B: ("Creating", "Starting")},
     ),
     Row(
+        "asked for again after it failed: tried at once, and not Failed before it has failed anew",
+        world(deployment(generation=2, changed_at=NOW), published=table()),
+        (exited(), exited(attempt=2)),
+        then={"start": (f"{BLUE.name}-0-3",)},
+        status={B: ("Creating", "Starting")},
+    ),
+    Row(
         "a stable instance that crashed is started at once, the other serves on",
         settled(instance(BLUE), instance(BLUE, 1), count=2),
         (exited(ready_at=901.0), instance(BLUE, 1)),
