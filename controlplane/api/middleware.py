@@ -76,7 +76,10 @@ class Requests:
                 "request_id": request_id,
                 "client_request_id": client_id or None,
             }
-            log.info("%s %s %s", method, path, status or "client gone", extra={"fields": fields})
+            # Agents ask every few seconds, day and night; what they are answered is worth a line when it is a refusal.
+            routine = path.startswith(AGENT_PREFIX) and 0 < status < 400
+            level = logging.DEBUG if routine else logging.INFO
+            log.log(level, "%s %s %s", method, path, status or "client gone", extra={"fields": fields})
 
 
 class Gate:
