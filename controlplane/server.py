@@ -100,7 +100,7 @@ def run(settings: Settings, stop: threading.Event) -> None:
         )
         web = _web(settings, tls, services)
         agent = AgentProcess(home, agent_process.command(settings, tls))
-        maintenance = Maintenance(home, hosts, store, models, runtime, reload=_reloader(web))
+        maintenance = Maintenance(home, hosts, store, models, runtime, reload=reloader(web))
 
         _thread(stack, "web", web.run, lambda: setattr(web, "should_exit", True))
         stack.callback(feed.close)
@@ -153,7 +153,7 @@ def _web(settings: Settings, tls: Certificates, services: Services) -> uvicorn.S
     return uvicorn.Server(config)
 
 
-def _reloader(web: uvicorn.Server) -> Callable[[Certificates], None]:
+def reloader(web: uvicorn.Server) -> Callable[[Certificates], None]:
     """New connections get a renewed certificate without a restart."""
 
     def reload(tls: Certificates) -> None:
