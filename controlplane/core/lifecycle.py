@@ -48,9 +48,10 @@ def _progress(supply: Supply, now: float) -> tuple[str, str]:
         return "Routing", "waiting for the proxies to take the route over"
     if supply.retry_at is not None and supply.failures:
         return "Retrying", _retry_note(supply, now)
+    again = f"; the attempt before failed: {supply.reason}" if supply.failures and supply.reason else ""
     if supply.missing:
-        return "Starting", f"{supply.ready} of {count} instances ready"
-    return "Loading", f"{supply.ready} of {count} instances ready, the others load their models"
+        return "Starting", f"{supply.ready} of {count} instances ready{again}"
+    return "Loading", f"{supply.ready} of {count} instances ready, the others load their models{again}"
 
 
 def _ready(supply: Supply) -> str:

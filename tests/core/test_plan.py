@@ -358,6 +358,13 @@ def test_a_liveness_kill_gets_no_grace_and_a_drained_stop_does() -> None:
     assert [s.grace_s for s in drained.stop] == [GRACE_S]
 
 
+def test_the_second_attempt_says_why_the_first_one_failed() -> None:
+    attempts = (exited(reason="cannot load"), instance(BLUE, 0, 2, "starting"))
+    status = dict(plan(world(deployment(), published=table()), attempts, [agent()], NOW).statuses)[B]
+    assert (status.state, status.phase) == ("Creating", "Loading")
+    assert status.message.endswith("; the attempt before failed: cannot load")
+
+
 def test_a_gpu_type_on_the_cpu_is_told_with_the_outcome() -> None:
     ready = instance(BLUE, note="Standard_NC6s_v3 runs on the CPU", engine="Triton")
     status = dict(plan(settled(ready), [ready], [agent()], NOW).statuses)[B]
