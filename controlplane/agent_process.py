@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import psutil
@@ -58,11 +58,13 @@ def command(settings: Settings, certificates: Certificates) -> list[str]:
 class AgentProcess:
     """``keep`` is called now and then by one thread."""
 
-    def __init__(self, home: Home, argv: Sequence[str]) -> None:
-        self._home, self._argv = home, list(argv)
+    def __init__(self, home: Home, argv: Sequence[str], clock: Callable[[], float] = time.monotonic) -> None:
+        self._home, self._argv, self._clock = home, list(argv), clock
         self._child: subprocess.Popen[bytes] | None = None
         self._started_at = 0.0
+        self._start_due = 0.0
         self._deaths = 0
+        self._counted = False  #: whether the child's death is in ``_deaths``
 
     def alive(self) -> bool:
         """Whether an agent of this home runs, be it our child or one that was there before us."""
@@ -75,14 +77,16 @@ class AgentProcess:
         """Start the agent if none runs, after a pause that grows with each quick death."""
         if self.alive():
             return
-        now = time.monotonic()
-        if self._child is not None:
+        now = self._clock()
+        if self._child is not None and not self._counted:
             quick = now - self._started_at < SETTLED_S
             self._deaths = self._deaths + 1 if quick else 0
-            if now - self._started_at < backoff_s(self._deaths):
-                return
+            self._start_due = self._started_at + backoff_s(self._deaths)
+            self._counted = True
             log.warning("the data-plane agent ended with %s; starting another", self._child.returncode)
-        self._started_at = now
+        if now < self._start_due:
+            return
+        self._started_at, self._counted = now, False
         with (self._home.logs / "agent.log").open("ab") as output:
             self._child = subprocess.Popen(
                 self._argv,
@@ -92,6 +96,11 @@ class AgentProcess:
                 start_new_session=True,
                 env=_environment(),
             )
+
+    def wait(self) -> None:
+        """Until the agent that we started has ended."""
+        if self._child is not None:
+            self._child.wait()
 
     def died(self) -> Error | None:
         """What to tell when the agent that we started ended: its last words."""

@@ -1,0 +1,42 @@
+"""An agent that ends is started again, after a pause that counts its deaths and not how often it was looked for."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from amphitrite.controlplane.agent_process import SETTLED_S, AgentProcess
+from amphitrite.controlplane.home import Home
+
+
+class Clock:
+    """Seconds, as the test says."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    home = Home(tmp_path / "home")
+    home.create()
+    return home
+
+
+def test_quick_deaths_are_counted_once_each(home: Home) -> None:
+    clock = Clock()
+    # An agent that appends a byte to a file and ends: the file's size is the number of starts.
+    starts = home.root / "starts"
+    agent = AgentProcess(home, [sys.executable, "-c", f"open({str(starts)!r}, 'a').write('x')"], clock)
+    seen = []
+    for elapsed in (0.0, 0.5, 0.9, 1.0, 1.5, 2.9, 3.0, 3.5, 6.9, 7.0, 7.0 + SETTLED_S, 7.5 + SETTLED_S):
+        clock.now = 100.0 + elapsed
+        agent.keep()
+        agent.wait()
+        seen.append(starts.stat().st_size)
+    assert seen == [1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 5, 5]
