@@ -18,6 +18,7 @@ from amphitrite.controlplane.core.status import Ref, Status, World
 from amphitrite.controlplane.runtimes import Runtime
 from amphitrite.controlplane.store.protocol import Store
 from amphitrite.schemas.errors import Error
+from amphitrite.schemas.names import key
 
 log = logging.getLogger(__name__)
 
@@ -106,24 +107,21 @@ class Reconciler:
         return refused
 
     def _record(self, world: World, decided: Plan, refused: dict[Ref, Error], now: float) -> None:
-        """Write the statuses that differ from what this process wrote last."""
+        """Write the statuses that are news, or that the store may not have yet for the newest generation."""
         generations = {Ref(d.endpoint, d.name): d.generation for d in world.deployments}
         statuses = dict(decided.statuses)
         for ref, error in refused.items():
             if ref in statuses and statuses[ref].state != "Deleting":
                 statuses[ref] = Status("Failed", generations[ref], "Failed", error.message, error)
-        changed = {ref: status for ref, status in statuses.items() if self._differs(world, ref, status)}
+        unsettled = _unsettled(world)
+        changed = {ref: s for ref, s in statuses.items() if self._recorded.get(ref) != s or ref in unsettled}
         if changed:
             self._store.record(changed, now=now)
         self._recorded = statuses
 
-    def _differs(self, world: World, ref: Ref, status: Status) -> bool:
-        """A status is written when it is news, or when the store may not have it yet for the newest generation."""
-        return self._recorded.get(ref) != status or ref in _unsettled(world)
-
 
 def _unsettled(world: World) -> frozenset[Ref]:
     """Resources whose newest generation has no recorded outcome."""
-    endpoints = {Ref(e.name.lower()) for e in world.endpoints if e.observed_generation != e.generation}
+    endpoints = {Ref(key(e.name)) for e in world.endpoints if e.observed_generation != e.generation}
     deployments = {Ref(d.endpoint, d.name) for d in world.deployments if d.observed_generation != d.generation}
     return frozenset(endpoints | deployments)

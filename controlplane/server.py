@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager
 
 import uvicorn
 
-from amphitrite.controlplane import addresses, agent_process, certificates, credentials, logs, ports, server_file
+from amphitrite.controlplane import addresses, agent_process, certificates, credentials, logs, server_file
 from amphitrite.controlplane.agent_process import AgentProcess
 from amphitrite.controlplane.agents import AgentRegistry, TableFeed
 from amphitrite.controlplane.api.services import Services
@@ -31,7 +31,7 @@ from amphitrite.controlplane.settings import Settings
 from amphitrite.controlplane.store.blobs import Limits
 from amphitrite.controlplane.store.database import open_store
 from amphitrite.controlplane.store.models import ModelStore
-from amphitrite.dataplane import processes
+from amphitrite.dataplane import ports, processes
 from amphitrite.schemas.errors import Error
 
 log = logging.getLogger(__name__)

@@ -9,7 +9,6 @@ import hashlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import threading
 import time
@@ -20,7 +19,7 @@ from typing import Any
 
 import psutil
 
-from amphitrite.dataplane import processes
+from amphitrite.dataplane import ports, processes
 from amphitrite.dataplane.admin import Admin
 from amphitrite.dataplane.files import write_private
 from amphitrite.dataplane.log import log
@@ -36,6 +35,8 @@ _TERMINATE_WITHIN_S = 5.0
 #: What requests in flight are given when Envoy must be replaced because its settings have changed.
 _REPLACE_GRACE_S = 10.0
 _POLL_S = 0.02
+#: The flag that chooses another port for clients, for the text of a refusal.
+_PORT_OPTION = "--scoring-port"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,8 @@ class EnvoyProcess:
 
     def _start(self) -> None:
         launch = self._launch
-        _check_free(launch.listen)
+        # Envoy would say so too, but only after it has loaded everything else.
+        ports.require_free(launch.listen.host, launch.listen.port, _PORT_OPTION)
         write_private(launch.bootstrap_file, json.dumps(launch.bootstrap, indent=1))
         command = [
             str(launch.executable), "--config-path", str(launch.bootstrap_file), "--disable-hot-restart",
@@ -164,7 +166,7 @@ class EnvoyProcess:
     def _failed(self, code: int) -> Error:
         reason = self._last_words()
         if "Address already in use" in reason:
-            return _port_in_use(self._launch.listen)
+            return ports.in_use(self._launch.listen.host, self._launch.listen.port, _PORT_OPTION)
         return Error("RuntimeUnavailable", f"Envoy ended at its start with exit code {code}: {reason}")
 
     def _last_words(self) -> str:
@@ -207,30 +209,6 @@ class EnvoyProcess:
             time.sleep(_POLL_S)
         self._launch.record.unlink(missing_ok=True)
         log("info", "envoy ended", pid=record.pid)
-
-
-def _check_free(address: Address) -> None:
-    """Raise Error(PortInUse). Envoy would say so too, but only after it has loaded everything else."""
-    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((address.host, address.port))
-        except OSError as exc:
-            raise (
-                _port_in_use(address)
-                if exc.errno == 98
-                else Error("RuntimeUnavailable", f"cannot listen on {address.host}:{address.port}: {exc.strerror}")
-            ) from exc
-
-
-def _port_in_use(address: Address) -> Error:
-    return Error(
-        "PortInUse",
-        f"{address.host}:{address.port} is in use by another program",
-        target=f"{address.host}:{address.port}",
-        hint="choose another port with --scoring-port, or stop that program",
-    )
 
 
 def workers() -> int:

@@ -142,11 +142,6 @@ class RoutingTable:
             other.max_body_bytes,
         )
 
-    @property
-    def named_clusters(self) -> frozenset[str]:
-        """Clusters that a route still names."""
-        return frozenset(t.cluster for r in self.routes for t in r.targets if t.cluster is not None)
-
 
 def to_json(table: RoutingTable) -> dict[str, Any]:
     """The table as JSON values, secrets revealed."""

@@ -64,8 +64,8 @@ def plan(world: World, instances: Sequence[Instance], agents: Sequence[AgentRepo
     endpoints = [e for e in world.endpoints if not e.deleting]
     table = routing_table(endpoints, by_endpoint, world.table)
 
-    kept = frozenset().union(*(s.kept for s in supplies)) if supplies else frozenset()
-    overdue = frozenset().union(*(s.overdue for s in supplies)) if supplies else frozenset()
+    kept: frozenset[str] = frozenset().union(*(s.kept for s in supplies))
+    overdue: frozenset[str] = frozenset().union(*(s.overdue for s in supplies))
     stop = tuple(_stops(world, instances, agents, kept, overdue))
     forget = tuple(i.id for i in instances if i.phase == "exited" and i.id not in kept)
 
@@ -104,12 +104,16 @@ def _supplies(world: World, instances: Sequence[Instance], now: float) -> list[S
     routed = {
         (key(route.name), target.name): target.cluster for route in world.table.routes for target in route.targets
     }
+    by_deployment: dict[tuple[str, str], list[Instance]] = {}
+    for instance in instances:
+        place = (instance.workload.endpoint, instance.workload.deployment)
+        by_deployment.setdefault(place, []).append(instance)
     supplies = []
     for deployment in world.deployments:
         if deployment.deleting or deployment.endpoint not in staying:
             continue
-        mine = [i for i in instances if _belongs(i, deployment)]
-        supplies.append(supply(deployment, mine, routed.get((deployment.endpoint, deployment.name)), now))
+        place = (deployment.endpoint, deployment.name)
+        supplies.append(supply(deployment, by_deployment.get(place, ()), routed.get(place), now))
     return supplies
 
 

@@ -99,14 +99,14 @@ def supply(deployment: Deployment, instances: Iterable[Instance], routed_before:
     if routed_before == wanted.name or ready == deployment.instance_count or (ready and nothing_else_serves):
         routed = wanted
 
-    starts, retries = _fill(deployment, wanted, slots, mine, now)
+    starts, retries = _fill(deployment, wanted, slots, mine, deadline_s, now)
     kept = _kept(mine, slots, deadline_s, now)
     routed_count = deployment.instance_count
     if routed is not None and routed != wanted:
         # The old workload serves until the new one is ready, so it is kept up to strength too.
         old_slots = sorted({i.slot for i in before if not i.requested_stop})
         routed_count = max(len(old_slots), 1)
-        old_starts, old_retries = _fill(deployment, routed, old_slots, before, now)
+        old_starts, old_retries = _fill(deployment, routed, old_slots, before, deadline_s, now)
         starts, retries = starts + old_starts, retries + old_retries
         kept |= _kept(before, old_slots, deadline_s, now)
     serving = tuple(
@@ -145,6 +145,7 @@ def _fill(
     workload: WorkloadSpec,
     slots: Iterable[int],
     instances: list[Instance],
+    deadline_s: float,
     now: float,
 ) -> tuple[list[Start], list[float]]:
     """Starts that are due now, and the times of those that are not yet."""
@@ -154,7 +155,6 @@ def _fill(
         attempts = [i for i in instances if i.slot == slot]
         if any(i.phase != "exited" for i in attempts):
             continue
-        deadline_s = load_deadline_s(deployment.readiness_probe)
         failures = failures_in_a_row(attempts, deadline_s, now, deployment.changed_at)
         due = max((i.exited_at or now for i in attempts), default=now) + backoff_s(failures)
         if not attempts or due <= now:

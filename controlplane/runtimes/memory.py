@@ -78,9 +78,6 @@ class MemoryRuntime:
     def unready(self, instance_id: str) -> None:
         self._change(instance_id, phase="unready")
 
-    def not_live(self, instance_id: str) -> None:
-        self._change(instance_id, live=False)
-
     def crash(self, instance_id: str, exit_code: int = 1, reason: str = "it crashed") -> None:
         """The instance ends by itself, at load time or later."""
         self._change(
