@@ -124,8 +124,7 @@ class EnvoyProcess:
 
     def _start(self) -> None:
         launch = self._launch
-        # Envoy would say so too, but only after it has loaded everything else.
-        ports.require_free(launch.listen.host, launch.listen.port, _PORT_OPTION)
+        _require_free(launch.listen)
         write_private(launch.bootstrap_file, json.dumps(launch.bootstrap, indent=1))
         command = [
             str(launch.executable), "--config-path", str(launch.bootstrap_file), "--disable-hot-restart",
@@ -166,7 +165,7 @@ class EnvoyProcess:
     def _failed(self, code: int) -> Error:
         reason = self._last_words()
         if "Address already in use" in reason:
-            return ports.in_use(self._launch.listen.host, self._launch.listen.port, _PORT_OPTION)
+            return _port_in_use(self._launch.listen)
         return Error("RuntimeUnavailable", f"Envoy ended at its start with exit code {code}: {reason}")
 
     def _last_words(self) -> str:
@@ -209,6 +208,24 @@ class EnvoyProcess:
             time.sleep(_POLL_S)
         self._launch.record.unlink(missing_ok=True)
         log("info", "envoy ended", pid=record.pid)
+
+
+def _require_free(address: Address) -> None:
+    """Raise Error(PortInUse). Envoy would say so too, but only after it has loaded everything else."""
+    try:
+        ports.require_free(address.host, address.port, _PORT_OPTION)
+    except Error as error:
+        # In the words in which Envoy's own refusal is told, too.
+        raise _port_in_use(address) if error.code == "PortInUse" else error from error.__cause__
+
+
+def _port_in_use(address: Address) -> Error:
+    return Error(
+        "PortInUse",
+        f"{address.host}:{address.port} is in use by another program",
+        target=f"{address.host}:{address.port}",
+        hint=f"choose another port with {_PORT_OPTION}, or stop that program",
+    )
 
 
 def workers() -> int:

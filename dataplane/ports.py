@@ -25,17 +25,16 @@ def require_free(host: str, port: int, option: str) -> None:
                 probe.bind(address)
                 probe.listen(1)
             except OSError as exc:
-                if exc.errno == errno.EADDRINUSE:
-                    raise in_use(host, port, option) from exc
-                message = f"cannot listen on {host}:{port}: {exc.strerror}"
-                raise Error("BadArgument", message, target=f"{host}:{port}") from exc
+                raise _refusal(exc, host, port, option) from exc
 
 
-def in_use(host: str, port: int, option: str) -> Error:
-    """The refusal of a port that somebody else listens on; ``option`` is the flag that chooses another one."""
-    return Error(
-        "PortInUse",
-        f"port {port} on {host} is used by another program",
-        target=f"{host}:{port}",
-        hint=f"choose another one with {option}, or find the program: ss -ltnp 'sport = :{port}'",
-    )
+def _refusal(cause: OSError, host: str, port: int, option: str) -> Error:
+    if cause.errno == errno.EADDRINUSE:
+        return Error(
+            "PortInUse",
+            f"port {port} on {host} is used by another program",
+            target=f"{host}:{port}",
+            hint=f"choose another one with {option}, or find the program: ss -ltnp 'sport = :{port}'",
+        )
+    message = f"cannot listen on {host}:{port}: {cause.strerror}"
+    return Error("BadArgument", message, target=f"{host}:{port}")

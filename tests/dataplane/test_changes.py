@@ -15,8 +15,9 @@ import pytest
 
 from amphitrite.dataplane.routing import RoutingTable, Secret
 
+from ..certificate import write_certificate
 from .agents import BEARER, INFER, RunningAgent, cluster, eventually, serves, table
-from .conftest import MakeAgent, write_certificate
+from .conftest import MakeAgent
 from .upstream import Upstream
 
 pytestmark = pytest.mark.serving

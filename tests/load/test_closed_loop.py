@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
-import ipaddress
 import json
 import socketserver
 import ssl
@@ -15,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+
+from ..certificate import write_certificate
 
 GENERATOR = Path(__file__).with_name("closed_loop.py")
 DEADLINE_S = 30
@@ -41,9 +38,9 @@ class Server(socketserver.ThreadingTCPServer):
 
     def __init__(self, directory: Path) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
-        self.certificate = _certificate(directory)
+        self.certificate, private_key = write_certificate(directory)
         self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self.tls.load_cert_chain(self.certificate)
+        self.tls.load_cert_chain(self.certificate, private_key)
         self.seen = 0
         self.counted = threading.Condition()
 
@@ -85,29 +82,6 @@ class Handler(socketserver.BaseRequestHandler):
             connection.sendall(answer)
             if b"onnection: close" in answer:
                 return
-
-
-def _certificate(directory: Path) -> Path:
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
-    now = datetime.datetime.now(datetime.timezone.utc)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(hours=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), False)
-        .sign(key, hashes.SHA256())
-    )
-    file = directory / "server.pem"
-    file.write_bytes(
-        certificate.public_bytes(serialization.Encoding.PEM)
-        + key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
-    return file
 
 
 @pytest.fixture
