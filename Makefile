@@ -11,9 +11,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTHONS := $(or $(PYTHON),python3 python3.12 python3.11 python3.10 python3.13)
 PACKAGES := cli controlplane dataplane schemas
-CHECKED := $(PACKAGES) tests bench examples docs
+CHECKED := $(PACKAGES) tests bench deploy examples docs
 
-.PHONY: help demo test check bench golden install clean
+.PHONY: help demo test check bench golden install images clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -21,8 +21,9 @@ help: ## show this list
 demo: ## the quick start of README.md: install, serve the example model, score a picture, stop
 	@examples/single-model/demo.sh
 
+# Four processes on any machine: half of the tests wait for pods, Tritons and proxies most of the time.
 test: $(VENV)/.test ## install what the tests need and run every test
-	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile
+	$(BIN)/python -m pytest -n 4 --dist loadfile
 
 check: $(VENV)/.test types ## formatting, lint, types, then the tests
 	$(MAKE) test
@@ -35,6 +36,9 @@ golden: $(VENV)/.test ## rewrite golden files and docs/reference from what the c
 	$(BIN)/python -m pytest -q --update-golden
 
 install: $(VENV)/.serve ## only install: the command ml, the server, Triton and Envoy, into .venv
+
+images: ## build the images that a cluster runs, with docker or buildah; see deploy/images/README.md
+	@deploy/images/build.sh
 
 clean: ## remove .venv, caches and build outputs
 	rm -rf $(VENV) build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -16,6 +16,7 @@ from amphitrite.cli.documents import Document
 from amphitrite.cli.intake import Draft
 from amphitrite.schemas import wire
 from amphitrite.schemas.errors import Error, Violation
+from amphitrite.schemas.names import compute_id
 
 if TYPE_CHECKING:
     import httpx
@@ -34,7 +35,7 @@ def put_endpoint(session: Session, draft: Draft, *, create: bool, no_wait: bool 
     """Create or replace an endpoint; whether the outcome is known (not under ``no_wait``). Raises Error."""
     name = draft.document["name"]
     path = lookups.endpoint_path(session.client, name)
-    body = _endpoint_body(draft)
+    body = _endpoint_body(session, draft)
     update = "ml online-endpoint update" if create else None
     return _carry_out(session, f"endpoint {name}", draft, lambda: _put(session.client, path, body, update), no_wait)
 
@@ -53,7 +54,7 @@ def update_endpoint(
         return intake.judged_endpoint(documents.override(intake.with_options(document, options), sets))
 
     path = lookups.endpoint_path(session.client, name)
-    return _update(session, f"endpoint {name}", path, edited, _endpoint_body, no_wait)
+    return _update(session, f"endpoint {name}", path, edited, lambda draft: _endpoint_body(session, draft), no_wait)
 
 
 def put_deployment(session: Session, draft: Draft, *, create: bool, no_wait: bool = False) -> bool:
@@ -129,11 +130,14 @@ def _put(client: Client, path: str, body: dict[str, Any], update: str | None) ->
         raise Error("Conflict", f"{name} exists already", target=path, hint=f"to change it: {update}") from error
 
 
-def _endpoint_body(draft: Draft) -> dict[str, Any]:
+def _endpoint_body(session: Session, draft: Draft) -> dict[str, Any]:
     """The wire body. A share of 0 is no share: ``show`` adds zeros for deployments that have none."""
     shares = {field: draft.document[field] for field in _TRAFFIC if field in draft.document}
     kept = {field: {name: share for name, share in share_of.items() if share} for field, share_of in shares.items()}
-    return wire.endpoint_to_wire({**draft.document, **kept}, LOCATION)
+    document = {**draft.document, **kept}
+    if "compute" in document:
+        document["compute"] = compute_id(session.client.workspace, document["compute"])
+    return wire.endpoint_to_wire(document, LOCATION)
 
 
 def _deployment_body(session: Session, draft: Draft) -> dict[str, Any]:

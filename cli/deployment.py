@@ -5,6 +5,7 @@ Decides the options and what is printed. Must not know YAML (``intake``) or HTTP
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -119,9 +120,13 @@ def get_logs(
     container: Annotated[
         str | None, typer.Option("--container", "-c", help="inference-server or storage-initializer.")
     ] = None,
-) -> str:
+    instance: Annotated[
+        str | None, typer.Option("--instance", help="Only of the instance whose name is, or begins with, this.")
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow", help="Go on with what is added, as plain lines.")] = False,
+) -> str | None:
     """Print the log of a deployment's instances as a JSON string, or as it is with -o tsv."""
-    from amphitrite.cli import lookups
+    from amphitrite.cli import log_following, lookups
 
     body: dict[str, Any] = {"tail": lines}
     if container is not None:
@@ -129,6 +134,16 @@ def get_logs(
             supported = "Supported container types are inference-server and storage-initializer"
             raise Error("UsageError", f"Invalid container type '{container}'. {supported}")
         body["containerType"] = _CONTAINERS[container]
+    if instance is not None:
+        body["instance"] = instance
     address = lookups.deployment_path(session.client, endpoint_name, name)
-    text: str = session.client.send("POST", f"{address}/getLogs", json=body).json()["content"]
-    return text
+
+    def fetch() -> str:
+        return str(session.client.send("POST", f"{address}/getLogs", json=body).json()["content"])
+
+    if not follow:
+        return fetch()
+    for line in log_following.follow(fetch):
+        sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
+    return None

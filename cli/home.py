@@ -18,8 +18,11 @@ _REPAIR = "check ML_HOME; a damaged file may be removed: ml server start -d writ
 
 
 def path(environ: Mapping[str, str] = os.environ) -> Path:
-    """``ML_HOME``, else ``~/.amphitrite``."""
-    return Path(environ.get("ML_HOME") or Path.home() / ".amphitrite").expanduser().absolute()
+    """``ML_HOME``, else ``~/.amphitrite``. Raises Error LocalFileError for a user without a home directory."""
+    try:
+        return Path(environ.get("ML_HOME") or Path.home() / ".amphitrite").expanduser().absolute()
+    except RuntimeError as exc:  # no HOME, and no such user in the passwd file
+        raise Error("LocalFileError", "this user has no home directory", hint="set ML_HOME to a directory") from exc
 
 
 def read_state(home: Path) -> dict[str, Any] | None:

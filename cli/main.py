@@ -29,6 +29,7 @@ class Root(LazyGroup):
         "online-endpoint": ("amphitrite.cli.endpoint", "Scoring addresses, their traffic and keys (short: endpoint)."),
         "online-deployment": ("amphitrite.cli.deployment", "Models that serve behind an endpoint (short: deployment)."),
         "model": ("amphitrite.cli.model", "Immutable, numbered versions of model files."),
+        "compute": ("amphitrite.cli.compute", "Kubernetes clusters on which instances run."),
         "server": ("amphitrite.cli.server", "The control plane and data plane on this machine."),
         "endpoint": ("amphitrite.cli.endpoint", ""),
         "deployment": ("amphitrite.cli.deployment", ""),

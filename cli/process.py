@@ -9,15 +9,13 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 
 from amphitrite.cli import home as homes
 from amphitrite.cli.progress import Progress
@@ -105,34 +103,13 @@ def _forget(errors: Path) -> None:
         errors.parent.parent.rmdir()
 
 
-def run_in_foreground(home: Path, arguments: Sequence[str], running: Callable[[dict[str, Any]], None]) -> None:
-    """Run a control plane until it ends; ``running`` is called once it runs. Signals to this process reach it.
-
-    Raises the Error with which it refused.
-    """
-    child = subprocess.Popen(command("start", home, *arguments), stderr=subprocess.PIPE, text=True)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda received, _: child.send_signal(received))
-    threading.Thread(target=_announce, args=(home, child, running), daemon=True).start()
-    said = []
-    assert child.stderr is not None
-    with child.stderr as stream:
-        for line in stream:
-            if line.startswith(REFUSAL):
-                said.append(line)
-            else:
-                sys.stderr.write(line)
-    if child.wait() != 0:
-        raise _ended(child.returncode, "".join(said), homes.logs(home) / "controlplane.log")
-
-
-def _announce(home: Path, child: subprocess.Popen[str], running: Callable[[dict[str, Any]], None]) -> None:
-    while child.poll() is None:
-        state = homes.read_state(home)
-        if state is not None and state["pid"] == child.pid and state["state"] == "running":
-            running(state)
-            return
-        time.sleep(_POLL_S)
+def become(home: Path, arguments: Sequence[str]) -> NoReturn:
+    """Be the control plane from here on, in this very process: signals, exit code and, in a container, the duties of
+    the first process are its own. It says on stderr where it runs, or what it refuses."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    argv = command("start", home, "--foreground", *arguments)
+    os.execv(argv[0], argv)
 
 
 def stop(home: Path, *, keep_serving: bool) -> None:

@@ -13,12 +13,15 @@ from typing import Annotated, Any
 import typer
 
 from amphitrite.cli import home as homes
+from amphitrite.cli import server_data
 from amphitrite.cli.command import group, verb
-from amphitrite.cli.connection import START_HINT, default_url
+from amphitrite.cli.connection import START_HINT, Server, default_url, remote
+from amphitrite.cli.options import Scope, scope
 from amphitrite.cli.session import Session
 from amphitrite.schemas.errors import Error
 
 app = group("server", "The control plane and data plane on this machine.")
+server_data.register(app)
 
 _COLUMNS = ("state", "version", "runtime", "api_url", "scoring_url", "pid", "home")
 _HEALTH_TIMEOUT_S = 3.0
@@ -32,8 +35,20 @@ def start(
     host: Annotated[str | None, typer.Option(help="Address to listen on. [default: 127.0.0.1]")] = None,
     port: Annotated[int | None, typer.Option(help="Port of the control plane. [default: 8443]")] = None,
     scoring_port: Annotated[int | None, typer.Option(help="Port for scoring. [default: 9443]")] = None,
-    runtime: Annotated[str | None, typer.Option(help="Where instances run: local. [default: local]")] = None,
-    database: Annotated[str | None, typer.Option(help="Database URL. [default: SQLite in ML_HOME]")] = None,
+    runtime: Annotated[
+        str | None, typer.Option(help="Where instances run: local or kubernetes. [default: local]")
+    ] = None,
+    database: Annotated[
+        str | None,
+        typer.Option(help="sqlite:///FILE or postgresql+psycopg://USER@HOST/NAME. [default: SQLite in ML_HOME]"),
+    ] = None,
+    models: Annotated[
+        str | None, typer.Option(help="file:///DIRECTORY or s3://BUCKET/PREFIX. [default: in ML_HOME]")
+    ] = None,
+    kubeconfig: Annotated[
+        str | None, typer.Option(metavar="FILE", help="The cluster of --runtime kubernetes. [default: KUBECONFIG]")
+    ] = None,
+    namespace: Annotated[str | None, typer.Option(help="Where instances run in it. [default: default]")] = None,
 ) -> None:
     """Start the control plane of ML_HOME, and with it the data plane."""
     from amphitrite.cli import process
@@ -41,15 +56,15 @@ def start(
     process.require_server()
     home = homes.path()
     given = {"--host": host, "--port": port, "--scoring-port": scoring_port, "--runtime": runtime}
-    given["--database"] = database
+    given |= {"--database": database, "--models": models, "--namespace": namespace}
+    given["--kubeconfig"] = None if kubeconfig is None else str(Path(kubeconfig).expanduser().absolute())
     arguments = [text for name, value in given.items() if value is not None for text in (name, str(value))]
     running = _running(home)
-    if running is not None and detach and _as_asked(running, host, port, scoring_port, runtime, database):
+    if running is not None and detach and _as_asked(running, given):
         session.note(f"already running: {running['api_url']} (pid {running['pid']})")
         return
     if not detach:
-        process.run_in_foreground(home, arguments, lambda state: session.note(_addresses(state)))
-        return
+        process.become(home, arguments)
     with session.progress("control plane") as progress:
         state = process.detach(home, arguments, progress)
         progress.done("running")
@@ -60,21 +75,14 @@ def _addresses(state: dict[str, Any]) -> str:
     return f"control plane: {state['api_url']}\nscoring: {state['scoring_url']}"
 
 
-def _as_asked(
-    running: dict[str, Any],
-    host: str | None,
-    port: int | None,
-    scoring_port: int | None,
-    runtime: str | None,
-    database: str | None,
-) -> bool:
-    """Whether what runs has every setting that was asked for; a database cannot be compared."""
-    if database is not None or runtime not in (None, running["runtime"]):
-        return False
-    from urllib.parse import urlsplit
+#: Options that ``server.json`` answers for; the others cannot be compared.
+_COMPARED = {"--host": "host", "--port": "port", "--scoring-port": "scoring_port", "--runtime": "runtime"}
 
-    api, scoring = urlsplit(running["api_url"]), urlsplit(running["scoring_url"])
-    return host in (None, api.hostname) and port in (None, api.port) and scoring_port in (None, scoring.port)
+
+def _as_asked(running: dict[str, Any], given: dict[str, Any]) -> bool:
+    """Whether what runs has every setting that was asked for."""
+    asked = {name: value for name, value in given.items() if value is not None}
+    return all(name in _COMPARED and running[_COMPARED[name]] == value for name, value in asked.items())
 
 
 @verb(app, "stop")
@@ -99,32 +107,53 @@ def stop(
 
 @verb(app, "status", columns=_COLUMNS)
 def status(session: Session) -> dict[str, Any]:
-    """Whether the control plane of ML_HOME runs, and where: running, starting, unhealthy or stopped."""
+    """Whether the control plane runs, and where: running, starting, unhealthy or stopped. Of ML_HOME's, unless
+    --server-url or ML_SERVER_URL names another; `leader` tells whether it is the one that reconciles."""
     from importlib.metadata import version
 
+    server = remote(session.options.server_url)
+    if server is not None:
+        return _remote_status(session, server)
     home = homes.path()
     state = homes.read_state(home)
     fields = ("runtime", "api_url", "scoring_url", "studio_url", "ca_file")
     shown: dict[str, Any] = {"state": "stopped", "version": version("amphitrite")}
     if state is None:
-        return {**shown, **dict.fromkeys(fields), "home": str(home), "pid": None}
-    shown.update({name: state.get(name) for name in ("version", *fields)}, home=str(home), pid=None)
+        return {**shown, **dict.fromkeys(fields), "home": str(home), "pid": None, "leader": None}
+    shown.update({name: state.get(name) for name in ("version", *fields)}, home=str(home), pid=None, leader=None)
     if homes.is_alive(state):
-        shown.update(state=_health(session, state), pid=state["pid"])
+        health, leader = _health(session, state)
+        shown.update(state=health, pid=state["pid"], leader=leader)
     return shown
 
 
-def _health(session: Session, state: dict[str, Any]) -> str:
-    """``starting``, ``running``, or ``unhealthy`` when the process lives and does not say that it is ready."""
+def _remote_status(session: Session, server: Server) -> dict[str, Any]:
+    """What a server elsewhere tells of itself. Raises Error ServerUnreachable."""
+    health, leader = _answers(session, server.url)
+    shown: dict[str, Any] = dict.fromkeys(("version", "runtime", "scoring_url", "studio_url", "home", "pid"))
+    ca_file = None if server.ca_file is None else str(server.ca_file)
+    return {"state": health, **shown, "api_url": server.url, "ca_file": ca_file, "leader": leader}
+
+
+def _health(session: Session, state: dict[str, Any]) -> tuple[str, bool | None]:
+    """``starting``, ``running``, or ``unhealthy`` when the process lives and does not say that it is ready; whether it
+    leads, None while it does not say."""
     if state["state"] != "running":
-        return str(state["state"])
+        return str(state["state"]), None
     try:
-        answer = session.at(state["api_url"]).exchange("GET", "/readyz", timeout_s=_HEALTH_TIMEOUT_S)
-        return "running" if answer.is_success else "unhealthy"
+        return _answers(session, state["api_url"])
     except Error as error:
         if error.code == "ServerUnreachable":
-            return "unhealthy"
+            return "unhealthy", None
         raise
+
+
+def _answers(session: Session, url: str) -> tuple[str, bool | None]:
+    client = session.at(url)
+    ready = client.exchange("GET", "/readyz", timeout_s=_HEALTH_TIMEOUT_S).is_success
+    answer = client.exchange("GET", "/healthz", timeout_s=_HEALTH_TIMEOUT_S)
+    role = answer.json().get("role") if answer.is_success else None
+    return "running" if ready else "unhealthy", None if role is None else role == "leader"
 
 
 @verb(app, "env")
@@ -135,10 +164,19 @@ def env(
     """Print what clients of Azure ML, tritonclient and curl need to find this server."""
     if shell not in ("sh", "json"):
         raise Error("UsageError", f"--shell `{shell}` is not one of sh, json")
+    server = remote(session.options.server_url)
+    variables = _own_variables() if server is None else _remote_variables(server, scope(session.options))
+    if shell == "json" or session.options.output or session.options.query:
+        return variables
+    sys.stdout.write("".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items()))
+    return None
+
+
+def _own_variables() -> dict[str, str]:
     state = homes.read_state(homes.path())
     if state is None:
         raise Error("ServerUnreachable", f"no control plane at {default_url()}", hint=START_HINT)
-    variables = {
+    return {
         "AZUREML_DEV_URL_MFE": state["api_url"],
         "IDENTITY_ENDPOINT": state["identity_endpoint"],
         "IDENTITY_HEADER": _read(state["identity_header_file"]).strip(),
@@ -150,10 +188,17 @@ def env(
         "ML_RESOURCE_GROUP": state["resource_group"],
         "ML_WORKSPACE": state["workspace"],
     }
-    if shell == "json" or session.options.output or session.options.query:
-        return variables
-    sys.stdout.write("".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items()))
-    return None
+
+
+def _remote_variables(server: Server, of: Scope) -> dict[str, str]:
+    """For a server elsewhere: what is known here. Its identity header is its own; clients of Azure's get the token from
+    ML_TOKEN."""
+    variables = {"AZUREML_DEV_URL_MFE": server.url, "ML_SERVER_URL": server.url}
+    if server.ca_file is not None:
+        trusted = str(server.ca_file)
+        variables |= dict.fromkeys(("ML_CA_FILE", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "CURL_CA_BUNDLE"), trusted)
+    named = {"ML_SUBSCRIPTION": of.subscription, "ML_RESOURCE_GROUP": of.resource_group, "ML_WORKSPACE": of.workspace}
+    return {**variables, **named}
 
 
 @verb(app, "logs")
@@ -165,6 +210,10 @@ def logs(
     """Print the logs of the control plane, the agent and Envoy, each line with the name of its log."""
     from amphitrite.cli import tail
 
+    server = remote(session.options.server_url)
+    if server is not None:
+        message = f"the logs of {server.url} are on its machine"
+        raise Error("Unsupported", message, hint="in Kubernetes: kubectl logs -l app.kubernetes.io/name=amphitrite")
     directory = homes.logs(homes.path())
     files = {name: directory / f"{name}.log" for name in _LOGS}
     if not any(file.exists() for file in files.values()):

@@ -1,6 +1,7 @@
 """``python -m amphitrite.controlplane start|stop``: the process behind ``ml server``.
 
-Decides its arguments and how it tells a refusal: one line ``amphitrite-error: {...}`` on stderr, exit code 1.
+Decides its arguments and how it tells a refusal, exit code 1: one line ``amphitrite-error: {...}`` on stderr, for
+people (``--foreground``) ``error:`` and ``hint:`` lines as the command line has them.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from amphitrite.controlplane import settings
 from amphitrite.controlplane.home import Home
+from amphitrite.controlplane.settings import Settings
 from amphitrite.schemas.errors import Error
 
 
@@ -29,23 +31,36 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.verb == "stop":
             server.stop(home, keep_serving=arguments.keep_serving, stop_instances=stop_all)
             return 0
-        everything = server.start(
-            settings.read(
-                os.environ,
-                home=home.root,
-                host=arguments.host,
-                port=arguments.port,
-                scoring_port=arguments.scoring_port,
-                runtime=arguments.runtime,
-                database_url=arguments.database,
-            )
+        chosen = settings.read(
+            os.environ,
+            home=home.root,
+            host=arguments.host,
+            port=arguments.port,
+            scoring_port=arguments.scoring_port,
+            runtime=arguments.runtime,
+            database_url=arguments.database,
+            models_url=arguments.models,
+            kubeconfig=arguments.kubeconfig,
+            namespace=arguments.namespace,
         )
+        everything = server.start(chosen, _teller(chosen) if arguments.foreground else lambda: None)
         if everything:
             server.stop(home, keep_serving=False, stop_instances=stop_all)
     except Error as error:
-        print(f"amphitrite-error: {json.dumps(error.to_body())}", file=sys.stderr, flush=True)
+        foreground = arguments.verb == "start" and arguments.foreground
+        text = _for_people(error) if foreground else f"amphitrite-error: {json.dumps(error.to_body())}"
+        print(text, file=sys.stderr, flush=True)
         return 1
     return 0
+
+
+def _for_people(error: Error) -> str:
+    return f"error: {error.message}" + (f"\nhint: {error.hint}" if error.hint else "")
+
+
+def _teller(chosen: Settings) -> Callable[[], None]:
+    said = f"control plane: {chosen.api_url}\nscoring: {chosen.scoring_url}"
+    return lambda: print(said, file=sys.stderr, flush=True)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -58,6 +73,10 @@ def _parser() -> argparse.ArgumentParser:
     start.add_argument("--scoring-port", type=int)
     start.add_argument("--runtime")
     start.add_argument("--database")
+    start.add_argument("--models")
+    start.add_argument("--kubeconfig", type=Path)
+    start.add_argument("--namespace")
+    start.add_argument("--foreground", action="store_true", help="speak to people instead of to a program")
     stop = verbs.add_parser("stop", help="end whatever runs of a home")
     stop.add_argument("--home", type=Path, required=True)
     stop.add_argument("--keep-serving", action="store_true")

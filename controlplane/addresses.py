@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import socket
 from ipaddress import IPv4Address, IPv6Address, ip_address
+from urllib.parse import urlsplit
 
 import psutil
 
@@ -21,6 +22,11 @@ def url(host: str, port: int) -> str:
     if address is not None and address.is_unspecified:
         return f"https://{socket.gethostname()}:{port}"
     return f"https://[{host}]:{port}" if isinstance(address, IPv6Address) else f"https://{host}:{port}"
+
+
+def host(url: str) -> str:
+    """The host of ``https://host[:port][/path]``, an IPv6 address without its brackets."""
+    return urlsplit(url).hostname or ""
 
 
 def certificate_hosts(host: str, extra: tuple[str, ...] = ()) -> tuple[str, ...]:

@@ -48,7 +48,7 @@ def command(settings: Settings, certificates: Certificates) -> list[str]:
         *("--logs", str(home.logs)),
         *("--control-plane", url(settings.host, settings.port)),
         *("--ca-file", str(certificates.ca_file)),
-        *("--token-file", str(home.credentials / "agent-token")),
+        *("--token-file", str(settings.credentials / "agent-token")),
         *("--listen", f"{settings.host}:{settings.scoring_port}"),
         *("--certificate", str(certificates.certificate_file)),
         *("--private-key", str(certificates.key_file)),

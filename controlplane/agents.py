@@ -1,7 +1,8 @@
 """What the data-plane agents last said, and what they are told.
 
-Decides who counts as live, and when a waiting agent is answered. In memory: a restarted control plane hears from every
-agent within seconds. Must not know HTTP, plans or the store.
+Decides who counts as live, and when a waiting agent is answered. In memory, for a control plane that is alone: once
+restarted it hears from every agent within seconds. Several share ``store.agent_reports``. Must not know HTTP, plans or
+the store.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from amphitrite.controlplane.core.observed import AgentReport
 from amphitrite.dataplane.routing import RoutingTable
@@ -28,8 +30,35 @@ class Proxy:
     version: str | None
 
 
+class Agents(Protocol):
+    """The newest report of each agent. Thread safe. Whoever reconciles is woken when one says something new."""
+
+    def report(self, report: AgentReport, proxy: Proxy | None = None) -> None:
+        """Take ``report`` in place of the agent's last one."""
+        ...
+
+    def forget(self, agent_id: str) -> None:
+        """It has said goodbye: it is not live, and nothing waits for it any more. An unknown one is no fault."""
+        ...
+
+    def live(self, now: float, max_age_s: float = MAX_AGE_S) -> tuple[AgentReport, ...]:
+        """Reports not older than ``max_age_s`` at ``now`` (seconds since the epoch), sorted by id."""
+        ...
+
+    def known(self) -> tuple[tuple[AgentReport, Proxy], ...]:
+        """Every remembered agent, live or not, sorted by id."""
+        ...
+
+
+def is_news(before: AgentReport | None, report: AgentReport) -> bool:
+    """Whether a plan could come out otherwise than with the agent's former report."""
+    if before is None or report.seen_at - before.seen_at > MAX_AGE_S:
+        return True
+    return replace(before, seen_at=report.seen_at) != report
+
+
 class AgentRegistry:
-    """The newest report of each agent. Thread safe. ``wake`` is called when a report says something new."""
+    """``Agents`` in memory, whose docstrings hold. ``wake`` is called at news."""
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self._wake = wake
@@ -37,25 +66,27 @@ class AgentRegistry:
         self._entries: dict[str, tuple[AgentReport, Proxy]] = {}
 
     def report(self, report: AgentReport, proxy: Proxy | None = None) -> None:
-        """Take ``report`` in place of the agent's last one."""
         with self._lock:
             before = self._entries.get(report.id)
             self._entries[report.id] = (report, proxy or Proxy(None, None))
             for agent, (old, _) in list(self._entries.items()):
                 if report.seen_at - old.seen_at > FORGET_AFTER_S:
                     del self._entries[agent]
-        returned = before is not None and report.seen_at - before[0].seen_at > MAX_AGE_S
-        if before is None or returned or replace(before[0], seen_at=report.seen_at) != report:
+        if is_news(before[0] if before is not None else None, report):
+            self._wake()
+
+    def forget(self, agent_id: str) -> None:
+        with self._lock:
+            known = self._entries.pop(agent_id, None)
+        if known is not None:
             self._wake()
 
     def live(self, now: float, max_age_s: float = MAX_AGE_S) -> tuple[AgentReport, ...]:
-        """Reports not older than ``max_age_s`` at ``now`` (seconds since the epoch), sorted by id."""
         with self._lock:
             reports = [report for report, _ in self._entries.values() if now - report.seen_at <= max_age_s]
         return tuple(sorted(reports, key=lambda report: report.id))
 
     def known(self) -> tuple[tuple[AgentReport, Proxy], ...]:
-        """Every remembered agent, live or not, sorted by id."""
         with self._lock:
             return tuple(sorted(self._entries.values(), key=lambda entry: entry[0].id))
 
@@ -69,10 +100,16 @@ class TableFeed:
         self._closed = False
 
     def published(self, table: RoutingTable) -> None:
-        """``table`` is the newest from now on; answers everybody who waits for it."""
+        """``table`` is the newest from now on, unless a newer one is known; answers everybody who waits for it."""
         with self._changed:
-            self._table = table
-            self._changed.notify_all()
+            if self._table is None or table.version >= self._table.version:
+                self._table = table
+                self._changed.notify_all()
+
+    def known(self) -> bool:
+        """Whether there is a table yet."""
+        with self._changed:
+            return self._table is not None
 
     def wait(self, after: int, timeout_s: float) -> RoutingTable | None:
         """The newest table as soon as its version is greater than ``after``; None after ``timeout_s`` or ``close``."""

@@ -12,10 +12,12 @@ from starlette.exceptions import HTTPException
 
 from amphitrite.controlplane.api import (
     blobs,
+    computes,
     dataplane,
     deployments,
     endpoints,
     failures,
+    fetch,
     health,
     identity,
     models,
@@ -38,7 +40,7 @@ def create_app(services: Services) -> FastAPI:
     app.add_exception_handler(HTTPException, failures.on_http_exception)
     app.add_exception_handler(RequestValidationError, failures.on_invalid_request)
     for module in (
-        *(health, identity, dataplane, operations, workspace, endpoints, deployments, models, blobs),
+        *(health, identity, dataplane, operations, workspace, computes, endpoints, deployments, models, blobs, fetch),
         unsupported,
     ):
         app.include_router(module.router)

@@ -1,4 +1,4 @@
-"""The control plane's own secrets: made at the first start, read ever after.
+"""The control plane's own secrets: made at the first start, or handed in as files, read ever after.
 
 Decides how many there are, how they are made and who may read them. Must not know HTTP or who presents them.
 """
@@ -12,19 +12,23 @@ from pathlib import Path
 from amphitrite.controlplane.home import Home
 from amphitrite.dataplane.files import write_atomically
 from amphitrite.dataplane.routing import Secret
+from amphitrite.schemas.errors import Error
 
 #: Bytes of randomness in each secret.
 ENTROPY = 32
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Credentials:
     """``token`` opens everything, ``agent_token`` only the data plane's routes, ``identity_header`` is traded for
-    ``token`` at the identity endpoint."""
+    ``token`` at the identity endpoint, ``fetch_key`` signs what pods fetch models with and leaves nowhere.
+
+    One object for the life of the process: ``refresh`` replaces the first three in it."""
 
     token: Secret
     agent_token: Secret
     identity_header: Secret
+    fetch_key: Secret
 
 
 def ensure(home: Home) -> Credentials:
@@ -33,7 +37,33 @@ def ensure(home: Home) -> Credentials:
         token=_secret(home.credentials / "token"),
         agent_token=_secret(home.credentials / "agent-token"),
         identity_header=_secret(home.credentials / "identity-header"),
+        fetch_key=_secret(home.credentials / "fetch-key"),
     )
+
+
+def given(directory: Path) -> Credentials:
+    """The secrets in a directory of others (a mounted Secret); nothing is written there.
+
+    Raises Error("BadArgument") for a file that is missing, empty or not ASCII."""
+    return Credentials(
+        token=_given(directory / "token"),
+        agent_token=_given(directory / "agent-token"),
+        identity_header=_given(directory / "identity-header"),
+        fetch_key=_given(directory / "fetch-key"),
+    )
+
+
+def refresh(credentials: Credentials, directory: Path) -> bool:
+    """Take over what has changed in ``directory``; whether anything had. What pods hold is signed with the key they
+    were made with, so ``fetch_key`` stays until the next start. Raises what ``given`` raises; nothing has changed then.
+    """
+    fresh = given(directory)
+    fresh.fetch_key = credentials.fetch_key
+    if fresh == credentials:
+        return False
+    credentials.token, credentials.agent_token = fresh.token, fresh.agent_token
+    credentials.identity_header = fresh.identity_header
+    return True
 
 
 def _secret(path: Path) -> Secret:
@@ -42,4 +72,17 @@ def _secret(path: Path) -> Secret:
         text = secrets.token_urlsafe(ENTROPY)
         write_atomically(path, f"{text}\n".encode("ascii"), mode=0o600)
     path.chmod(0o600)
+    return Secret(text)
+
+
+def _given(path: Path) -> Secret:
+    hint = "ML_CREDENTIALS_DIRECTORY holds the files token, agent-token, identity-header and fetch-key"
+    try:
+        text = path.read_text(encoding="ascii").strip()
+    except OSError as exc:
+        raise Error("BadArgument", f"cannot read {path}: {exc.strerror}", target=str(path), hint=hint) from exc
+    except UnicodeDecodeError as exc:
+        raise Error("BadArgument", f"{path} is not ASCII text", target=str(path), hint=hint) from exc
+    if not text:
+        raise Error("BadArgument", f"{path} is empty", target=str(path), hint=hint)
     return Secret(text)

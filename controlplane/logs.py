@@ -34,14 +34,25 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(line, ensure_ascii=False, default=str)
 
 
-def configure(path: Path | None, level: int = logging.INFO) -> None:
-    """Send all records to ``path`` (rotated at 10 MiB, three kept) or, without one, to stderr. Replaces handlers."""
+class TextFormatter(logging.Formatter):
+    """The same for people: ``time level logger: message name=value ...``, the traceback below."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        time = datetime.fromtimestamp(record.created, timezone.utc).isoformat(timespec="milliseconds")
+        fields = "".join(f" {name}={value}" for name, value in getattr(record, "fields", {}).items())
+        line = f"{time[:23]}Z {record.levelname.lower()} {record.name}: {record.getMessage()}{fields}"
+        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+
+def configure(path: Path | None, level: int = logging.INFO, *, text: bool = False) -> None:
+    """Send all records to ``path`` (rotated at 10 MiB, three kept) or, without one, to stdout, where a container's log
+    is read. Replaces handlers."""
     handler: logging.Handler
     if path is None:
-        handler = logging.StreamHandler(sys.stderr)
+        handler = logging.StreamHandler(sys.stdout)
     else:
         handler = RotatingFileHandler(path, maxBytes=MAX_BYTES, backupCount=KEPT, encoding="utf-8", delay=True)
-    handler.setFormatter(JsonFormatter())
+    handler.setFormatter(TextFormatter() if text else JsonFormatter())
     root = logging.getLogger()
     for old in list(root.handlers):
         root.removeHandler(old)

@@ -11,7 +11,8 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 
-from amphitrite.controlplane.agents import AgentRegistry, TableFeed
+from amphitrite.controlplane.agents import Agents, TableFeed
+from amphitrite.controlplane.core.observed import newest_version, of_this_history
 from amphitrite.controlplane.core.plan import Plan, plan
 from amphitrite.controlplane.core.rollout import backoff_s
 from amphitrite.controlplane.core.status import Ref, Status, World
@@ -33,15 +34,17 @@ class Reconciler:
         self,
         store: Store,
         runtime: Runtime,
-        agents: AgentRegistry,
+        agents: Agents,
         feed: TableFeed,
         clock: Callable[[], float],
         *,
         max_body_bytes: int,
+        may_act: Callable[[], bool] = lambda: True,
     ) -> None:
-        """``max_body_bytes``: of one scoring request; goes to the proxies with the table."""
+        """``max_body_bytes``: of one scoring request; goes to the proxies with the table. ``may_act`` is asked before
+        each change: a control plane may lose the lead in the middle of a pass."""
         self._store, self._runtime, self._agents, self._feed = store, runtime, agents, feed
-        self._clock, self._max_body_bytes = clock, max_body_bytes
+        self._clock, self._max_body_bytes, self._may_act = clock, max_body_bytes, may_act
         self._event = threading.Event()
         self._failed_passes = 0
         self._recorded: dict[Ref, Status] = {}
@@ -58,12 +61,20 @@ class Reconciler:
         """
         now = self._clock()
         world = self._store.load_world()
-        decided = plan(world, self._runtime.observe(), self._agents.live(now), now)
+        # Asked first: what becomes known in between is at worst left alone until the next pass.
+        unknown = self._runtime.unknown()
+        agents = self._agents.live(now)
+        ours = tuple(of_this_history(report, world.table.version) for report in agents)
+        decided = plan(world, self._runtime.observe(), ours, now, unknown)
         refused = self._act(decided)
-        table = self._store.publish(replace(decided.table, max_body_bytes=self._max_body_bytes))
+        self._require_lead()
+        table = self._store.publish(
+            replace(decided.table, max_body_bytes=self._max_body_bytes), above=newest_version(agents)
+        )
         self._feed.published(table)
         self._record(world, decided, refused, now)
         if decided.remove:
+            self._require_lead()
             self._store.remove(decided.remove, now=now)
         self.last_pass = now
         self._failed_passes = self._failed_passes + 1 if refused else 0
@@ -75,6 +86,7 @@ class Reconciler:
     def run(self, stop: threading.Event) -> None:
         """Passes until ``stop`` is set (and ``wake`` called). A pass that raises is logged and repeated later."""
         crashes = 0
+        self._recorded = {}  # Another control plane may have led meanwhile, and have written otherwise.
         while not stop.is_set():
             # Cleared before the facts are read: a wake during the pass leads to another one.
             self._event.clear()
@@ -92,19 +104,32 @@ class Reconciler:
         """Carry out starts and stops; what was refused, by deployment."""
         refused: dict[Ref, Error] = {}
         for start in decided.start:
+            self._require_lead()
             workload = start.workload
             try:
                 log.info("start %s-%d-%d", workload.name, start.slot, start.attempt)
-                self._runtime.start(workload, start.slot, start.attempt, start.readiness, start.liveness)
+                self._runtime.start(
+                    workload, start.slot, start.attempt, start.readiness, start.liveness, start.request_timeout_s
+                )
             except Error as error:
                 log.warning("start of %s refused: %s", workload.name, error.message)
                 refused[Ref(workload.endpoint, workload.deployment)] = error
         for stop in decided.stop:
+            self._require_lead()
             log.info("stop %s: %s", stop.instance_id, stop.why)
-            self._runtime.stop(stop.instance_id, stop.grace_s)
+            try:
+                self._runtime.stop(stop.instance_id, stop.grace_s)
+            except Error as error:
+                # A cluster that does not answer must not keep the others waiting; the next pass asks again.
+                log.warning("stop of %s refused: %s", stop.instance_id, error.message)
         for instance_id in decided.forget:
+            self._require_lead()
             self._runtime.forget(instance_id)
         return refused
+
+    def _require_lead(self) -> None:
+        if not self._may_act():
+            raise Error("Conflict", "this control plane does not lead any more; the rest of the pass is another's")
 
     def _record(self, world: World, decided: Plan, refused: dict[Ref, Error], now: float) -> None:
         """Write the statuses that are news, or that the store may not have yet for the newest generation."""
@@ -116,6 +141,7 @@ class Reconciler:
         unsettled = _unsettled(world)
         changed = {ref: s for ref, s in statuses.items() if self._recorded.get(ref) != s or ref in unsettled}
         if changed:
+            self._require_lead()
             self._store.record(changed, now=now)
         self._recorded = statuses
 

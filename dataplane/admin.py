@@ -49,21 +49,40 @@ class Admin:
 
     def requests_in_flight(self) -> int:
         """Requests of clients that are not answered yet."""
-        pattern = r"^http\.scoring\.downstream_rq_active$"
-        stats = self._get("/stats", {"format": "json", "filter": pattern}).json()["stats"]
-        return sum(int(stat["value"]) for stat in stats if "value" in stat)
+        return self._gauge("downstream_rq_active")
+
+    def connections(self) -> int:
+        """Connections of clients."""
+        return self._gauge("downstream_cx_active")
 
     def version(self) -> str:
         """For instance ``1.40.0``."""
         text = str(self._get("/server_info", {}).json()["version"])
         return text.split("/")[1] if text.count("/") > 1 else text
 
-    def drain(self) -> None:
-        """Ask every client to go elsewhere and close the listener after the drain time; requests go on."""
-        self._post("/drain_listeners?graceful")
+    def leaving(self) -> bool:
+        """Whether it was told to go (``fail_health``), by whomever."""
+        return bool(self._get("/server_info", {}).json()["state"] == "DRAINING")
+
+    def fail_health(self) -> None:
+        """Answer 503 to health checks of the listener, and end each client's connection with its next answer."""
+        self._post("/healthcheck/fail")
+
+    def pass_health(self) -> None:
+        """Take ``fail_health`` back."""
+        self._post("/healthcheck/ok")
+
+    def close_listener(self) -> None:
+        """Accept no more connections; what is connected goes on."""
+        self._post("/drain_listeners")
 
     def reopen_logs(self) -> None:
         self._post("/reopen_logs")
+
+    def _gauge(self, name: str) -> int:
+        pattern = rf"^http\.scoring\.{name}$"
+        stats = self._get("/stats", {"format": "json", "filter": pattern}).json()["stats"]
+        return sum(int(stat["value"]) for stat in stats if "value" in stat)
 
     def _get(self, path: str, parameters: dict[str, str]) -> httpx.Response:
         return self._call("GET", path, params=parameters)

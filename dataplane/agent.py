@@ -1,7 +1,8 @@
 """The process beside each Envoy.
 
 Decides how the parts are put together, in which order they start and stop, and what ends the agent. Every part runs
-in a thread of its own; any of them failing unexpectedly ends the agent, which its parent starts again; Envoy lives on.
+in a thread of its own; any of them failing unexpectedly ends the agent, which its parent starts again; Envoy lives on,
+except in a container whose first process the agent is: nothing outlives that, so Envoy is ended gracefully first.
 """
 
 from __future__ import annotations
@@ -15,32 +16,41 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from amphitrite.dataplane import processes, table_file
+from amphitrite.dataplane import limits, processes, table_file
 from amphitrite.dataplane.admin import Admin
 from amphitrite.dataplane.ads import AdsServer
 from amphitrite.dataplane.apply import Applier
 from amphitrite.dataplane.certificates import CertificateFiles
 from amphitrite.dataplane.delta import Refusal
+from amphitrite.dataplane.departure import Departure
 from amphitrite.dataplane.envoy.binary import find_envoy
 from amphitrite.dataplane.envoy.bootstrap import ProxySettings, bootstrap
-from amphitrite.dataplane.envoy_process import EnvoyProcess, Launch, workers
-from amphitrite.dataplane.follow import follow, report
+from amphitrite.dataplane.envoy_output import FileOutput, StreamOutput
+from amphitrite.dataplane.envoy_process import EnvoyProcess, Launch
+from amphitrite.dataplane.follow import farewell, follow, report
 from amphitrite.dataplane.log import log
 from amphitrite.dataplane.rotation import rotate
+from amphitrite.dataplane.routing import RoutingTable
+from amphitrite.dataplane.seed import load_seed, newer
 from amphitrite.dataplane.settings import Settings
+from amphitrite.dataplane.table_file import SavedTable
 from amphitrite.schemas.errors import Error
 
 _HOUSEKEEPING_S = 1.0
 #: Nobody waits longer than this for requests in flight when the agent is told to stop.
 _GRACE_MAX_S = 180.0
+#: How long a report that is on its way may take before the farewell goes out.
+_LAST_REPORT_WITHIN_S = 2.0
 
 
 class Agent:
-    """``run`` returns when ``stop`` was called (Envoy is gone then) or a part failed (Envoy is left running)."""
+    """``run`` returns when ``stop`` was called (Envoy is gone then) or a part failed (Envoy is left running, unless the
+    agent is the first process of a container). While Envoy is being ended, tables and reports go on."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._stop = threading.Event()
+        self._stop = threading.Event()  #: told to end, or a part has failed
+        self._ended = threading.Event()  #: Envoy is no longer ours to look after
         self._report = threading.Event()
         self._failed = False
         self._admin = Admin(settings.admin_socket)
@@ -53,7 +63,7 @@ class Agent:
             self._admin,
             changed,
             save=lambda saved: table_file.save(settings.table_file, saved),
-            on_progress=self._report.set,
+            on_progress=self._progressed,
         )
 
     def stop(self) -> None:
@@ -62,31 +72,46 @@ class Agent:
     def run(self) -> int:
         """The exit code. Raises Error when the start fails; Envoy does not run then, unless it ran before."""
         self._follow_certificate()
-        saved = _load(self._settings.table_file)
+        saved, seed = _load(self._settings)
         if saved is not None:
             self._applier.restore(saved)
+        elif seed is not None:
+            # A new proxy: nothing is in flight on what an earlier table named.
+            self._applier.restore(SavedTable(seed, seed.version, 0.0))
         self._ads.start()
         self._thread("apply", self._applier.run)
         try:
-            adopted = self._envoy.begin()
+            self._envoy.begin()
         except Error:
             self._end()
             raise
-        if saved is None and not adopted:
-            self._applier.begin_empty()
+        if saved is not None and seed is not None:
+            self._applier.submit(seed)
+        have = seed or (saved.table if saved is not None else None)
         self._thread("watch", self._envoy.watch)
-        self._thread("follow", lambda: follow(self._settings.control_plane, self._applier.submit, self._stop))
-        self._thread("report", self._send_reports)
+        self._thread("follow", lambda: follow(self._settings.control_plane, have, self._applier.submit, self._ended))
+        reports = self._thread("report", self._send_reports)
         while not self._stop.wait(_HOUSEKEEPING_S):
             self._keep_house()
-        if not self._failed:
-            self._envoy.stop(min(self._applier.drain_timeout_s, _GRACE_MAX_S) or 1.0)
+        if not self._failed or processes.first():
+            self._envoy.stop(self._departure())
             self._settings.admin_socket.unlink(missing_ok=True)
         self._end()
+        if not self._failed:
+            reports.join(_LAST_REPORT_WITHIN_S)
+            farewell(self._settings.control_plane, self._settings.id)
         return 1 if self._failed else 0
+
+    def _departure(self) -> Departure:
+        grace_s = self._settings.grace_s
+        if grace_s is None:
+            grace_s = min(self._applier.drain_timeout_s, _GRACE_MAX_S) or 1.0
+        return Departure(self._settings.linger_s, grace_s)
 
     def _end(self) -> None:
         self._stop.set()
+        self._ended.set()
+        self._report.set()
         self._applier.stop()
         self._ads.stop()
         self._admin.close()
@@ -102,12 +127,21 @@ class Agent:
     def _keep_house(self) -> None:
         try:
             self._follow_certificate()
-            rotate((self._settings.access_log, self._settings.envoy_log), self._admin.reopen_logs)
+            files = (self._settings.access_log, self._settings.envoy_log)
+            rotate([path for path in files if path is not None], self._admin.reopen_logs)
         except Error as error:
             log("warning", "housekeeping", error=error.message)
+        if processes.first():
+            processes.reap_orphans(self._envoy.children)
+
+    def _progressed(self) -> None:
+        """A proxy whose very first table Envoy refuses has nothing to serve by."""
+        progress = self._applier.progress()
+        self._envoy.fit(progress.acknowledged_version > 0 or progress.rejected_version is None)
+        self._report.set()
 
     def _send_reports(self) -> None:
-        report(self._settings.control_plane, self._settings.id, self._content, self._report, self._stop)
+        report(self._settings.control_plane, self._settings.id, self._content, self._report, self._ended)
 
     def _content(self) -> dict[str, Any]:
         progress = self._applier.progress()
@@ -119,7 +153,7 @@ class Agent:
             "envoy": {"pid": self._envoy.pid, "version": self._envoy.version},
         }
 
-    def _thread(self, name: str, part: Callable[[], None]) -> None:
+    def _thread(self, name: str, part: Callable[[], None]) -> threading.Thread:
         def guarded() -> None:
             try:
                 part()
@@ -128,14 +162,19 @@ class Agent:
                 self._failed = True
                 self._stop.set()
 
-        threading.Thread(target=guarded, name=name, daemon=True).start()
+        thread = threading.Thread(target=guarded, name=name, daemon=True)
+        thread.start()
+        return thread
 
 
 def serve(settings: Settings) -> int:
     """Be the agent of ``settings.state`` until SIGTERM or SIGINT. Raises Error when there is one already."""
-    for directory in (settings.state, settings.run, settings.logs):
+    # Sockets and files are for the owner alone, also in a directory that the kubelet made, whose mode is not ours.
+    os.umask(0o077)
+    for directory in filter(None, (settings.state, settings.run, settings.logs)):
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    settings.run.chmod(0o700)
+    if settings.run.stat().st_uid == os.getuid():
+        settings.run.chmod(0o700)
     with _only_one(settings.lock_file):
         agent = Agent(settings)
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -154,24 +193,33 @@ def _launch(settings: Settings) -> Launch:
         agent_socket=settings.agent_socket,
         admin_socket=settings.admin_socket,
         access_log=settings.access_log,
+        # Elsewhere the control group may be shared with anything.
+        heap_bytes=limits.heap_bytes() if processes.first() else None,
     )
     return Launch(
         executable=find_envoy(),
         bootstrap=bootstrap(proxy),
         bootstrap_file=settings.bootstrap_file,
         record=settings.envoy_record,
-        log_file=settings.envoy_log,
+        output=StreamOutput() if settings.envoy_log is None else FileOutput(settings.envoy_log),
         listen=settings.listen,
-        workers=workers(),
+        workers=settings.concurrency or limits.workers(),
     )
 
 
-def _load(path: Path) -> table_file.SavedTable | None:
+def _load(settings: Settings) -> tuple[SavedTable | None, RoutingTable | None]:
+    """The saved table, and the seed when it is newer. One that cannot be read is logged, and as good as none."""
+    saved: SavedTable | None = None
+    seed: RoutingTable | None = None
     try:
-        return table_file.load(path)
+        saved = table_file.load(settings.table_file)
     except Error as error:
         log("error", "starting without the saved table", error=error.message)
-        return None
+    try:
+        seed = load_seed(settings.seed) if settings.seed is not None else None
+    except Error as error:
+        log("error", "starting without the seed", error=error.message)
+    return saved, newer(seed, saved.table if saved is not None else None)
 
 
 @contextmanager

@@ -105,10 +105,6 @@ class Applier:
             self._wanted = table
             self._changed.notify_all()
 
-    def begin_empty(self) -> None:
-        """There is no table yet: let Envoy start and answer 404. Not for an Envoy that still has an earlier table."""
-        self._publish(NOTHING)
-
     def set_certificate(self, secrets: Named) -> None:
         """Serve this certificate from now on."""
         with self._changed:
@@ -215,8 +211,6 @@ class Applier:
 
     def _tell(self, progress: Progress) -> None:
         """Save first: whoever hears of it may stop what the saved table before it still names."""
-        if progress == self._progress:
-            return
         left = self._drains.seconds_left(time.monotonic())
         self._save(SavedTable(self._published.table, progress.drained_version, left))
         with self._changed:

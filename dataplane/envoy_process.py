@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import signal
 import subprocess
 import threading
@@ -21,6 +20,8 @@ import psutil
 
 from amphitrite.dataplane import ports, processes
 from amphitrite.dataplane.admin import Admin
+from amphitrite.dataplane.departure import Departure, depart
+from amphitrite.dataplane.envoy_output import Output
 from amphitrite.dataplane.files import write_private
 from amphitrite.dataplane.log import log
 from amphitrite.dataplane.processes import ProcessRecord
@@ -41,13 +42,13 @@ _PORT_OPTION = "--scoring-port"
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What is run. ``record``: the file that says which process it is; ``log_file``: Envoy's own log."""
+    """What is run. ``record``: the file that says which process it is; ``output``: where Envoy's own log goes."""
 
     executable: Path
     bootstrap: Mapping[str, Any]
     bootstrap_file: Path
     record: Path
-    log_file: Path
+    output: Output
     listen: Address
     workers: int
 
@@ -59,7 +60,8 @@ class Launch:
 
 
 class EnvoyProcess:
-    """One Envoy. ``begin`` and ``stop`` belong to the main thread, ``watch`` is a thread of its own."""
+    """One Envoy. ``begin`` and ``stop`` belong to the main thread, ``watch`` is a thread of its own, ``fit`` may be
+    called from any."""
 
     def __init__(self, launch: Launch, admin: Admin) -> None:
         self._launch = launch
@@ -68,12 +70,18 @@ class EnvoyProcess:
         self._record: ProcessRecord | None = None
         self._child: subprocess.Popen[bytes] | None = None
         self._started = 0.0
-        self._log_offset = 0  #: where in Envoy's log the present process began
+        self._fitness = threading.Lock()
+        self._fit = True
         self.version: str | None = None
 
     @property
     def pid(self) -> int | None:
         return self._record.pid if self._record is not None else None
+
+    @property
+    def children(self) -> tuple[int, ...]:
+        """Processes of ours whose end is waited for."""
+        return () if self._child is None else (self._child.pid,)
 
     def begin(self) -> bool:
         """Take over the Envoy of an earlier agent (True) or start one. Raises Error when it cannot be started."""
@@ -81,11 +89,27 @@ class EnvoyProcess:
         if found is not None and processes.alive(found):
             if self._adopt(found):
                 return True
-            log("info", "replacing envoy: it was started with other settings", pid=found.pid)
+            log("info", "replacing envoy: it has other settings, or is leaving", pid=found.pid)
             self._record = found
-            self._end(found, _REPLACE_GRACE_S)
+            self._end(found, Departure(grace_s=_REPLACE_GRACE_S))
         self._start()
         return False
+
+    def fit(self, fit: bool) -> None:
+        """Whether health checks of the listener may pass: not while Envoy has no table to serve by."""
+        with self._fitness:
+            changed, self._fit = fit != self._fit, fit
+            if changed:
+                self._show_fitness()
+
+    def _show_fitness(self) -> None:
+        try:
+            if self._fit:
+                self._admin.pass_health()
+            else:
+                self._admin.fail_health()
+        except Error as error:  # it is told again when it has been started again
+            log("warning", "envoy does not hear", error=error.message)
 
     def watch(self) -> None:
         """Start Envoy again whenever it ends, until ``stop``."""
@@ -95,7 +119,7 @@ class EnvoyProcess:
             if self._stopping.is_set():
                 return
             failures = failures + 1 if time.monotonic() - self._started < _SETTLED_S else 0
-            log("error", "envoy ended", pid=self.pid, exit_code=code, reason=self._last_words())
+            log("error", "envoy ended", pid=self.pid, exit_code=code, reason=self._launch.output.complaint())
             while not self._stopping.wait(_PAUSE_S[min(failures, len(_PAUSE_S) - 1)]):
                 try:
                     self._start()
@@ -104,16 +128,18 @@ class EnvoyProcess:
                     failures += 1
                     log("error", "envoy cannot be started", error=error.message)
 
-    def stop(self, grace_s: float) -> None:
-        """Send clients away, wait until nothing is in flight (at most ``grace_s``), then end Envoy."""
+    def stop(self, departure: Departure) -> None:
+        """Send clients away, wait until nothing is in flight, then end Envoy."""
         self._stopping.set()
         record = self._record
         if record is not None and processes.alive(record):
-            self._end(record, grace_s)
+            self._end(record, departure)
 
     def _adopt(self, found: ProcessRecord) -> bool:
         try:
             same = bool(json.loads(self._launch.record.read_text())["digest"] == self._launch.digest)
+            # One that a former agent has sent its clients away from would take no new ones.
+            same = same and not self._admin.leaving()
             self.version = self._admin.version() if same else None
         except (OSError, ValueError, KeyError, Error):
             return False
@@ -128,16 +154,12 @@ class EnvoyProcess:
         write_private(launch.bootstrap_file, json.dumps(launch.bootstrap, indent=1))
         command = [
             str(launch.executable), "--config-path", str(launch.bootstrap_file), "--disable-hot-restart",
-            "--concurrency", str(launch.workers), "--log-path", str(launch.log_file), "--log-level", "info",
+            "--concurrency", str(launch.workers), *launch.output.arguments, "--log-level", "info",
             # A refused resource is logged by the agent, which leaves out what is secret in it.
             "--component-log-level", "config:error,upstream:warn",
             "--drain-time-s", "5", "--drain-strategy", "immediate", "--file-flush-interval-msec", "1000",
         ]  # fmt: skip
-        with open(launch.log_file, "ab") as output:
-            self._log_offset = output.tell()
-            self._child = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
-            )
+        self._child = launch.output.start(command)
         self._started = time.monotonic()
         try:
             self._record = processes.of(self._child.pid)
@@ -146,6 +168,9 @@ class EnvoyProcess:
         except ProcessLookupError:
             self._child.wait()
             raise self._failed(self._child.returncode) from None
+        with self._fitness:
+            if not self._fit:
+                self._show_fitness()
         log("info", "started envoy", pid=self.pid, version=self.version)
 
     def _await_admin(self, child: subprocess.Popen[bytes]) -> str:
@@ -163,21 +188,10 @@ class EnvoyProcess:
                 time.sleep(_POLL_S)
 
     def _failed(self, code: int) -> Error:
-        reason = self._last_words()
+        reason = self._launch.output.complaint()
         if "Address already in use" in reason:
             return _port_in_use(self._launch.listen)
         return Error("RuntimeUnavailable", f"Envoy ended at its start with exit code {code}: {reason}")
-
-    def _last_words(self) -> str:
-        """The last line that Envoy logged as an error since it was started, else empty."""
-        try:
-            with open(self._launch.log_file, "rb") as stream:
-                stream.seek(self._log_offset)
-                lines = stream.read()[-65536:].decode(errors="replace").splitlines()
-        except OSError:
-            return ""
-        errors = [line for line in lines if "][error]" in line or "][critical]" in line]
-        return errors[-1] if errors else ""
 
     def _wait(self) -> int | None:
         """Until the process has ended; its exit code when it was our child."""
@@ -190,16 +204,9 @@ class EnvoyProcess:
                 return None
         return None
 
-    def _end(self, record: ProcessRecord, grace_s: float) -> None:
-        try:
-            if grace_s:
-                log("info", "draining envoy", pid=record.pid, grace_s=grace_s)
-                self._admin.drain()
-                deadline = time.monotonic() + grace_s
-                while self._admin.requests_in_flight() and time.monotonic() < deadline:
-                    time.sleep(_POLL_S)
-        except Error as error:
-            log("warning", "envoy could not be drained", error=error.message)
+    def _end(self, record: ProcessRecord, departure: Departure) -> None:
+        log("info", "draining envoy", pid=record.pid, linger_s=departure.linger_s, grace_s=departure.grace_s)
+        depart(self._admin, departure)
         processes.send_signal(record, signal.SIGTERM)
         deadline = time.monotonic() + _TERMINATE_WITHIN_S
         while processes.alive(record):
@@ -226,8 +233,3 @@ def _port_in_use(address: Address) -> Error:
         target=f"{address.host}:{address.port}",
         hint=f"choose another port with {_PORT_OPTION}, or stop that program",
     )
-
-
-def workers() -> int:
-    """Envoy's worker threads: as many as there are cores to run on, but not a large machine's whole width."""
-    return min(len(os.sched_getaffinity(0)), 8)

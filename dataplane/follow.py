@@ -1,28 +1,46 @@
 """The agent's side of the conversation with the control plane: tables come in, reports go out, both over HTTPS.
 
-Decides how long to wait and how to try again. Must not know what a table means. A control plane that is away is normal:
-the data plane goes on with what it has.
+Decides how long to wait, how to try again, and which tables count as news. Must not know what a table means. A control
+plane that is away is normal: the data plane goes on with what it has.
+
+Versions only grow, and a proxy never goes back. Behind one address there may be several control planes that share a
+store; one that lags behind by a version has nothing to say to whoever holds a newer one. A control plane with another
+history (a new store, or one restored from a backup) may begin below the version that a proxy holds: it hears that
+version in the proxy's report and goes on above it. Should both hold one version of different content, the digest that
+the agent sends along shows it, and the control plane's counts.
 """
 
 from __future__ import annotations
 
+import socket
 import ssl
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 
 from amphitrite.dataplane.log import log
-from amphitrite.dataplane.routing import RoutingTable, from_json
+from amphitrite.dataplane.routing import RoutingTable, digest, from_json
 from amphitrite.schemas.errors import Error
 
 #: How long the control plane may hold a request until there is something new (it allows 60).
 _WAIT_S = 25
 _REPORT_EVERY_S = 5.0
-_BACK_OFF_S = (0.2, 0.4, 0.8, 1.6, 2.0)
+#: After a connection that worked the first attempt is made at once: another control plane may be there already.
+_BACK_OFF_S = (0.0, 0.2, 0.4, 0.8, 1.6, 2.0)
+_FAREWELL_WITHIN_S = 2.0
+#: A control plane whose machine has vanished says nothing more: its connection is given up after about 11 seconds.
+_KEEP_ALIVE = (
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 5),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 2),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
+    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 11_000),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,25 +60,34 @@ class ControlPlane:
             raise Error("LocalFileError", f"cannot use {self.ca_file} or {self.token_file}: {exc}") from exc
         return httpx.Client(
             base_url=self.url,
-            verify=context,
+            transport=httpx.HTTPTransport(verify=context, socket_options=_KEEP_ALIVE, trust_env=False),
             headers={"authorization": f"Bearer {token}"},
             timeout=httpx.Timeout(10.0, read=_WAIT_S + 10.0),
             trust_env=False,
         )
 
 
-def follow(control_plane: ControlPlane, on_table: Callable[[RoutingTable], None], stop: threading.Event) -> None:
-    """Hand on each new table until ``stop``. The first answer is the current table, whatever its version."""
-    after = 0
+def follow(
+    control_plane: ControlPlane,
+    have: RoutingTable | None,
+    on_table: Callable[[RoutingTable], None],
+    stop: threading.Event,
+) -> None:
+    """Hand on each table that is news to whoever has ``have``, until ``stop``."""
+    version, content = (0, "") if have is None else (have.version, digest(have))
 
     def once(client: httpx.Client) -> None:
-        nonlocal after
-        parameters = {"after": after, "wait_s": _WAIT_S}
+        nonlocal version, content
+        parameters: dict[str, str | int] = {"after": version, "digest": content, "wait_s": _WAIT_S}
         answer = client.get("/dataplane/v1/routing-table", params=parameters).raise_for_status()
-        if answer.status_code == 200:
-            table = _table(answer)
-            after = table.version
-            on_table(table)
+        if answer.status_code != 200:
+            return
+        table = _table(answer)
+        offered = digest(table)
+        if table.version < version or (table.version, offered) == (version, content):
+            raise Error("InternalServerError", f"table {table.version} is no news: this proxy has {version}")
+        version, content = table.version, offered
+        on_table(table)
 
     _again_and_again(control_plane, "routing table", once, stop, lambda: None)
 
@@ -76,9 +103,23 @@ def report(
 
     def once(client: httpx.Client) -> None:
         changed.clear()
-        client.put(f"/dataplane/v1/agents/{agent_id}", json=dict(content())).raise_for_status()
+        client.put(_agent(agent_id), json=dict(content())).raise_for_status()
 
     _again_and_again(control_plane, "report", once, stop, lambda: changed.wait(_REPORT_EVERY_S))
+
+
+def farewell(control_plane: ControlPlane, agent_id: str) -> None:
+    """Say that this agent has ended, so that nobody waits for its reports. A control plane that is away need not know:
+    it forgets an agent that is silent."""
+    try:
+        with control_plane.connect() as client:
+            client.delete(_agent(agent_id), timeout=_FAREWELL_WITHIN_S).raise_for_status()
+    except (httpx.HTTPError, Error) as exc:
+        log("info", "left without a farewell", error=str(exc))
+
+
+def _agent(agent_id: str) -> str:
+    return f"/dataplane/v1/agents/{quote(agent_id, safe='')}"
 
 
 def _again_and_again(

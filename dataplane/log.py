@@ -15,4 +15,6 @@ def log(level: Literal["info", "warning", "error"], message: str, **values: obje
     """``values`` must be JSON values; anything else is printed as text."""
     now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
     line = json.dumps({"time": now, "level": level, "message": message, **values}, default=str)
-    print(line, file=sys.stderr, flush=True)
+    # Text and line end in one piece: two threads must not write into each other's lines.
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,25 @@ def send_signal(record: ProcessRecord, number: int = signal.SIGTERM) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def first() -> bool:
+    """Whether this process is the first of its PID namespace: all others end with it, and orphans are its to reap."""
+    return os.getpid() == 1
+
+
+def reap_orphans(own: Collection[int]) -> int:
+    """Let children that have ended go, but for those in ``own``, whose end somebody waits for. How many they were."""
+    reaped = 0
+    while True:
+        try:
+            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return reaped
+        if ended is None or ended.si_pid in own:
+            return reaped
+        os.waitpid(ended.si_pid, 0)
+        reaped += 1
 
 
 def read(path: Path) -> ProcessRecord | None:

@@ -10,6 +10,8 @@ carries secrets: a file that holds one has mode 0600.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,7 +65,7 @@ class HealthCheck:
 class Cluster:
     """Interchangeable instances.
 
-    ``max_requests``: requests in flight over all addresses, per proxy; one more is answered 429.
+    ``max_requests``: requests in flight over all addresses; one more is answered 429. The bound holds for each proxy.
     ``drain_timeout_s``: how long a proxy lets requests that are in flight finish once no route names the cluster.
     """
 
@@ -141,6 +143,13 @@ class RoutingTable:
             other.clusters,
             other.max_body_bytes,
         )
+
+
+def digest(table: RoutingTable) -> str:
+    """Names the content of ``table``, whatever its version: tells two tables of one version apart."""
+    # A database may give 5 where it was given 5.0.
+    content = json.loads(json.dumps({**to_json(table), "version": 0}), parse_int=float)
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def to_json(table: RoutingTable) -> dict[str, Any]:

@@ -16,16 +16,25 @@ from amphitrite.dataplane.routing import Address
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """``state``, ``run`` (sockets) and ``logs`` are directories; ``id`` is unique among a control plane's agents."""
+    """``state``, ``run`` (sockets) and ``logs`` are directories; ``id`` is unique among a control plane's agents.
+
+    ``logs`` None: Envoy's access log goes to standard output, its own log to the agent's. ``seed``: see ``seed.py``;
+    the file need not be there. ``linger_s``, ``grace_s``: see ``departure.py``; a ``grace_s`` of None is as long as the
+    table in force gives its requests. ``concurrency``: Envoy's worker threads; None: as machine and quota allow.
+    """
 
     id: str
     state: Path
     run: Path
-    logs: Path
+    logs: Path | None
     control_plane: ControlPlane
     listen: Address
     certificate: Path
     private_key: Path
+    seed: Path | None = None
+    linger_s: float = 0.0
+    grace_s: float | None = None
+    concurrency: int | None = None
 
     @property
     def table_file(self) -> Path:
@@ -56,12 +65,12 @@ class Settings:
         return self.run / "envoy-admin.sock"
 
     @property
-    def access_log(self) -> Path:
-        return self.logs / "access.log"
+    def access_log(self) -> Path | None:
+        return None if self.logs is None else self.logs / "access.log"
 
     @property
-    def envoy_log(self) -> Path:
-        return self.logs / "envoy.log"
+    def envoy_log(self) -> Path | None:
+        return None if self.logs is None else self.logs / "envoy.log"
 
 
 def parse(arguments: Sequence[str] | None = None) -> Settings:
@@ -72,24 +81,69 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
     parser.add_argument("--id", required=True, help="this agent's name")
     parser.add_argument("--state", required=True, type=Path, help="directory for what must survive a restart")
     parser.add_argument("--run", required=True, type=Path, help="directory for UNIX sockets")
-    parser.add_argument("--logs", required=True, type=Path, help="directory for Envoy's logs")
+    parser.add_argument(
+        "--logs",
+        required=True,
+        help="directory for Envoy's logs; -: requests to stdout, all else to stderr, as JSON lines",
+    )
     parser.add_argument("--control-plane", required=True, help="URL of the control plane")
     parser.add_argument("--ca-file", required=True, type=Path, help="who may sign the control plane's certificate")
     parser.add_argument("--token-file", required=True, type=Path, help="the agents' bearer token")
     parser.add_argument("--listen", required=True, type=_address, metavar="HOST:PORT", help="for clients")
     parser.add_argument("--certificate", required=True, type=Path, help="PEM chain shown to clients")
     parser.add_argument("--private-key", required=True, type=Path, help="its key, PEM")
+    parser.add_argument("--seed", type=Path, help="file with the table to begin with when no control plane answers")
+    parser.add_argument(
+        "--linger-s",
+        type=_seconds,
+        default=0.0,
+        metavar="S",
+        help="when told to end, take new connections for so long, while health checks fail (default 0)",
+    )
+    parser.add_argument(
+        "--grace-s",
+        type=_seconds,
+        metavar="S",
+        help="when told to end, wait at most so long for requests in flight (default: the longest that the table in "
+        "force gives its requests, at most 180)",
+    )
+    parser.add_argument(
+        "--concurrency",
+        type=_threads,
+        metavar="N",
+        help="Envoy's worker threads (default: the cores, the CPU quota rounded up, at most 8)",
+    )
     given = parser.parse_args(arguments)
     return Settings(
         id=given.id,
         state=given.state.absolute(),
         run=given.run.absolute(),
-        logs=given.logs.absolute(),
+        logs=None if given.logs == "-" else Path(given.logs).absolute(),
         control_plane=ControlPlane(given.control_plane, given.ca_file, given.token_file),
         listen=given.listen,
         certificate=given.certificate,
         private_key=given.private_key,
+        seed=given.seed,
+        linger_s=given.linger_s,
+        grace_s=given.grace_s,
+        concurrency=given.concurrency,
     )
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 86400:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0 to a day")
+    return value
+
+
+def _threads(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) <= 1024:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 1024")
+    return int(text)
 
 
 def _address(text: str) -> Address:

@@ -1,4 +1,4 @@
-"""Writes docs/reference/*.md from the JSON Schemas: one page for each kind of document.
+"""Writes docs/reference/*.md from the JSON Schemas, a page for each kind of document, and the tables of kubernetes.md.
 
 Decides how a schema reads as a table. Must not add facts: a sentence that is missing here is missing in the schema.
 Run it after each change of a schema: ``python docs/generate.py``.
@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from json import dumps
 from pathlib import Path
+from runpy import run_path
 from typing import Any
 
 from amphitrite import schemas
@@ -100,6 +101,7 @@ def main() -> None:
     REFERENCE.mkdir(exist_ok=True)
     for kind in schemas.KINDS:
         (REFERENCE / f"{kind}.md").write_text(page(kind), encoding="utf-8")
+    run_path(str(Path(__file__).parent / "kubernetes_tables.py"), run_name="__main__")
 
 
 if __name__ == "__main__":

@@ -4,8 +4,10 @@ Decides the public functions of validation. Must not import anything costly on i
 imports ``amphitrite.schemas.errors`` first, so the work is in modules imported when first used.
 
 Kinds: ``managed_online_endpoint``, ``kubernetes_online_endpoint``, ``managed_online_deployment``,
-``kubernetes_online_deployment``, ``model``, ``environment``, and ``legacy_endpoint`` (the older single document with
-``deployments:`` inline, which ``amphitrite.schemas.legacy.split`` takes apart).
+``kubernetes_online_deployment``, ``model``, ``environment``, ``legacy_endpoint`` (the older single document with
+``deployments:`` inline, which ``amphitrite.schemas.legacy.split`` takes apart), ``kubernetes_compute``, and the
+instance types of one: ``instance_types`` (ours), ``azure_instance_type`` and ``azure_instance_type_list`` (Azure ML's
+custom resources).
 """
 
 from __future__ import annotations
@@ -23,6 +25,10 @@ KINDS = (
     "model",
     "environment",
     "legacy_endpoint",
+    "kubernetes_compute",
+    "instance_types",
+    "azure_instance_type",
+    "azure_instance_type_list",
 )
 
 
@@ -72,3 +78,12 @@ def deployment_kind(document: object) -> str:
     kind = document.get("type") if isinstance(document, Mapping) else None
     kubernetes = isinstance(kind, str) and kind.lower() == "kubernetes"
     return "kubernetes_online_deployment" if kubernetes else "managed_online_deployment"
+
+
+def instance_types_kind(document: object) -> str:
+    """``kind: InstanceTypeList`` and ``kind: InstanceType``, or their ``apiVersion``, make it a custom resource."""
+    kind = document.get("kind") if isinstance(document, Mapping) else None
+    if kind == "InstanceTypeList" or (isinstance(document, Mapping) and "items" in document):
+        return "azure_instance_type_list"
+    custom = isinstance(document, Mapping) and ("apiVersion" in document or "kind" in document or "spec" in document)
+    return "azure_instance_type" if custom else "instance_types"

@@ -19,6 +19,12 @@ _ARM_ASSET = re.compile(
     + r"/workspaces/[^/]+/(?P<kind>models|environments|codes)/(?P<name>[^/]+)/versions/(?P<version>[^/]+)$",
     re.IGNORECASE,
 )
+_COMPUTE = re.compile(
+    r"^(?:azureml:(?P<name>[^:@/]+)|(?:azureml:)?/subscriptions/[^/]+/resourceGroups/[^/]+/providers/"
+    + re.escape(PROVIDER)
+    + r"/workspaces/[^/]+/computes/(?P<arm_name>[^/]+))$",
+    re.IGNORECASE,
+)
 
 
 def key(name: str) -> str:
@@ -54,6 +60,12 @@ def compute_id(workspace: str, reference: str) -> str:
     """``azureml:name``, a name or an ARM id -> the compute's ARM id."""
     name = reference.removeprefix("azureml:")
     return name if name.startswith("/") else f"{workspace}/computes/{name}"
+
+
+def parse_compute(reference: str) -> str | None:
+    """``azureml:name`` or an ARM id -> the compute's name; else None."""
+    match = _COMPUTE.match(reference)
+    return match["name"] or match["arm_name"] if match else None
 
 
 def parse_asset(reference: str) -> tuple[str, str | None, str | None] | None:

@@ -23,11 +23,21 @@ from amphitrite.schemas.wire_asset import (
     model_from_wire,
     model_to_wire,
 )
+from amphitrite.schemas.wire_compute import (
+    compute_from_wire,
+    compute_to_wire,
+    listed_types,
+    show_compute,
+    show_node,
+    show_size,
+)
 from amphitrite.schemas.wire_deployment import Resolve, deployment_from_wire, deployment_to_wire
 from amphitrite.schemas.wire_endpoint import endpoint_from_wire, endpoint_to_wire
 
 __all__ = [
     "Resolve",
+    "compute_from_wire",
+    "compute_to_wire",
     "container_from_wire",
     "deployment_from_wire",
     "deployment_to_wire",
@@ -35,12 +45,16 @@ __all__ = [
     "endpoint_to_wire",
     "environment_from_wire",
     "environment_to_wire",
+    "listed_types",
     "model_flags",
     "model_from_wire",
     "model_to_wire",
+    "show_compute",
     "show_deployment",
     "show_endpoint",
     "show_environment",
     "show_model",
     "show_model_container",
+    "show_node",
+    "show_size",
 ]

@@ -36,6 +36,7 @@ CORE_MAY_IMPORT = {
         "datetime",
         "difflib",
         "enum",
+        "fractions",
         "functools",
         "hashlib",
     ),
@@ -55,6 +56,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "uvicorn": ("amphitrite.controlplane",),
     "sqlalchemy": ("amphitrite.controlplane.store",),
     "alembic": ("amphitrite.controlplane.store",),
+    "psycopg": ("amphitrite.controlplane.store",),
     "cryptography": ("amphitrite.controlplane",),
     "grpc": ("amphitrite.dataplane",),
     "envoy": ("amphitrite.dataplane.protos", "amphitrite.dataplane.ads"),
@@ -103,6 +105,8 @@ def _module(path: Path) -> Module:
     parts = relative[:-1] if relative[-1] == "__init__" else relative
     name = ".".join(("amphitrite", *parts)) if relative[0] in PACKAGES else ""
     package = name if relative[-1] == "__init__" else name.rpartition(".")[0]
+    # A relative import in a test is one of the tests' own modules.
+    package = package or ".".join(relative[:-1])
     return Module(path, name, tree, text.count("\n"), tuple(_imports(tree, package)))
 
 

@@ -16,11 +16,12 @@ from typing import Annotated
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Depends, Query
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
-from amphitrite.controlplane.api import blob_xml, uploads
+from amphitrite.controlplane.api import blob_xml, ranges, uploads
 from amphitrite.controlplane.api.bodies import read_bytes
 from amphitrite.controlplane.api.services import Here, Services
+from amphitrite.controlplane.api.streams import Streamed
 from amphitrite.controlplane.api.workspace import CONTAINER
 from amphitrite.controlplane.store.blobs import Blob
 from amphitrite.schemas.errors import Error
@@ -33,7 +34,6 @@ _META = "x-ms-meta-"
 #: What XML and therefore a list of blobs cannot say.
 _UNSPEAKABLE = re.compile("[\x00-\x1f\x7f\ufffe\uffff]")
 _META_NAME = re.compile(r"[a-z_][a-z0-9_]*\Z")
-_RANGE = re.compile(r"bytes=(\d+)-(\d*)\Z")
 
 
 def _ours(account: str, container: str, here: Here) -> None:
@@ -84,11 +84,11 @@ def get(request: Request, path: str, here: Here, comp: Comp = "") -> Response:
         raise Error("PreconditionFailed", f"{path} has changed since it was read", target=path)
     part = _range(request.headers)
     if part is None:
-        return StreamingResponse(here.blobs.read(blob), headers=_headers(blob) | {"Content-Length": str(blob.size)})
+        return Streamed(here.blobs.read(blob), blob.size, _headers(blob))
     first, last = part[0], min(blob.size - 1 if part[1] is None else part[1], blob.size - 1)
     content = here.blobs.read(blob, first, last)
-    headers = {"Content-Length": str(last - first + 1), "Content-Range": f"bytes {first}-{last}/{blob.size}"}
-    return StreamingResponse(content, 206, _headers(blob) | headers)
+    headers = {"Content-Range": f"bytes {first}-{last}/{blob.size}"}
+    return Streamed(content, last - first + 1, _headers(blob) | headers, 206)
 
 
 @router.put("/{path:path}")
@@ -150,13 +150,7 @@ def _headers(blob: Blob) -> dict[str, str]:
 
 def _range(headers: Mapping[str, str]) -> tuple[int, int | None] | None:
     """(first, last) of the range asked for, None for all."""
-    text = headers.get("x-ms-range") or headers.get("range")
-    if text is None:
-        return None
-    match = _RANGE.match(text)
-    if match is None or (match[2] and int(match[2]) < int(match[1])):
-        raise Error("InvalidRange", f"range {text!r} is not of the form bytes=<first>-<last>", target="x-ms-range")
-    return int(match[1]), int(match[2]) if match[2] else None
+    return ranges.read(headers.get("x-ms-range") or headers.get("range"), "x-ms-range")
 
 
 def _http_date(seconds: float) -> str:

@@ -11,14 +11,17 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Query
 from starlette.responses import JSONResponse, Response
 
-from amphitrite.controlplane.agents import Proxy
+from amphitrite.controlplane.agents import Proxy, TableFeed
 from amphitrite.controlplane.api.bodies import Body
 from amphitrite.controlplane.api.services import Here
 from amphitrite.controlplane.core.observed import AgentReport
-from amphitrite.dataplane.routing import to_json
+from amphitrite.dataplane.routing import RoutingTable, to_json
+from amphitrite.dataplane.routing import digest as digest_of
 from amphitrite.schemas.errors import Error
 
 WAIT_MAX_S = 60
+#: Far beyond what counting up reaches, and a number in JSON and in any database.
+VERSION_MAX = 2**53
 
 router = APIRouter(prefix="/dataplane/v1")
 
@@ -26,12 +29,24 @@ router = APIRouter(prefix="/dataplane/v1")
 @router.get("/routing-table")
 async def routing_table(
     here: Here,
-    after: Annotated[int, Query(ge=0)] = 0,
+    after: Annotated[int, Query(ge=0, le=VERSION_MAX)] = 0,
+    digest: Annotated[str, Query(max_length=64)] = "",
     wait_s: Annotated[float, Query(ge=0, le=WAIT_MAX_S)] = 0.0,
 ) -> Response:
-    """The table as soon as its version is greater than ``after``; 204 after ``wait_s`` seconds without one."""
-    table = await run_sync(here.feed.wait, after, wait_s, limiter=here.waiting, abandon_on_cancel=True)
+    """The table as soon as its version is greater than ``after``; 204 after ``wait_s`` seconds without one.
+
+    ``digest``: of the content that the agent has as version ``after``. Where ours of that version has another, the
+    agent's is of another history, and it is told at once.
+    """
+    table = await run_sync(_news, here.feed, after, digest, wait_s, limiter=here.waiting, abandon_on_cancel=True)
     return Response(status_code=204) if table is None else JSONResponse(to_json(table))
+
+
+def _news(feed: TableFeed, after: int, digest: str, wait_s: float) -> RoutingTable | None:
+    now = feed.wait(after - 1, 0.0) if digest else None
+    if now is not None and now.version == after and digest_of(now) != digest:
+        return now
+    return feed.wait(after, wait_s)
 
 
 @router.get("/agents")
@@ -72,12 +87,20 @@ def report(agent_id: str, body: Body, here: Here) -> None:
     here.agents.report(said, Proxy(_version(envoy, "pid"), _text(envoy, "version")))
 
 
+@router.delete("/agents/{agent_id}", status_code=204)
+def farewell(agent_id: str, here: Here) -> None:
+    """An agent has ended, and its proxy with it: nothing waits for it any more."""
+    here.agents.forget(agent_id)
+
+
 def _version(body: dict[str, Any], name: str) -> int | None:
     value = body.get(name)
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise Error("BadArgument", f"{name} is {value!r}; a whole number is needed", target=name)
+    if value > VERSION_MAX:
+        raise Error("BadArgument", f"{name} is greater than {VERSION_MAX}", target=name)
     return value
 
 

@@ -27,6 +27,21 @@ DEPLOYMENT: Mapping[str, Any] = {
     "liveness_probe": asdict(resources.DEFAULT_LIVENESS_PROBE),
 }
 
+#: Fields that Kubernetes documents do not have: the cluster decides who reaches what.
+_MANAGED_ONLY = frozenset({"egress_public_network_access"})
+
+
+def of_endpoint(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The defaults of an endpoint of its kind."""
+    return {} if document.get("compute") else ENDPOINT
+
+
+def of_deployment(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The defaults of a deployment of its kind."""
+    if document.get("type") != "kubernetes":
+        return DEPLOYMENT
+    return {name: default for name, default in DEPLOYMENT.items() if name not in _MANAGED_ONLY}
+
 
 def fill(document: Mapping[str, Any], defaults: Mapping[str, Any]) -> Document:
     """``document`` with every default that it leaves open."""

@@ -5,6 +5,7 @@ Decides only HTTP: everything else is one call away. Must not know how a deploym
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,20 +13,24 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from amphitrite.controlplane.api import documents, operations, references, replies
+from amphitrite.controlplane.api import admission, documents, operations, references, replies
 from amphitrite.controlplane.api.bodies import Body, IfMatch
 from amphitrite.controlplane.api.paging import Page
 from amphitrite.controlplane.api.services import Here, Services
 from amphitrite.controlplane.api.workspace import IN_WORKSPACE, WORKSPACE
 from amphitrite.controlplane.core import rules
-from amphitrite.controlplane.store.protocol import Operation, Ref
+from amphitrite.controlplane.core.rules import Place
+from amphitrite.controlplane.runtimes import Container, log_text
+from amphitrite.controlplane.store.protocol import Operation, Record, Ref
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import key
 
 DEFAULT_TAIL = 5000
-_NO_INITIALIZER = (
-    "Models are read in place from this server's own store: nothing is fetched before an instance starts.\n"
-)
+#: Azure's wire names of the containers whose logs there are, in lower case.
+_CONTAINERS: Mapping[str, Container] = {
+    "inferenceserver": "inference-server",
+    "storageinitializer": "storage-initializer",
+}
 
 router = APIRouter(prefix=f"{WORKSPACE}/onlineEndpoints/{{endpoint}}/deployments", dependencies=IN_WORKSPACE)
 
@@ -46,19 +51,26 @@ def get(endpoint: str, name: str, here: Here) -> Response:
 def put(request: Request, endpoint: str, name: str, body: Body, conditions: IfMatch, here: Here) -> Response:
     parent = here.store.get_endpoint(endpoint)
     document = documents.deployment(parent.name, name, body)
-    with here.writing:
-        document, model = _checked(here, parent.name, document)
+    with here.store.exclusive():
+        place = references.place(here, parent.document)
+        former = _former(here, endpoint, name)
+        document, model = _checked(here, parent.name, document, former, place)
+        waiting = admission.admit(here, place, former, document, model)
         record, operation = here.store.put_deployment(
-            endpoint, document, model,
+            endpoint, document, model, compute=place.name,
             if_match=conditions.if_match, if_none_match=conditions.if_none_match, now=here.clock(),
         )  # fmt: skip
+    if waiting is not None:
+        # The operation says so before anything is touched; the next pass of the reconciler goes on from there.
+        told = replace(record.status, phase="Waiting", message=waiting)
+        here.store.record({record.ref: told}, now=here.clock())
     here.wake()
     return operations.changed(request, here, record, operation, replies.deployment(record, parent.name, here))
 
 
 @router.delete("/{name}")
 def delete(request: Request, endpoint: str, name: str, conditions: IfMatch, here: Here) -> Response:
-    with here.writing:
+    with here.store.exclusive():
         operation = _delete(here, endpoint, name, conditions.if_match)
     here.wake()
     return operations.accepted(request, here, operation)
@@ -66,26 +78,37 @@ def delete(request: Request, endpoint: str, name: str, conditions: IfMatch, here
 
 @router.post("/{name}/getLogs")
 def get_logs(endpoint: str, name: str, body: Body, here: Here) -> dict[str, str]:
-    record, tail = here.store.get_deployment(endpoint, name), _tail(body)
-    if _container(body) == "storageinitializer":
-        return {"content": _NO_INITIALIZER}
-    return {"content": here.runtime.logs(key(endpoint), key(record.name), tail)}
+    record, tail, container = here.store.get_deployment(endpoint, name), _tail(body), _container(body)
+    text = here.runtime.logs(key(endpoint), key(record.name), tail, container)
+    instance = body.get("instance")
+    return {"content": text if instance is None else log_text.only(text, str(instance))}
 
 
-def _checked(here: Services, endpoint: str, document: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The document with its model pinned to a version, and that model. Raises Error("InvalidDocument")."""
+def _checked(
+    here: Services, endpoint: str, document: dict[str, Any], former: Record | None, place: Place
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The document with its model pinned to a version and its instance type named, and that model. Raises
+    Error("InvalidDocument")."""
     target = f"{endpoint}/{document['name']}"
     name, bounds = key(document["name"]), here.settings.limits.bounds
-    siblings = {record.ref.deployment: record for record in here.store.list_deployments(endpoint)}
-    former = siblings.pop(name, None)
+    siblings = [record for record in here.store.list_deployments(endpoint) if record.ref.deployment != name]
     found = references.find(here.models, str(document.get("model")))
     if found and former and former.document.get("model") == references.arm_id(here.workspace, found):
         # A model may be archived while it serves: it is new users that it is hidden from.
         found = replace(found, archived=False)
-    documents.refuse(rules.check_deployment(document, siblings=len(siblings), model=found, bounds=bounds), target)
+    violations = rules.check_deployment(document, siblings=len(siblings), model=found, bounds=bounds, place=place)
+    documents.refuse(violations, target)
     assert found is not None  # no model is a violation
-    pinned = references.arm_id(here.workspace, found)
-    return {**document, "model": pinned}, here.models.reference(found.name, found.version)
+    pinned = {**document, "model": references.arm_id(here.workspace, found)}
+    if place.compute is not None:
+        # What the compute's default is may change; what runs is not to change with it.
+        pinned.setdefault("instance_type", place.compute.default_instance_type)
+    return pinned, here.models.reference(found.name, found.version)
+
+
+def _former(here: Services, endpoint: str, name: str) -> Record | None:
+    """The deployment of this name that is there already."""
+    return next((r for r in here.store.list_deployments(endpoint) if r.ref.deployment == key(name)), None)
 
 
 def _delete(here: Services, endpoint: str, name: str, if_match: str | None) -> Operation | None:
@@ -109,9 +132,9 @@ def _tail(body: dict[str, Any]) -> int:
     return tail
 
 
-def _container(body: dict[str, Any]) -> str:
+def _container(body: dict[str, Any]) -> Container:
     container = str(body.get("containerType") or "InferenceServer")
-    if container.lower() not in ("inferenceserver", "storageinitializer"):
+    if container.lower() not in _CONTAINERS:
         message = f"containerType is {container!r}; allowed: InferenceServer, StorageInitializer"
         raise Error("BadArgument", message, target="containerType")
-    return container.lower()
+    return _CONTAINERS[container.lower()]

@@ -20,14 +20,20 @@ Document = dict[str, Any]
 def endpoint(name: str, body: Document) -> Document:
     """The document of an endpoint. Raises Error BadArgument, InvalidDocument with everything that is wrong."""
     document = wire.endpoint_from_wire(name, body)
-    return defaults.strip(_judged(schemas.endpoint_kind(document), document, name), defaults.ENDPOINT)
+    judged = _judged(schemas.endpoint_kind(document), document, name)
+    return defaults.strip(judged, defaults.of_endpoint(document))
 
 
 def deployment(endpoint_name: str, name: str, body: Document) -> Document:
     """The document of a deployment; raises as :func:`endpoint`."""
     document = wire.deployment_from_wire(endpoint_name, name, body)
     judged = _judged(schemas.deployment_kind(document), document, f"{endpoint_name}/{name}")
-    return defaults.strip(judged, defaults.DEPLOYMENT)
+    return defaults.strip(judged, defaults.of_deployment(document))
+
+
+def compute(name: str, body: Document) -> Document:
+    """The document of a compute, its ``kubeconfig`` the text of the file; raises as :func:`endpoint`."""
+    return _judged("kubernetes_compute", wire.compute_from_wire(name, body), name)
 
 
 def model(name: str, version: str, body: Document) -> Document:

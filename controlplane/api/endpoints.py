@@ -5,13 +5,14 @@ Decides only HTTP: everything else is one call away. Must not know deployments' 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from amphitrite.controlplane.api import documents, operations, replies
+from amphitrite.controlplane.api import documents, operations, references, replies
 from amphitrite.controlplane.api.bodies import Body, IfMatch
 from amphitrite.controlplane.api.paging import Page
 from amphitrite.controlplane.api.services import Here, Services
@@ -37,8 +38,8 @@ def get(name: str, here: Here) -> Response:
 @router.put("/{name}")
 def put(request: Request, name: str, body: Body, conditions: IfMatch, here: Here) -> Response:
     document = documents.endpoint(name, body)
-    with here.writing:
-        documents.refuse(rules.check_endpoint(document, deployments=_deployments(here, name)), name)
+    with here.store.exclusive():
+        document = _checked(here, name, document)
         record, operation = here.store.put_endpoint(
             document, if_match=conditions.if_match, if_none_match=conditions.if_none_match, now=here.clock()
         )
@@ -48,7 +49,7 @@ def put(request: Request, name: str, body: Body, conditions: IfMatch, here: Here
 
 @router.delete("/{name}")
 def delete(request: Request, name: str, conditions: IfMatch, here: Here) -> Response:
-    with here.writing:
+    with here.store.exclusive():
         operation = here.store.delete(Ref(name.lower()), if_match=conditions.if_match, now=here.clock())
     here.wake()
     return operations.accepted(request, here, operation)
@@ -73,6 +74,29 @@ def token(name: str, here: Here) -> None:
     record = here.store.get_endpoint(name)
     message = f"endpoint {record.name} does not use tokens for authentication; its auth_mode is key"
     raise Error("Unsupported", message, target=name, hint="get its keys: ml online-endpoint get-credentials")
+
+
+def _checked(here: Services, name: str, document: dict[str, Any]) -> dict[str, Any]:
+    """The document with its compute's ARM id. Raises Error("InvalidDocument")."""
+    computes = [one.name for one in references.clusters(here)]
+    violations = rules.check_endpoint(
+        document, deployments=_deployments(here, name), computes=computes, former=_former(here, name)
+    )
+    documents.refuse(violations, name)
+    if not document.get("compute"):
+        return document
+    return {**document, "compute": references.compute_arm_id(here, document["compute"])}
+
+
+def _former(here: Services, name: str) -> Mapping[str, Any] | None:
+    """The document of the endpoint that is there and stays."""
+    try:
+        record = here.store.get_endpoint(name)
+    except Error as error:
+        if error.code == "ResourceNotFound":
+            return None
+        raise
+    return None if record.deleting else record.document
 
 
 def _deployments(here: Services, endpoint: str) -> list[str]:

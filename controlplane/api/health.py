@@ -14,8 +14,9 @@ router = APIRouter()
 
 
 @router.get("/healthz")
-def healthz() -> dict[str, str]:
-    return {"status": "ok"}
+def healthz(here: Here) -> dict[str, str]:
+    """200 while the process answers at all. ``role``: ``leader`` changes things, a ``follower`` only takes requests."""
+    return {"status": "ok", "role": "follower" if here.leads_since() is None else "leader"}
 
 
 @router.get("/readyz")

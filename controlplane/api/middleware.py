@@ -25,7 +25,10 @@ log = logging.getLogger("amphitrite.controlplane.request")
 
 #: Open to everybody. The identity endpoint asks for a header of its own.
 OPEN = frozenset({"/healthz", "/readyz", "/identity/token"})
+PROBED = frozenset({"/healthz", "/readyz"})
 AGENT_PREFIX = "/dataplane/"
+#: Pods come here without a token of ours: these routes look at grants and signatures themselves.
+FETCH_PREFIX = "/fetch/"
 _CLIENT_ID_LENGTH = 128
 
 
@@ -76,21 +79,22 @@ class Requests:
                 "request_id": request_id,
                 "client_request_id": client_id or None,
             }
-            # Agents ask every few seconds, day and night; what they are answered is worth a line when it is a refusal.
-            routine = path.startswith(AGENT_PREFIX) and 0 < status < 400
+            # Agents and probes ask every few seconds, day and night; an answer is worth a line when it is a refusal.
+            routine = (path.startswith(AGENT_PREFIX) or path in PROBED) and 0 < status < 400
             level = logging.DEBUG if routine else logging.INFO
             log.log(level, "%s %s %s", method, path, status or "client gone", extra={"fields": fields})
 
 
 class Gate:
-    """Lets in who presents a token: ours anywhere, the agents' below ``/dataplane/``. Raises AuthenticationFailed."""
+    """Lets in who presents a token: ours anywhere, the agents' below ``/dataplane/``. What is below
+    ``/fetch/`` has credentials of its own. Raises AuthenticationFailed."""
 
     def __init__(self, app: ASGIApp, credentials: Credentials) -> None:
         self._app = app
         self._credentials = credentials
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"] not in OPEN:
+        if scope["type"] == "http" and not _has_its_own(scope["path"]):
             scheme, _, given = Headers(scope=scope).get("authorization", "").partition(" ")
             accepted = same(given.strip(), self._credentials.token)
             if scope["path"].startswith(AGENT_PREFIX):
@@ -103,6 +107,10 @@ class Gate:
                     hint='eval "$(ml server env)" gives a client what it needs',
                 )
         await self._app(scope, receive, send)
+
+
+def _has_its_own(path: str) -> bool:
+    return path in OPEN or path.startswith(FETCH_PREFIX)
 
 
 class Paths:

@@ -13,6 +13,7 @@ _WORDS = {
     for word in (
         *("subscriptions", "resourceGroups", "providers", "workspaces", "locations", PROVIDER),
         *("mfeOperationsStatus", "mfeOperationResults", "onlineEndpoints", "deployments", "models", "versions"),
+        *("listNodes", "vmSizes"),
         *("datastores", "listSecrets", "listKeys", "regenerateKeys", "getLogs", "token", "skus"),
         *("environments", "codes", "computes", "data", "jobs", "components", "batchEndpoints", "startPendingUpload"),
     )

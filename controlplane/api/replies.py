@@ -25,7 +25,7 @@ USER = "local"
 
 def endpoint(record: Record, services: Services) -> Reply:
     """B7. ``scoringUri`` ends with a slash; ``swaggerUri`` is Triton's own description of the server, below it."""
-    document = defaults.fill(record.document, defaults.ENDPOINT)
+    document = defaults.fill(record.document, defaults.of_endpoint(record.document))
     body: Reply = wire.endpoint_to_wire(document, services.settings.location)
     scoring = f"{services.settings.scoring_url}/endpoints/{record.name}/"
     body["properties"] |= {"scoringUri": scoring, "swaggerUri": f"{scoring}v2", **_state(record)}
@@ -33,7 +33,7 @@ def endpoint(record: Record, services: Services) -> Reply:
         "id": endpoint_id(services.workspace, record.name),
         "name": record.name,
         "type": f"{PROVIDER}/workspaces/onlineEndpoints",
-        "kind": "Managed",
+        "kind": "K8S" if record.document.get("compute") else "Managed",
         **body,
         "systemData": system_data(record.created_at, record.modified_at),
     }
@@ -41,8 +41,11 @@ def endpoint(record: Record, services: Services) -> Reply:
 
 def deployment(record: Record, endpoint_name: str, services: Services) -> Reply:
     """B8, with the request settings and probes that are in force."""
-    document = defaults.fill(record.document, defaults.DEPLOYMENT)
+    document = defaults.fill(record.document, defaults.of_deployment(record.document))
     body: Reply = wire.deployment_to_wire(document, services.settings.location)
+    if record.document.get("type") == "kubernetes":
+        # An object always: the SDK reads its keys.
+        body["properties"].setdefault("containerResourceRequirements", {})
     body["properties"] |= _state(record)
     return {
         "id": deployment_id(services.workspace, endpoint_name, record.name),

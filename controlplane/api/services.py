@@ -14,8 +14,12 @@ from typing import Annotated, cast
 from anyio import CapacityLimiter
 from fastapi import Depends, Request
 
-from amphitrite.controlplane.agents import AgentRegistry, TableFeed
+from amphitrite.controlplane.agents import Agents, TableFeed
+from amphitrite.controlplane.core.capacity import NodeCapacity
+from amphitrite.controlplane.core.computes import Compute
+from amphitrite.controlplane.core.resources import LOCAL
 from amphitrite.controlplane.credentials import Credentials
+from amphitrite.controlplane.delivery import Delivery
 from amphitrite.controlplane.runtimes import Runtime
 from amphitrite.controlplane.settings import Settings
 from amphitrite.controlplane.store.blobs import BlobStore
@@ -29,24 +33,40 @@ STALLED_AFTER_S = 60.0
 AGENTS_WAITING_MAX = 256
 
 
+def _no_clusters(compute: Compute) -> None:
+    raise Error("RuntimeUnavailable", f"this server cannot reach clusters, so {compute.name} cannot be attached")
+
+
+def _unknown(compute: str) -> tuple[NodeCapacity, ...] | None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Services:
     """``clock``: seconds since the epoch. ``last_pass``: when the reconciler last finished a pass, None before the
-    first. ``wake``: there is something to reconcile. ``writing`` makes checking a change against other resources and
-    storing it one step: a control plane has one process."""
+    first. ``wake``: there is something to reconcile. ``built_in``: the cluster that ``--runtime kubernetes`` brings
+    along, None on one machine. ``attach_check``: raises Error unless the cluster answers, the namespace is there and
+    the permissions suffice. ``capacity``: the nodes of a compute, None while they are not known."""
 
     settings: Settings
     credentials: Credentials
+    delivery: Delivery
     store: Store
     models: ModelStore
     blobs: BlobStore
     runtime: Runtime
-    agents: AgentRegistry
+    agents: Agents
     feed: TableFeed
     wake: Callable[[], None]
     clock: Callable[[], float]
     last_pass: Callable[[], float | None]
-    writing: threading.Lock = field(default_factory=threading.Lock)
+    built_in: Compute | None = None
+    attach_check: Callable[[Compute], None] = _no_clusters
+    capacity: Callable[[str], tuple[NodeCapacity, ...] | None] = _unknown
+    #: Since when this control plane leads, None while another one does.
+    leads_since: Callable[[], float | None] = lambda: 0.0
+    #: Set once it is asked to end: what is under way is finished, new requests belong elsewhere.
+    ending: threading.Event = field(default_factory=threading.Event)
     #: Threads in which agents wait for a table. Their own: however many wait, users' requests find theirs.
     waiting: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(AGENTS_WAITING_MAX))
 
@@ -55,13 +75,23 @@ class Services:
         """The ARM id of the one workspace."""
         return workspace_id(self.settings.subscription, self.settings.resource_group, self.settings.workspace)
 
+    @property
+    def default_compute(self) -> str:
+        """Where instances of endpoints run that name no compute."""
+        return LOCAL if self.built_in is None else self.built_in.name
+
     def ready(self) -> None:
-        """Raises Error("RuntimeUnavailable"), or what the store raises, while changes would lead to nothing."""
+        """Raises Error("RuntimeUnavailable"), or what the store raises, while changes would lead to nothing. Whoever
+        leads has made a pass lately; whoever does not needs the store, and a table for the proxies that ask it."""
+        if self.ending.is_set():
+            raise Error("RuntimeUnavailable", "this control plane is ending")
         self.store.list_endpoints()
-        last = self.last_pass()
-        if last is None:
+        since, last = self.leads_since(), self.last_pass()
+        if last is None and not self.feed.known():
             raise Error("RuntimeUnavailable", "the reconciler has not finished its first pass")
-        age = self.clock() - last
+        if since is None:
+            return
+        age = self.clock() - max(since, last or 0.0)
         if age > STALLED_AFTER_S:
             raise Error("RuntimeUnavailable", f"the reconciler finished its last pass {age:.0f} s ago")
 

@@ -14,7 +14,6 @@ from amphitrite.schemas.errors import Error
 _KINDS = {
     "environments": ("environments (custom containers)", "remove environment: Triton serves a triton_model by itself"),
     "codes": ("scoring scripts", "remove code_configuration: Triton serves a triton_model by itself"),
-    "computes": ("attached computes", "remove compute: instances run on this machine"),
     "data": ("data assets and data collection", "remove data_collector"),
     "jobs": ("jobs", "only models and online endpoints live in this workspace"),
     "components": ("components", "only models and online endpoints live in this workspace"),

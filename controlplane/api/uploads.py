@@ -14,7 +14,7 @@ from anyio.to_thread import run_sync
 from starlette.requests import Request
 
 from amphitrite.controlplane.store.blobs import Blob, BlobStore
-from amphitrite.controlplane.store.content import Upload
+from amphitrite.controlplane.store.spool import Upload
 from amphitrite.schemas.errors import Error
 
 BINARY = "application/octet-stream"

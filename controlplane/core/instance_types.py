@@ -1,14 +1,23 @@
-"""Azure's instance types: what each of them promises.
+"""Azure's instance types: what each of them promises, and the pod that each of them becomes on a cluster.
 
 Decides which names are known and how many cores, how much memory and which GPUs stand behind them (Azure's virtual
-machine sizes that managed online endpoints offer). Must not know what the machine at hand really has.
+machine sizes that managed online endpoints offer). Must not know what the machine at hand, or a cluster, really has.
+
+On a cluster an instance gets what a node of its own size has left for it, so that one fits onto such a node, and of
+cores and memory no more than its GPUs' share of the largest node of Azure's with such GPUs, so that a node with many
+GPUs can give away all of them. Memory's limit is its request; cores have no limit, because a pod that is held back
+within a period of the scheduler's answers late. What a cluster should do otherwise, its own instance types say.
 """
 
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 
+from amphitrite.controlplane.core.computes import Compute, PodShape
+from amphitrite.controlplane.core.resources import DEFAULT_INSTANCE_TYPE
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import key
 
@@ -47,7 +56,7 @@ _CPU_FAMILIES: tuple[tuple[str, float, tuple[int, ...]], ...] = (
 )
 
 _SINGLE: tuple[InstanceType, ...] = (
-    InstanceType("defaultinstancetype", 2, 8),
+    InstanceType(DEFAULT_INSTANCE_TYPE, 2, 2),
     InstanceType("Standard_DS1_v2", 1, 3.5),
     InstanceType("Standard_DS2_v2", 2, 7),
     InstanceType("Standard_DS3_v2", 4, 14),
@@ -95,6 +104,32 @@ def _all() -> dict[str, InstanceType]:
 INSTANCE_TYPES = _all()
 
 
+#: The resource by which NVIDIA's device plugin counts whole GPUs; parts of them (MIG) have names of their own, which
+#: an instance type of a cluster can ask for.
+GPU = "nvidia.com/gpu"
+
+#: Nodes with GPUs are tainted so by NVIDIA's operator and by cloud providers, to keep other pods away.
+_GPU_TOLERATION: Mapping[str, str] = {"key": GPU, "operator": "Exists", "effect": "NoSchedule"}
+
+#: GPUs of compute capability 6.0 and 7.0, and a release of Triton for them: 24.10 supports 6.0 and later, 25.01 and
+#: later ones need 7.5 (release notes, "GPU Requirements").
+_OLD_GPUS, _TAG_FOR_OLD_GPUS = frozenset({"P100", "V100"}), "24.10-py3"
+
+#: As Azure ML defines it on a cluster (how-to-manage-kubernetes-instance-types).
+_DEFAULT = PodShape(
+    DEFAULT_INSTANCE_TYPE,
+    requests=(("cpu", "100m"), ("memory", "2Gi")),
+    limits=(("cpu", "2"), ("memory", "2Gi")),
+)
+
+#: Shares of a node that kubelet and system keep for themselves, by how far they reach: of cores up to the 1st, 2nd,
+#: 4th and beyond, of memory up to 4, 8, 16, 128 GiB and beyond. The rule that GKE documents; AKS and EKS come near it.
+_RESERVED_CORES = ((1.0, 0.06), (2.0, 0.01), (4.0, 0.005), (float("inf"), 0.0025))
+_RESERVED_GIB = ((4.0, 0.25), (8.0, 0.20), (16.0, 0.10), (128.0, 0.06), (float("inf"), 0.02))
+#: Part of the rest that DaemonSets (network, device plugins, exporters) get.
+_DAEMON_SETS = 0.05
+
+
 def find(name: str) -> InstanceType:
     """The instance type of this name, compared without case.
 
@@ -102,12 +137,76 @@ def find(name: str) -> InstanceType:
     """
     found = INSTANCE_TYPES.get(key(name))
     if found is None:
-        near = difflib.get_close_matches(key(name), INSTANCE_TYPES, n=3, cutoff=0.7)
-        names = ", ".join(INSTANCE_TYPES[n].name for n in near) or "Standard_DS3_v2, Standard_F4s_v2, Standard_NC6s_v3"
-        raise Error(
-            "BadArgument",
-            f"unknown instance type `{name}`",
-            target="instance_type",
-            hint=f"did you mean {names}?" if near else f"known are for example {names}",
-        )
+        raise _unknown(name, (t.name for t in INSTANCE_TYPES.values()), "")
     return found
+
+
+def shape(name: str, compute: Compute) -> PodShape:
+    """What an instance of this type asks of ``compute``: its own types come before Azure's; names compare without case.
+
+    Raises Error("BadArgument") as :func:`find`.
+    """
+    own = {key(one.name): one for one in compute.instance_types}
+    found = own.get(key(name)) or azure_shapes().get(key(name))
+    if found is None:
+        names = [one.name for one in (*own.values(), *azure_shapes().values())]
+        raise _unknown(name, names, f" of compute {compute.name}")
+    return found
+
+
+def shapes(compute: Compute) -> tuple[PodShape, ...]:
+    """All instance types of a cluster: its own, then Azure's that it does not override."""
+    own = {key(one.name) for one in compute.instance_types}
+    return (*compute.instance_types, *(one for name, one in azure_shapes().items() if name not in own))
+
+
+@cache
+def azure_shapes() -> Mapping[str, PodShape]:
+    """Azure's types as pods, by lower-case name."""
+    return {name: _DEFAULT if name == DEFAULT_INSTANCE_TYPE else _azure_shape(t) for name, t in INSTANCE_TYPES.items()}
+
+
+def _azure_shape(of: InstanceType) -> PodShape:
+    cores, gib = _left(of.cores, _RESERVED_CORES), _left(of.memory_gib, _RESERVED_GIB)
+    if not of.gpus:
+        return PodShape(of.name, (("cpu", _milli(cores)), ("memory", _mebi(gib))), (("memory", _mebi(gib)),))
+    alike = [t for t in INSTANCE_TYPES.values() if t.gpu_class == of.gpu_class]
+    most = max(t.gpus for t in alike)
+    for node in (t for t in alike if t.gpus == most):
+        cores = min(cores, _left(node.cores, _RESERVED_CORES) * of.gpus / most)
+        gib = min(gib, _left(node.memory_gib, _RESERVED_GIB) * of.gpus / most)
+    gpus = (GPU, str(of.gpus))
+    return PodShape(
+        of.name,
+        requests=(("cpu", _milli(cores)), ("memory", _mebi(gib)), gpus),
+        limits=(("memory", _mebi(gib)), gpus),
+        scheduling={"tolerations": [dict(_GPU_TOLERATION)]},
+        triton_tag=_TAG_FOR_OLD_GPUS if of.gpu_class in _OLD_GPUS else None,
+    )
+
+
+def _left(size: float, reserved: Iterable[tuple[float, float]]) -> float:
+    """What a node of this size has for one pod besides those that every node has."""
+    left, below = size, 0.0
+    for upto, share in reserved:
+        left -= max(0.0, min(size, upto) - below) * share
+        below = upto
+    return left * (1 - _DAEMON_SETS)
+
+
+def _milli(cores: float) -> str:
+    """Full 100 millicores, rounded down: what is left over is nobody's loss, and tables stay readable."""
+    return f"{max(100, int(cores * 10) * 100)}m"
+
+
+def _mebi(gib: float) -> str:
+    """Full 256 MiB, rounded down."""
+    return f"{max(256, int(gib * 4) * 256)}Mi"
+
+
+def _unknown(name: str, known: Iterable[str], where: str) -> Error:
+    by_key = {key(one): one for one in known}
+    near = [by_key[n] for n in difflib.get_close_matches(key(name), by_key, n=3, cutoff=0.7)]
+    examples = ", ".join(near) or "Standard_DS3_v2, Standard_F4s_v2, Standard_NC6s_v3"
+    hint = f"did you mean {examples}?" if near else f"known are for example {examples}"
+    return Error("BadArgument", f"unknown instance type `{name}`{where}", target="instance_type", hint=hint)

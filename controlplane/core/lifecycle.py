@@ -7,9 +7,12 @@ never set by hand: the same facts always give the same status. Must not know ope
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
-from amphitrite.controlplane.core.resources import Endpoint
+from amphitrite.controlplane.core import room
+from amphitrite.controlplane.core.observed import ModelFetch
+from amphitrite.controlplane.core.resources import Deployment, Endpoint
 from amphitrite.controlplane.core.routing import effective
 from amphitrite.controlplane.core.status import State, Status
 from amphitrite.controlplane.core.supply import Supply
@@ -46,6 +49,9 @@ def _progress(supply: Supply, now: float) -> tuple[str, str]:
     count = supply.deployment.instance_count
     if supply.complete:
         return "Routing", "waiting for the proxies to take the route over"
+    if supply.scarce:
+        message = room.told(supply.deployment.capacity_policy, supply.scarce, supply.former)
+        return "Waiting", f"{supply.ready} of {count} instances ready; {message}"
     if supply.retry_at is not None and supply.failures:
         return "Retrying", _retry_note(supply, now)
     again = f"; the attempt before failed: {supply.reason}" if supply.failures and supply.reason else ""
@@ -57,11 +63,26 @@ def _progress(supply: Supply, now: float) -> tuple[str, str]:
 def _ready(supply: Supply) -> str:
     """With what the user should know of how it is served, such as a GPU type on the CPU."""
     count = supply.deployment.instance_count
-    return "; ".join([f"{count} instance ready" if count == 1 else f"{count} instances ready", *supply.notes])
+    ready = f"{count} instance ready" if count == 1 else f"{count} instances ready"
+    return "; ".join([ready, *supply.notes, *_fetches([fetch for _, fetch in supply.fetches])])
+
+
+def _fetches(fetches: Sequence[ModelFetch]) -> list[str]:
+    """How the model came to the instances, where it had to travel."""
+    loaded = [f for f in fetches if not f.cached]
+    told = []
+    if loaded:
+        seconds = max(f.seconds for f in loaded)
+        told.append(f"model fetched by {len(loaded)}: {loaded[0].size / 2**20:.1f} MiB in {seconds:.1f} s")
+    if len(loaded) < len(fetches):
+        told.append(f"model found in the node's cache by {len(fetches) - len(loaded)}")
+    return told
 
 
 def _retry_note(supply: Supply, now: float) -> str:
     count = supply.deployment.instance_count
+    if (fault := supply.obstacle) is not None:
+        return f"{supply.ready} of {count} instances ready; {fault.message}"
     note = f"{supply.ready} of {count} instances ready, failures in a row: {supply.failures}"
     if supply.retry_at is not None:
         # Whole steps, so that a status does not change with every look at the clock.
@@ -76,14 +97,25 @@ def _clock(at: float) -> str:
 
 def _failure(supply: Supply) -> Error:
     deployment = supply.deployment
+    if (fault := supply.obstacle) is not None:
+        return Error(
+            fault.code,
+            f"deployment '{deployment.name}' has an instance that does not come up: {fault.message}",
+            target=f"{deployment.endpoint}/{deployment.name}",
+            hint=fault.hint or _logs(supply),
+        )
     reason = supply.reason or "the server ended without saying why"
     crashed = deployment.ever_succeeded and supply.routed == deployment.workload
     return Error(
         "DeploymentCrashLoopBackOff" if crashed else "ResourceNotReady",
         f"deployment '{deployment.name}' has an instance that does not come up: {reason}",
         target=f"{deployment.endpoint}/{deployment.name}",
-        hint=f"ml online-deployment get-logs -n {deployment.name} -e {deployment.endpoint}",
+        hint=_logs(supply),
     )
+
+
+def _logs(supply: Supply) -> str:
+    return f"ml online-deployment get-logs -n {supply.deployment.name} -e {supply.deployment.endpoint}"
 
 
 def _facts(supply: Supply) -> Mapping[str, Any]:
@@ -92,6 +124,8 @@ def _facts(supply: Supply) -> Mapping[str, Any]:
         facts["engine"] = supply.engine
     if supply.notes:
         facts["notes"] = list(supply.notes)
+    if supply.fetches:
+        facts["model_fetches"] = {instance: asdict(fetch) for instance, fetch in supply.fetches}
     return facts
 
 
@@ -117,13 +151,26 @@ def endpoint_status(
     if failing:
         error = Error(
             "ResourceNotReady",
-            f"traffic names deployment '{failing[0].deployment.name}', which does not come up: {failing[0].reason}",
+            f"traffic names deployment '{failing[0].deployment.name}', which does not come up: {_why(failing[0])}",
             target=endpoint.name,
             hint="the traffic in force before stays; mend the deployment or name another one",
         )
         return Status("Failed", endpoint.generation, "Failed", error.message, error)
     names = ", ".join(s.deployment.name for s in blocking) or "its deployments"
     return _waiting(endpoint, "Waiting", f"traffic takes effect when {names} can serve")
+
+
+def _why(supply: Supply) -> str | None:
+    return supply.obstacle.message if supply.obstacle is not None else supply.reason
+
+
+def out_of_sight(deployment: Deployment) -> Status | None:
+    """While its compute does not answer; None where the outcome of the newest generation is known: it stays."""
+    if deployment.observed_generation >= deployment.generation and not deployment.deleting:
+        return None
+    message = f"compute {deployment.workload.compute} does not answer; what runs there goes on"
+    state: State = "Updating" if deployment.ever_succeeded else "Creating"
+    return Status("Deleting" if deployment.deleting else state, deployment.observed_generation, "Waiting", message)
 
 
 def _waiting(endpoint: Endpoint, phase: str, message: str) -> Status:

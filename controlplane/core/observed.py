@@ -5,7 +5,8 @@ Decides the vocabulary of facts. Must not know how a fact was found out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from amphitrite.controlplane.core.resources import WorkloadSpec
@@ -17,13 +18,39 @@ Phase = Literal["starting", "ready", "unready", "stopping", "exited"]
 
 
 @dataclass(frozen=True, slots=True)
+class Fault:
+    """Why a living instance does not get on, as whoever runs it says: an image that cannot be pulled, no node with a
+    free GPU. ``code``: one of ``schemas.errors.CODES``. ``scarce``: it only lacks room, and would start if there were.
+    ``since``: seconds since the epoch; of a scarce one the later of when it was first seen and when anything that might
+    have made room (a pod that went away) was last seen, so that who made room sees whether it was enough.
+    """
+
+    code: str
+    message: str
+    hint: str | None = None
+    scarce: bool = False
+    since: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFetch:
+    """How an instance came by its model. ``cached``: it was on the node already. ``size`` in bytes."""
+
+    cached: bool
+    size: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Instance:
     """One instance of a workload.
 
-    ``id`` is ``<workload name>-<slot>-<attempt>``; ``slot`` counts from 0 below instance_count, ``attempt`` grows with
-    each start in that slot. Times are seconds since the epoch. ``live`` is false once the liveness probe has failed
+    ``id`` is unique; a runtime that gives instances their names makes it ``<workload name>-<slot>-<attempt>``, on
+    Kubernetes it begins with the pod's name. ``slot`` counts from 0 below instance_count; which of several like
+    instances has which slot may differ between two looks where slots carry nothing. ``attempt`` grows with each start
+    in that slot. Times are seconds since the epoch. ``live`` is false once the liveness probe has failed
     ``failure_threshold`` times. ``requested_stop``: it exited because we told it to. ``reason``: for a failure, the
-    server's own line about it.
+    server's own line about it. ``fault``: what keeps it from becoming ready.
     """
 
     id: str
@@ -41,6 +68,8 @@ class Instance:
     reason: str | None = None
     engine: str | None = None  #: what serves, e.g. "Triton 2.51.0 (onnxruntime 1.31.1, CPU)"
     note: str | None = None  #: e.g. that a GPU instance type runs on the CPU here
+    fault: Fault | None = None
+    model_fetch: ModelFetch | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +87,16 @@ class AgentReport:
     seen_at: float
     rejected_version: int | None = None
     error: str | None = None
+
+
+def newest_version(reports: Iterable[AgentReport]) -> int:
+    """The newest table that any of the proxies has seen."""
+    return max((max(r.acknowledged_version, r.rejected_version or 0) for r in reports), default=0)
+
+
+def of_this_history(report: AgentReport, newest: int) -> AgentReport:
+    """``report`` as it counts where ``newest`` is the last table ever published: an agent that has a later one was told
+    it by another store, or by this one before it was restored, and has acknowledged nothing of ours."""
+    if report.acknowledged_version <= newest:
+        return report
+    return replace(report, acknowledged_version=0, drained_version=0)

@@ -11,18 +11,19 @@ The rules, in the order of a rollout:
 * a traffic map takes effect when all it names can be routed (``routing``);
 * an instance that once served is stopped only when the *published* table does not name it and every live agent
   says that it has drained that table; no agent, no stop;
-* a deleted resource goes when nothing of it is there any more.
+* a deleted resource goes when nothing of it is there any more;
+* an endpoint on a compute of which nothing is known now stays as it is published, but for its keys.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from amphitrite.controlplane.core.lifecycle import deployment_status, endpoint_status
+from amphitrite.controlplane.core.lifecycle import deployment_status, endpoint_status, out_of_sight
 from amphitrite.controlplane.core.observed import AgentReport, Instance
-from amphitrite.controlplane.core.resources import Deployment
-from amphitrite.controlplane.core.routing import routing_table
+from amphitrite.controlplane.core.resources import Deployment, Endpoint
+from amphitrite.controlplane.core.routing import routing_table, with_unchanged
 from amphitrite.controlplane.core.status import Ref, Status, World
 from amphitrite.controlplane.core.supply import Start, Supply, supply
 from amphitrite.dataplane.routing import Cluster, Route, RoutingTable
@@ -55,14 +56,47 @@ class Plan:
     wake_at: float | None
 
 
-def plan(world: World, instances: Sequence[Instance], agents: Sequence[AgentReport], now: float) -> Plan:
-    """``agents``: the live ones only. ``now``: seconds since the epoch."""
+def plan(
+    world: World,
+    instances: Sequence[Instance],
+    agents: Sequence[AgentReport],
+    now: float,
+    unknown: frozenset[str] = frozenset(),
+) -> Plan:
+    """``agents``: the live ones only. ``now``: seconds since the epoch. ``unknown``: computes that do not answer, so
+    that ``instances`` says nothing of what runs there."""
+    seen, hidden = _by_sight(world, unknown)
+    decided = _plan(seen, [i for i in instances if i.workload.endpoint not in hidden], agents, now, world.table, hidden)
+    blind = [(d, out_of_sight(d)) for d in world.deployments if d.endpoint in hidden]
+    statuses = tuple((Ref(d.endpoint, d.name), status) for d, status in blind if status is not None)
+    return replace(decided, statuses=(*decided.statuses, *statuses))
+
+
+def _by_sight(world: World, unknown: frozenset[str]) -> tuple[World, dict[str, Endpoint]]:
+    """The world without the endpoints that have something on an unknown compute, and those, by lower-case name."""
+    names = {d.endpoint for d in world.deployments if d.workload.compute in unknown}
+    hidden = {key(e.name): e for e in world.endpoints if key(e.name) in names}
+    if not hidden:
+        return world, hidden
+    endpoints = tuple(e for e in world.endpoints if key(e.name) not in hidden)
+    deployments = tuple(d for d in world.deployments if d.endpoint not in hidden)
+    return replace(world, endpoints=endpoints, deployments=deployments), hidden
+
+
+def _plan(
+    world: World,
+    instances: Sequence[Instance],
+    agents: Sequence[AgentReport],
+    now: float,
+    published: RoutingTable,
+    hidden: Mapping[str, Endpoint],
+) -> Plan:
     supplies = _supplies(world, instances, now)
     by_endpoint: dict[str, list[Supply]] = {}
     for one in supplies:
         by_endpoint.setdefault(one.deployment.endpoint, []).append(one)
     endpoints = [e for e in world.endpoints if not e.deleting]
-    table = routing_table(endpoints, by_endpoint, world.table)
+    table = with_unchanged(routing_table(endpoints, by_endpoint, published), published, hidden)
 
     kept: frozenset[str] = frozenset().union(*(s.kept for s in supplies))
     overdue: frozenset[str] = frozenset().union(*(s.overdue for s in supplies))

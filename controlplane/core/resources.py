@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 from amphitrite.dataplane.routing import Secret
 from amphitrite.schemas.names import key
@@ -18,6 +18,19 @@ from amphitrite.schemas.names import key
 #: Ours where Azure's would starve Triton (Azure: 1 request at a time per instance; Triton batches concurrent ones).
 DEFAULT_REQUEST_TIMEOUT_MS = 5_000
 DEFAULT_MAX_CONCURRENT_REQUESTS_PER_INSTANCE = 128
+
+#: Azure's name for what a Kubernetes deployment gets that names no instance type.
+DEFAULT_INSTANCE_TYPE = "defaultinstancetype"
+
+#: The property of a deployment document that holds its ``CapacityPolicy``.
+CAPACITY_POLICY = "amphitrite.capacity_policy"
+
+#: The built-in compute: this machine.
+LOCAL = "local"
+
+#: What to do with instances that the compute has no room for now. refuse: say so before anything changes. wait: until
+#: there is room. drain-first: where new and old do not fit side by side, old ones make room, one by one.
+CapacityPolicy = Literal["refuse", "wait", "drain-first"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +62,26 @@ class ModelReference:
 
 
 @dataclass(frozen=True, slots=True)
+class PodSettings:
+    """What a deployment asks of its pods, and what only new pods can be given. On a cluster only.
+
+    ``readiness`` and ``liveness``: None where the document leaves them to us. ``requests`` and ``limits``: sorted
+    (resource, quantity), over what the instance type says. ``model_mount_path``: None for the runtime's own place.
+    """
+
+    readiness: Probe | None = None
+    liveness: Probe | None = None
+    requests: tuple[tuple[str, str], ...] = ()
+    limits: tuple[tuple[str, str], ...] = ()
+    model_mount_path: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class WorkloadSpec:
     """What one instance runs. Immutable: a change to any field is another workload (see ``rollout.REPLACES``).
 
-    ``name`` is ``<endpoint>-<deployment>-<hash>`` in lower case, the hash over all other fields.
+    ``name`` is ``<endpoint>-<deployment>-<hash>`` in lower case, the hash over all other fields. ``compute``: the name
+    of the compute that it runs on; ``pod`` is None exactly on ``LOCAL``.
     """
 
     name: str
@@ -61,6 +90,8 @@ class WorkloadSpec:
     model: ModelReference
     instance_type: str
     environment_variables: tuple[tuple[str, str], ...] = ()
+    compute: str = LOCAL
+    pod: PodSettings | None = None
 
 
 def workload_spec(
@@ -69,13 +100,17 @@ def workload_spec(
     model: ModelReference,
     instance_type: str,
     environment_variables: Mapping[str, str],
+    compute: str = LOCAL,
+    pod: PodSettings | None = None,
 ) -> WorkloadSpec:
     """A workload with its derived name."""
     variables = tuple(sorted(environment_variables.items()))
-    content = [model.name, model.version, model.digest, key(instance_type), variables]
+    content: list[Any] = [model.name, model.version, model.digest, key(instance_type), variables]
+    if pod is not None:
+        content += [compute, asdict(pod)]
     digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:8]
     name = f"{key(endpoint)}-{key(deployment)}-{digest}"
-    return WorkloadSpec(name, key(endpoint), key(deployment), model, instance_type, variables)
+    return WorkloadSpec(name, key(endpoint), key(deployment), model, instance_type, variables, compute, pod)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +132,7 @@ class Deployment:
     deleting: bool
     ever_succeeded: bool
     changed_at: float
+    capacity_policy: CapacityPolicy = "refuse"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,19 +153,29 @@ def deployment_from_document(
     *,
     endpoint: str,
     model: ModelReference,
+    compute: str = LOCAL,
     generation: int,
     observed_generation: int,
     deleting: bool,
     ever_succeeded: bool,
     changed_at: float,
 ) -> Deployment:
-    """A valid managed-deployment document and the model it resolved to, as desired state with defaults filled in."""
+    """A valid deployment document, the model and the compute that it resolved to, as desired state with defaults."""
     settings = document.get("request_settings") or {}
+    properties = document.get("properties") or {}
     variables = {k: str(v) for k, v in (document.get("environment_variables") or {}).items()}
     return Deployment(
         endpoint=key(endpoint),
         name=key(document["name"]),
-        workload=workload_spec(endpoint, document["name"], model, document["instance_type"], variables),
+        workload=workload_spec(
+            endpoint,
+            document["name"],
+            model,
+            str(document.get("instance_type") or DEFAULT_INSTANCE_TYPE),
+            variables,
+            compute,
+            None if compute == LOCAL else pod_settings(document),
+        ),
         instance_count=int(document.get("instance_count", 1)),
         request_timeout_ms=int(settings.get("request_timeout_ms", DEFAULT_REQUEST_TIMEOUT_MS)),
         max_concurrent_requests_per_instance=int(
@@ -137,13 +183,33 @@ def deployment_from_document(
         ),
         readiness_probe=probe(document.get("readiness_probe"), DEFAULT_READINESS_PROBE),
         liveness_probe=probe(document.get("liveness_probe"), DEFAULT_LIVENESS_PROBE),
-        scoring_model=(document.get("properties") or {}).get("amphitrite.scoring_model"),
+        scoring_model=properties.get("amphitrite.scoring_model"),
         generation=generation,
         observed_generation=observed_generation,
         deleting=deleting,
         ever_succeeded=ever_succeeded,
         changed_at=changed_at,
+        capacity_policy=properties.get(CAPACITY_POLICY, "refuse"),
     )
+
+
+def pod_settings(document: Mapping[str, Any]) -> PodSettings:
+    """What only new pods can be given."""
+    resources = document.get("resources") or {}
+    readiness, liveness = document.get("readiness_probe"), document.get("liveness_probe")
+    return PodSettings(
+        readiness=probe(readiness, DEFAULT_READINESS_PROBE) if readiness else None,
+        liveness=probe(liveness, DEFAULT_LIVENESS_PROBE) if liveness else None,
+        requests=_quantities(resources.get("requests")),
+        limits=_quantities(resources.get("limits")),
+        model_mount_path=document.get("model_mount_path"),
+    )
+
+
+def _quantities(given: Mapping[str, Any] | None) -> tuple[tuple[str, str], ...]:
+    """With Kubernetes' name for what Azure's documents call ``gpu`` for short."""
+    names = {"gpu": "nvidia.com/gpu"}
+    return tuple(sorted((names.get(name, name), str(quantity)) for name, quantity in (given or {}).items()))
 
 
 def probe(settings: Mapping[str, Any] | None, default: Probe) -> Probe:

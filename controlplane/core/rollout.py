@@ -1,6 +1,6 @@
 """Which change needs new instances, and how patiently a failing instance is started again.
 
-Decides the two sets that every property of a deployment document is in, the back-off, and what counts as failing
+Decides the sets that every property of a deployment document is in, the back-off, and what counts as failing
 over and over. Must not know instances' processes or routing.
 """
 
@@ -14,7 +14,10 @@ from amphitrite.controlplane.core.resources import Probe
 #: A change to one of these is another workload: new instances are ready before the old ones are touched.
 REPLACES = frozenset({"model", "instance_type", "environment_variables"})
 
-#: A change to one of these takes effect on the instances that run, or concerns none.
+#: On a cluster so is a change to one of these: what a pod was made with stays as long as the pod.
+REPLACES_PODS = frozenset({"liveness_probe", "model_mount_path", "readiness_probe", "resources"})
+
+#: A change to one of these takes effect on the instances that run, or concerns none. (On a cluster see above.)
 IN_PLACE = frozenset(
     {
         "description",

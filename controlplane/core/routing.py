@@ -7,6 +7,7 @@ instances come to be. The second translator is ``amphitrite.dataplane.envoy``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from amphitrite.controlplane.core.resources import Endpoint, WorkloadSpec
 from amphitrite.controlplane.core.supply import Supply
@@ -37,6 +38,25 @@ def routing_table(
         routes=tuple(sorted(routes, key=lambda r: r.name)),
         clusters=tuple(clusters[name] for name in sorted(clusters)),
         max_body_bytes=previous.max_body_bytes,
+    )
+
+
+def with_unchanged(table: RoutingTable, previous: RoutingTable, endpoints: Mapping[str, Endpoint]) -> RoutingTable:
+    """``table`` and, as they are in ``previous``, the routes of ``endpoints`` (by lower-case name) with their clusters.
+    Only the keys follow: a withdrawn key must not open anything, whatever else is unknown."""
+    kept = [
+        replace(route, credentials=endpoints[key(route.name)].keys)
+        for route in previous.routes
+        if key(route.name) in endpoints
+    ]
+    if not kept:
+        return table
+    named = {target.cluster for route in kept for target in route.targets}
+    clusters = {c.name: c for c in previous.clusters if c.name in named} | {c.name: c for c in table.clusters}
+    return replace(
+        table,
+        routes=tuple(sorted((*table.routes, *kept), key=lambda r: r.name)),
+        clusters=tuple(clusters[name] for name in sorted(clusters)),
     )
 
 

@@ -12,12 +12,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
-from amphitrite.controlplane.core import instance_types, unsupported
-from amphitrite.controlplane.core.resources import shares
+from amphitrite.controlplane.core import compute_rules, instance_types, unsupported
+from amphitrite.controlplane.core.computes import Compute
+from amphitrite.controlplane.core.resources import CAPACITY_POLICY, LOCAL, CapacityPolicy, shares
 from amphitrite.schemas.errors import Error, Violation
-from amphitrite.schemas.names import key, parse_asset
+from amphitrite.schemas.names import key, parse_asset, parse_compute
 
 Document = Mapping[str, Any]
 
@@ -47,23 +48,43 @@ class ModelFacts:
     model_names: tuple[str, ...]
 
 
-def check_endpoint(document: Document, *, deployments: Collection[str]) -> list[Violation]:
-    """Violations of an endpoint document; ``deployments`` are the names of those that exist and stay."""
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an endpoint's instances run. ``compute`` None: on this machine. ``chosen``: the endpoint's document names
+    the compute, which makes it a Kubernetes endpoint."""
+
+    compute: Compute | None = None
+    chosen: bool = False
+
+    @property
+    def name(self) -> str:
+        """Of the compute."""
+        return LOCAL if self.compute is None else self.compute.name
+
+
+def check_endpoint(
+    document: Document, *, deployments: Collection[str], computes: Collection[str] = (), former: Document | None = None
+) -> list[Violation]:
+    """Violations of an endpoint document; ``deployments`` are the names of those that exist and stay, ``computes``
+    those of clusters; ``former``: the document that it replaces."""
     found = []
     for field in ("traffic", "mirror_traffic"):
         found += _shares(field, document.get(field) or {}, deployments)
-    return found + unsupported.in_endpoint(document)
+    return found + _compute(document, computes, former) + unsupported.in_endpoint(document)
 
 
-def check_deployment(document: Document, *, siblings: int, model: ModelFacts | None, bounds: Bounds) -> list[Violation]:
+def check_deployment(
+    document: Document, *, siblings: int, model: ModelFacts | None, bounds: Bounds, place: Place = Place()
+) -> list[Violation]:
     """Violations of a deployment document. ``siblings``: how many other deployments the endpoint has; ``model``: what
-    its reference names, None when there is no such version."""
+    its reference names, None when there is no such version; ``place``: where the endpoint's instances run."""
     found, limit = _model(document, model), bounds.deployments_per_endpoint
     if siblings >= limit:
         message = f"the endpoint has {siblings} deployments already"
         found.append(_limit(("name",), message, "deployments_per_endpoint", limit))
-    found += _instances(document, bounds) + _request_settings(document, bounds)
-    return found + _environment_variables(document) + unsupported.in_deployment(document)
+    found += _type(document, place) + _instances(document, bounds) + _instance_type(document, place)
+    found += _request_settings(document, bounds) + _environment_variables(document) + _pods(document, place)
+    return found + unsupported.in_deployment(document, on_cluster=place.compute is not None)
 
 
 def check_removal(endpoint: Document, deployment: str) -> list[Violation]:
@@ -89,6 +110,72 @@ def _shares(field: str, given: Document, deployments: Collection[str]) -> list[V
         for name, share in given.items()
         if int(share) and key(name) not in known
     ]
+
+
+def _compute(document: Document, computes: Collection[str], former: Document | None) -> list[Violation]:
+    """It is there, and it is the one that the endpoint was created with."""
+    named = _compute_name(document)
+    if former is not None and (was := _compute_name(former)) != named:
+        message = f"cannot be changed after creation; it is {f'azureml:{was}' if was else 'not set'}"
+        return [Violation(("compute",), message, "create another endpoint, or leave compute as it is")]
+    if named is None or named in {key(name) for name in computes}:
+        return []
+    known = f"attached: {', '.join(sorted(computes))}" if computes else "none is attached"
+    if named == LOCAL:
+        return [Violation(("compute",), "local is no Kubernetes compute", f"remove compute; {known}")]
+    hint = f"{known}; attach one with ml compute attach --type kubernetes, or remove compute"
+    return [Violation(("compute",), f"there is no compute {named}", hint)]
+
+
+def _compute_name(document: Document) -> str | None:
+    reference = document.get("compute")
+    name = parse_compute(str(reference)) if reference else None
+    return key(name) if name is not None else None
+
+
+def _type(document: Document, place: Place) -> list[Violation]:
+    """Deployments of a Kubernetes endpoint are Kubernetes deployments, and no others are."""
+    kind = str(document.get("type", "managed"))
+    if place.chosen and kind != "kubernetes":
+        message = f"{kind}: the endpoint runs on compute {place.name}, so its deployments are of type kubernetes"
+        return [Violation(("type",), message, "set type: kubernetes")]
+    if not place.chosen and kind != "managed":
+        where = f"compute {place.name}" if place.compute else f"this machine (compute {place.name})"
+        message = f"{kind}: the endpoint names no compute, and its instances run on {where}"
+        hint = "set type: managed, or create the endpoint with compute: azureml:<name of an attached compute>"
+        return [Violation(("type",), message, hint)]
+    return []
+
+
+def _instance_type(document: Document, place: Place) -> list[Violation]:
+    """It is known where the instances run; a deployment of another type than its place has is about something else."""
+    if place.compute is None and document.get("type", "managed") != "managed":
+        return []
+    name = str(document.get("instance_type") or "")
+    try:
+        if place.compute is None:
+            instance_types.find(name)
+        else:
+            instance_types.shape(name or place.compute.default_instance_type, place.compute)
+    except Error as error:
+        return [Violation(("instance_type",), error.message, error.hint)]
+    return []
+
+
+def _pods(document: Document, place: Place) -> list[Violation]:
+    """What concerns pods, and what to do where they lack room."""
+    found = []
+    policy = (document.get("properties") or {}).get(CAPACITY_POLICY)
+    if policy is not None and policy not in get_args(CapacityPolicy):
+        message = f"found {policy!r}; allowed: {', '.join(get_args(CapacityPolicy))}"
+        hint = "refuse: say so before anything changes; wait: until there is room; drain-first: old ones make room"
+        found.append(Violation(("properties", CAPACITY_POLICY), message, hint))
+    if place.compute is None:
+        return found
+    mount = document.get("model_mount_path")
+    if mount is not None and (not mount.startswith("/") or mount.rstrip("/") == "" or ".." in mount.split("/")):
+        found.append(Violation(("model_mount_path",), f"{mount} is no absolute path of a directory", "such as /models"))
+    return found + compute_rules.quantities(document.get("resources") or {}, ("resources",))
 
 
 def _model(document: Document, model: ModelFacts | None) -> list[Violation]:
@@ -136,12 +223,6 @@ def _instances(document: Document, bounds: Bounds) -> list[Violation]:
     if count > bounds.instances_per_deployment:
         limit = bounds.instances_per_deployment
         found.append(_limit(("instance_count",), f"{count} are asked for", "instances_per_deployment", limit))
-    if document.get("type", "managed") != "managed":
-        return found  # an instance type of a Kubernetes compute is that compute's, which is refused as a whole
-    try:
-        instance_types.find(str(document.get("instance_type", "")))
-    except Error as error:
-        found.append(Violation(("instance_type",), error.message, error.hint))
     return found
 
 

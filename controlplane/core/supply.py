@@ -6,10 +6,12 @@ how requests are split, nor how anything is started.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from amphitrite.controlplane.core.observed import Instance
+from amphitrite.controlplane.core import room
+from amphitrite.controlplane.core.observed import Fault, Instance, ModelFetch
 from amphitrite.controlplane.core.resources import Deployment, Probe, WorkloadSpec
 from amphitrite.controlplane.core.rollout import (
     FAILURES_TO_FAIL,
@@ -32,6 +34,7 @@ class Start:
     attempt: int
     readiness: Probe
     liveness: Probe
+    request_timeout_s: float = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,8 @@ class Supply:
     instance. ``kept``: ids that must neither be stopped nor forgotten. ``failures``: the longest row of failures over
     its slots that are not ready; ``reason``: the newest of them, in the server's own words. ``replacing``: instances of
     another workload are still there. ``overdue``: ids of those that take too long to load. ``look_at``: the next time
-    at which something is due, a start or the end of loading.
+    at which something is due, a start or the end of loading. ``fault``: what keeps a wanted instance from getting on,
+    room apart; ``scarce``: of those that lack room. ``former``: ready instances of the workload to be replaced.
     """
 
     deployment: Deployment
@@ -62,6 +66,10 @@ class Supply:
     replacing: bool
     engine: str | None
     notes: tuple[str, ...]
+    fault: Fault | None = None
+    scarce: tuple[Fault, ...] = ()
+    former: int = 0
+    fetches: tuple[tuple[str, ModelFetch], ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -69,8 +77,15 @@ class Supply:
         return self.routed == self.deployment.workload and self.ready == self.deployment.instance_count
 
     @property
+    def obstacle(self) -> Fault | None:
+        """What to tell about an instance that does not get on."""
+        return self.fault or (self.scarce[0] if self.scarce else None)
+
+    @property
     def failing(self) -> bool:
-        return self.failures >= FAILURES_TO_FAIL and self.ready < self.deployment.instance_count
+        """It does not come up, and only a change (of it, or of what it runs on) will help."""
+        stuck = self.fault is not None or (bool(self.scarce) and self.deployment.capacity_policy == "refuse")
+        return (self.failures >= FAILURES_TO_FAIL or stuck) and self.ready < self.deployment.instance_count
 
 
 def supply(deployment: Deployment, instances: Iterable[Instance], routed_before: str | None, now: float) -> Supply:
@@ -78,13 +93,14 @@ def supply(deployment: Deployment, instances: Iterable[Instance], routed_before:
     table names. The wanted workload is routed when all of it is ready, or when some of it is and nothing else serves.
     """
     by_workload: dict[str, list[Instance]] = {}
-    deadline_s = load_deadline_s(deployment.readiness_probe)
+    # How long a pod may load is for the kubelet to judge, by its startup probe.
+    deadline_s = load_deadline_s(deployment.readiness_probe) if deployment.workload.pod is None else math.inf
     late, loaded_by = set(), []
     for instance in instances:
         if instance.phase == "starting":
             if overdue(instance, deadline_s, now):
                 late.add(instance.id)
-            else:
+            elif deadline_s < math.inf:
                 loaded_by.append(instance.started_at + deadline_s)
         by_workload.setdefault(instance.workload.name, []).append(instance)
     wanted = deployment.workload
@@ -95,8 +111,9 @@ def supply(deployment: Deployment, instances: Iterable[Instance], routed_before:
     ready = len(ready_slots)
 
     routed = before[0].workload if before else None
-    nothing_else_serves = not any(i.phase == "ready" for i in before)
-    if routed_before == wanted.name or ready == deployment.instance_count or (ready and nothing_else_serves):
+    former = 0 if routed_before == wanted.name else sum(1 for i in before if i.phase == "ready" and i.live)
+    enough = ready == deployment.instance_count or room.takes_over(deployment.capacity_policy, ready, former)
+    if routed_before == wanted.name or enough or (ready and not former):
         routed = wanted
 
     starts, retries = _fill(deployment, wanted, slots, mine, deadline_s, now)
@@ -104,7 +121,9 @@ def supply(deployment: Deployment, instances: Iterable[Instance], routed_before:
     routed_count = deployment.instance_count
     if routed is not None and routed != wanted:
         # The old workload serves until the new one is ready, so it is kept up to strength too.
-        old_slots = sorted({i.slot for i in before if not i.requested_stop})
+        leaves, settled_at = room.give_way(deployment.capacity_policy, mine, before, now)
+        old_slots = sorted({i.slot for i in before if not i.requested_stop} - ({leaves.slot} if leaves else set()))
+        loaded_by += [] if settled_at is None else [settled_at]
         routed_count = max(len(old_slots), 1)
         old_starts, old_retries = _fill(deployment, routed, old_slots, before, deadline_s, now)
         starts, retries = starts + old_starts, retries + old_retries
@@ -116,6 +135,7 @@ def supply(deployment: Deployment, instances: Iterable[Instance], routed_before:
     )
     unready = [[i for i in mine if i.slot == slot] for slot in slots if slot not in ready_slots]
     rows = [failures_in_a_row(attempts, deadline_s, now, deployment.changed_at) for attempts in unready]
+    faults = [i.fault for attempts in unready for i in attempts if i.fault is not None and i.phase != "exited"]
     return Supply(
         deployment=deployment,
         routed=routed,
@@ -133,6 +153,10 @@ def supply(deployment: Deployment, instances: Iterable[Instance], routed_before:
         replacing=any(w != wanted.name and i.phase != "exited" for w, many in by_workload.items() for i in many),
         engine=next((i.engine for i in mine if i.engine), None),
         notes=tuple(sorted({i.note for i in mine if i.note})),
+        fault=next((fault for fault in faults if not fault.scarce), None),
+        scarce=room.waiting(i for attempts in unready for i in attempts),
+        former=former,
+        fetches=tuple((i.id, i.model_fetch) for i in mine if i.model_fetch is not None and i.phase != "exited"),
     )
 
 
@@ -159,7 +183,16 @@ def _fill(
         due = max((i.exited_at or now for i in attempts), default=now) + backoff_s(failures)
         if not attempts or due <= now:
             attempt = max((i.attempt for i in attempts), default=0) + 1
-            starts.append(Start(workload, slot, attempt, deployment.readiness_probe, deployment.liveness_probe))
+            starts.append(
+                Start(
+                    workload,
+                    slot,
+                    attempt,
+                    deployment.readiness_probe,
+                    deployment.liveness_probe,
+                    deployment.request_timeout_ms / 1000,
+                )
+            )
         else:
             retries.append(due)
     return starts, retries

@@ -1,7 +1,7 @@
 """What Azure ML's vocabulary can say and this server cannot honour.
 
 Decides which fields are refused, and what to do instead: a field is honoured or refused, never ignored. Must not know
-anything but the document. A feature that arrives takes its lines out of here.
+anything but the document, and whether its instances run on a cluster. A feature that arrives takes its lines out.
 """
 
 from __future__ import annotations
@@ -18,10 +18,14 @@ Document = Mapping[str, Any]
 _FIELDS = (
     ("code_configuration", "scoring scripts are not offered", "serve a triton_model; remove code_configuration"),
     ("environment", "custom containers are not offered", "serve a triton_model; remove environment"),
-    ("model_mount_path", "there is no container to mount the model into", "remove model_mount_path"),
     ("data_collector", "data collection is not offered", "remove data_collector"),
     ("app_insights_enabled", "there is no Application Insights here", "set it to false or remove it"),
     ("private_network_connection", "private networks are not offered", "remove private_network_connection"),
+)
+#: The same, where instances are processes of this machine.
+_FIELDS_WITHOUT_PODS = (
+    ("model_mount_path", "there is no container to mount the model into", "remove model_mount_path"),
+    ("resources", "there is no container whose resources could be set", "remove resources; instance_type says them"),
 )
 
 
@@ -37,22 +41,21 @@ def in_endpoint(document: Document) -> list[Violation]:
     if identity.get("user_assigned_identities") or "user" in key(str(identity.get("type", ""))):
         message = "user-assigned identities are not offered"
         found.append(Violation(("identity",), message, "remove identity, or set type: system_assigned"))
-    if document.get("compute"):
-        found.append(_no_kubernetes("compute", str(document["compute"]), "remove compute"))
     return found
 
 
-def in_deployment(document: Document) -> list[Violation]:
-    """What a deployment document asks for in vain."""
-    found = [Violation((field,), why, hint) for field, why, hint in _FIELDS if document.get(field)]
-    kind = str(document.get("type", "managed"))
-    if kind != "managed":
-        found.append(_no_kubernetes("type", kind, "set type: managed"))
+def in_deployment(document: Document, *, on_cluster: bool = False) -> list[Violation]:
+    """What a deployment document asks for in vain; ``on_cluster``: its instances are pods."""
+    fields = _FIELDS if on_cluster else (*_FIELDS, *_FIELDS_WITHOUT_PODS)
+    found = [Violation((field,), why, hint) for field, why, hint in fields if document.get(field)]
     if key(str(document.get("egress_public_network_access") or "enabled")) == "disabled":
-        found.append(_closed("egress_public_network_access", "instances run as processes of this machine"))
+        pods = "network policies of the cluster decide what instances may reach"
+        why = pods if on_cluster else "instances run as processes of this machine"
+        found.append(_closed("egress_public_network_access", why))
     scale = str((document.get("scale_settings") or {}).get("type", "default"))
     if scale != "default":
-        message = "ManagedOnlineEndpoint supports DefaultScaleSettings only."
+        managed = document.get("type", "managed") == "managed"
+        message = "ManagedOnlineEndpoint supports DefaultScaleSettings only." if managed else f"{scale} is not offered"
         found.append(Violation(("scale_settings", "type"), message, "set instance_count; remove scale_settings"))
     wait = (document.get("request_settings") or {}).get("max_queue_wait_ms")
     if wait:
@@ -66,6 +69,9 @@ def _closed(field: str, why: str) -> Violation:
     return Violation((field,), f"disabled is not offered; {why}", "set it to enabled or remove it")
 
 
-def _no_kubernetes(field: str, value: str, hint: str) -> Violation:
-    message = f"{value}: no Kubernetes compute is attached; instances run on this machine (compute local)"
-    return Violation((field,), message, hint)
+def in_compute(document: Document) -> list[Violation]:
+    """What a compute document asks for in vain."""
+    if not document.get("resource_id"):
+        return []
+    message = "clusters are not found by their ARM id here"
+    return [Violation(("resource_id",), message, "remove resource_id; give --kubeconfig FILE or --in-cluster")]

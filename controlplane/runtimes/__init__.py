@@ -1,16 +1,19 @@
-"""Where instances run: the five verbs the reconciler needs, whatever is behind them.
+"""Where instances run: the verbs the reconciler needs, whatever is behind them.
 
-Decides the contract that ``local`` (processes on this machine), ``memory`` (tests) and later ``kubernetes`` (pods)
-keep; ``tests/controlplane/test_runtimes.py`` holds them to it. Must not know plans, routing or the store.
+Decides the contract that ``local`` (processes on this machine), ``memory`` (tests) and ``kubernetes`` (pods) keep;
+``tests/controlplane/test_runtimes.py`` holds them to it. Must not know plans, routing or the store.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Literal, Protocol
 
 from amphitrite.controlplane.core.observed import Instance
 from amphitrite.controlplane.core.resources import Probe, WorkloadSpec
+
+#: Azure's names for what serves and for what fetches the model before.
+Container = Literal["inference-server", "storage-initializer"]
 
 
 class Runtime(Protocol):
@@ -22,22 +25,37 @@ class Runtime(Protocol):
         """All instances with a record, sorted by id, the exited ones too until ``forget``."""
         ...
 
-    def start(self, workload: WorkloadSpec, slot: int, attempt: int, readiness: Probe, liveness: Probe) -> None:
-        """Start the instance ``<workload>-<slot>-<attempt>``; nothing happens when it has a record already.
+    def unknown(self) -> frozenset[str]:
+        """Names of computes of which ``observe`` can say nothing yet: what runs there is left as it is."""
+        ...
+
+    def start(
+        self,
+        workload: WorkloadSpec,
+        slot: int,
+        attempt: int,
+        readiness: Probe,
+        liveness: Probe,
+        request_timeout_s: float = 5.0,
+    ) -> None:
+        """Start an instance in that slot; nothing happens when the slot (and, where a runtime names its instances,
+        the attempt) has one already. ``request_timeout_s``: what a request in flight gets when it must stop.
 
         Raises Error("RuntimeUnavailable") when this runtime cannot start anything at all.
         """
         ...
 
     def stop(self, instance_id: str, grace_s: float) -> None:
-        """Ask the instance to end, kill it after ``grace_s``. Unknown or exited: nothing happens."""
+        """Ask the instance to end, kill it after ``grace_s``. Unknown or exited: nothing happens.
+
+        Raises Error when whoever runs it refuses or does not answer."""
         ...
 
     def forget(self, instance_id: str) -> None:
         """Drop the record and log of an exited instance."""
         ...
 
-    def logs(self, endpoint: str, deployment: str, tail: int) -> str:
+    def logs(self, endpoint: str, deployment: str, tail: int, container: Container = "inference-server") -> str:
         """The last ``tail`` lines of each instance's log under a heading, newest instance last; crashed ones too."""
         ...
 

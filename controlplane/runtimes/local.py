@@ -22,7 +22,7 @@ from pathlib import Path
 from amphitrite.controlplane.core.observed import Instance
 from amphitrite.controlplane.core.resources import Probe, WorkloadSpec
 from amphitrite.controlplane.home import Home
-from amphitrite.controlplane.runtimes import engines, instance_logs, instance_processes, instance_records
+from amphitrite.controlplane.runtimes import Container, engines, instance_logs, instance_processes, instance_records
 from amphitrite.controlplane.runtimes.instance_records import InstanceRecord
 from amphitrite.controlplane.runtimes.log_text import render
 from amphitrite.controlplane.runtimes.supervision import STARTED, Supervision
@@ -31,6 +31,11 @@ from amphitrite.dataplane.triton.command import Options
 from amphitrite.dataplane.triton.installation import Installation
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import key
+
+#: What stands in place of the log of a container that fetches models.
+_NO_INITIALIZER = (
+    "Models are read in place from this server's own store: nothing is fetched before an instance starts.\n"
+)
 
 
 class LocalRuntime:
@@ -64,7 +69,18 @@ class LocalRuntime:
             records = self._records()
         return tuple(records[instance_id].observed() for instance_id in sorted(records))
 
-    def start(self, workload: WorkloadSpec, slot: int, attempt: int, readiness: Probe, liveness: Probe) -> None:
+    def unknown(self) -> frozenset[str]:
+        return frozenset()
+
+    def start(
+        self,
+        workload: WorkloadSpec,
+        slot: int,
+        attempt: int,
+        readiness: Probe,
+        liveness: Probe,
+        request_timeout_s: float = 5.0,
+    ) -> None:
         instance_id = f"{workload.name}-{slot}-{attempt}"
         with self._lock:
             if instance_id in self._supervised or instance_id in self._exited:
@@ -103,13 +119,15 @@ class LocalRuntime:
             supervision.close()
         self._notify()
 
-    def logs(self, endpoint: str, deployment: str, tail: int) -> str:
+    def logs(self, endpoint: str, deployment: str, tail: int, container: Container = "inference-server") -> str:
         with self._lock:
             records = [
                 record
                 for record in self._records().values()
                 if (record.workload.endpoint, record.workload.deployment) == (key(endpoint), key(deployment))
             ]
+        if container == "storage-initializer":
+            return _NO_INITIALIZER if records else ""
         return render([(r.observed(), instance_logs.tail(self._directory(r.id), tail)) for r in records])
 
     def watch(self, wake: Callable[[], None]) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from amphitrite.controlplane.core.observed import Instance
 from amphitrite.controlplane.core.resources import Probe, WorkloadSpec
+from amphitrite.controlplane.runtimes import Container
 from amphitrite.controlplane.runtimes.log_text import render
 from amphitrite.dataplane.routing import Address
 from amphitrite.schemas.errors import Error
@@ -35,7 +36,18 @@ class MemoryRuntime:
         self._fault("observe")
         return tuple(self._instances[instance_id] for instance_id in sorted(self._instances))
 
-    def start(self, workload: WorkloadSpec, slot: int, attempt: int, readiness: Probe, liveness: Probe) -> None:
+    def unknown(self) -> frozenset[str]:
+        return frozenset()
+
+    def start(
+        self,
+        workload: WorkloadSpec,
+        slot: int,
+        attempt: int,
+        readiness: Probe,
+        liveness: Probe,
+        request_timeout_s: float = 5.0,
+    ) -> None:
         self._fault("start")
         instance_id = f"{workload.name}-{slot}-{attempt}"
         if instance_id not in self._instances:
@@ -55,7 +67,7 @@ class MemoryRuntime:
             del self._instances[instance_id]
             self._notify()
 
-    def logs(self, endpoint: str, deployment: str, tail: int) -> str:
+    def logs(self, endpoint: str, deployment: str, tail: int, container: Container = "inference-server") -> str:
         self._fault("logs")
         wanted = (key(endpoint), key(deployment))
         mine = [i for i in self._instances.values() if (i.workload.endpoint, i.workload.deployment) == wanted]

@@ -1,27 +1,26 @@
 """Uploaded blobs: which path holds which content.
 
 Decides the rules of the Azure Blob subset: what may be overwritten, metadata, listing with prefix and delimiter. A path
-is a key in the database and nothing else; files are named by their content (``content``). Must not know HTTP or XML.
+is a key in the database and nothing else; bytes are kept by their digest (``content``). Must not know HTTP or XML.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping, insert, select, update
 
 from amphitrite.controlplane.store.blocks import Blocks
-from amphitrite.controlplane.store.content import ContentFiles, Upload, disk_errors
+from amphitrite.controlplane.store.content import Content
+from amphitrite.controlplane.store.spool import Chunks, Upload
 from amphitrite.controlplane.store.tables import blobs, model_files
 from amphitrite.controlplane.store.transactions import Database
 from amphitrite.schemas.errors import Error
 
 CONTENT_TYPE = "application/octet-stream"
-_CHUNK = 1024 * 1024
 #: Sorts after every other character, so prefix + this bounds all that begins with prefix.
 _LAST = "\U0010ffff"
 
@@ -70,15 +69,18 @@ class BlobStore:
     """
 
     def __init__(
-        self, database: Database, root: Path, limits: Limits = DEFAULT_LIMITS, clock: Callable[[], float] = time.time
+        self,
+        database: Database,
+        content: Content,
+        limits: Limits = DEFAULT_LIMITS,
+        clock: Callable[[], float] = time.time,
     ) -> None:
-        self._database, self.limits, self._clock = database, limits, clock
-        self.files = ContentFiles(root, clock)
-        self._blocks = Blocks(database, self.files)
+        self._database, self.content, self.limits, self._clock = database, content, limits, clock
+        self._blocks = Blocks(database, content)
 
     def begin(self) -> Upload:
         """Somewhere to write a body to; then ``finish`` it and ``put`` the result, or ``put_block`` it."""
-        return self.files.begin(self.limits.file_bytes)
+        return self.content.begin(self.limits.file_bytes)
 
     def put(
         self,
@@ -92,7 +94,8 @@ class BlobStore:
     ) -> Blob:
         """Let ``path`` hold the content that ``Upload.finish`` returned.
 
-        Raises Error BlobAlreadyExists (unless ``overwrite``), Conflict (a model version holds other content there).
+        Raises Error BlobAlreadyExists (unless ``overwrite``), Conflict (a model version holds other content there),
+        RuntimeUnavailable (the content is not there: it was old and has just been dropped).
         """
         return self._put(path, digest, size, overwrite, content_type, metadata, None)
 
@@ -116,8 +119,8 @@ class BlobStore:
         Raises Error BadArgument (no such block), LimitExceeded and what ``put`` raises.
         """
         self._check_path(path)
-        files = self._blocks.find(path, block_ids)
-        if files is None:
+        names = self._blocks.find(path, block_ids)
+        if names is None:
             committed = self._committed(path, block_ids)
             if committed is not None:
                 return committed
@@ -125,7 +128,7 @@ class BlobStore:
         if not overwrite and self._find(path) is not None:
             raise _already_exists(path)
         with self.begin() as upload:
-            self._blocks.copy(files, upload)
+            self._blocks.copy(names, upload)
             digest, size = upload.finish()
         blob = self._put(path, digest, size, overwrite, content_type, metadata, list(block_ids))
         self._blocks.drop(path)
@@ -145,9 +148,9 @@ class BlobStore:
         blob = self._find(self._check_path(path))
         return blob if blob is not None else _blob(None, path)
 
-    def read(self, blob: Blob, first: int = 0, last: int | None = None) -> Iterator[bytes]:
-        """Bytes ``first`` to ``last``, both included; ``last`` may lie past the end. The file is open when this
-        returns, so nothing that happens to the path later disturbs the reader.
+    def read(self, blob: Blob, first: int = 0, last: int | None = None) -> Chunks:
+        """Bytes ``first`` to ``last``, both included; ``last`` may lie past the end. The content is open when
+        this returns, so nothing that happens to the path later disturbs the reader.
 
         Raises Error InvalidRange (``first`` lies past the end), InternalServerError (the content is not there).
         """
@@ -157,19 +160,9 @@ class BlobStore:
                 "InvalidRange", f"bytes {first}-{'' if last is None else last} of {blob.size}", target=blob.path
             )
         try:
-            file = self.files.path(blob.digest).open("rb")
-        except OSError as exc:
+            return self.content.read(blob.digest, first, end)
+        except LookupError as exc:
             raise Error("InternalServerError", "the content of the blob is lost", target=blob.path) from exc
-
-        def chunks() -> Iterator[bytes]:
-            with file, disk_errors(self.files.root):
-                file.seek(first)
-                left = end - first
-                while left and (data := file.read(min(_CHUNK, left))):
-                    left -= len(data)
-                    yield data
-
-        return chunks()
 
     def list(self, prefix: str = "", delimiter: str = "", *, marker: str = "", limit: int = 5000) -> Listing:
         """Blobs in the order of their paths, those below a delimiter after ``prefix`` folded into one entry. ``marker``
@@ -214,6 +207,7 @@ class BlobStore:
             "block_ids": block_ids, "modified_at": self._clock(),
         }  # fmt: skip
         with self._database.write() as connection:
+            self._require_content(digest, path)
             found = _row(connection, path)
             if found is None:
                 connection.execute(insert(blobs).values(path=path, created_at=self._clock(), **values))
@@ -223,6 +217,11 @@ class BlobStore:
                 _refuse_registered(connection, path, digest)
                 connection.execute(update(blobs).where(blobs.c.path == path).values(**values))
             return _blob(_row(connection, path), path)
+
+    def _require_content(self, digest: str, path: str) -> None:
+        """Garbage collection drops content inside a write transaction, so what is there in this one stays."""
+        if self.content.size(digest) is None:
+            raise Error("RuntimeUnavailable", "the content is not there any more", target=path, hint="upload it again")
 
     def _find(self, path: str) -> Blob | None:
         with self._database.read() as connection:

@@ -18,6 +18,8 @@ from amphitrite.controlplane.store.tables import counters
 from amphitrite.schemas.errors import Error
 
 _RETIRED = "retired_generation"
+#: Columns of what a deployment's references stand for.
+RESOLVED = ("model", "compute")
 
 
 def put(
@@ -30,8 +32,8 @@ def put(
     if_none_match: bool,
     now: float,
 ) -> Operation:
-    """Create or replace the row of ``ref``. ``extra``: columns that are set beside the document when it is created, and
-    compared and set with it when it is replaced if the row has a ``model``.
+    """Create or replace the row of ``ref``. ``extra``: columns that are set beside the document when it is created;
+    those of ``RESOLVED`` are compared and set with it when it is replaced.
 
     Raises what ``protocol.Store.put_endpoint`` names.
     """
@@ -42,12 +44,12 @@ def put(
     refuse_deleting(row, ref)
     # The name's first spelling stays: names are equal without case, and addresses are made of it.
     document = {**document, "name": row["name"]}
-    model = {"model": extra["model"]} if "model" in extra else {}
-    if rows.same(document, row["document"]) and (not model or rows.same(model["model"], row["model"])):
+    resolved = {name: extra[name] for name in RESOLVED if name in extra}
+    if rows.same(document, row["document"]) and _same_resolved(row, resolved):
         return _put_unchanged(connection, ref, row, now)
     generation = row["generation"] + 1
-    values = {"document": document, "etag": _etag(generation), "modified_at": now, **model}
-    _change(connection, ref, generation, _state_after(row, document, extra), values)
+    values = {"document": document, "etag": _etag(generation), "modified_at": now, **resolved}
+    _change(connection, ref, generation, _state_after(row, document, resolved), values)
     return operations.begin(connection, ref, "update", generation, now=now)
 
 
@@ -143,11 +145,15 @@ def _put_unchanged(connection: Connection, ref: Ref, row: rows.Row, now: float) 
     return operations.begin(connection, ref, "update", generation, now=now, ended=observed)
 
 
-def _state_after(row: rows.Row, document: Mapping[str, Any], extra: Mapping[str, Any]) -> State:
+def _same_resolved(row: rows.Row, resolved: Mapping[str, Any]) -> bool:
+    return all(rows.same(value, row[name]) for name, value in resolved.items())
+
+
+def _state_after(row: rows.Row, document: Mapping[str, Any], resolved: Mapping[str, Any]) -> State:
     rest, former = dict(document), dict(row["document"])
     counts = rest.pop("instance_count", 1), former.pop("instance_count", 1)
-    same_model = "model" not in extra or rows.same(extra["model"], row["model"])
-    return "Scaling" if counts[0] != counts[1] and same_model and rows.same(rest, former) else "Updating"
+    same = rows.same(rest, former) and _same_resolved(row, resolved)
+    return "Scaling" if counts[0] != counts[1] and same else "Updating"
 
 
 def _change(connection: Connection, ref: Ref, generation: int, state: State, values: Mapping[str, Any]) -> None:

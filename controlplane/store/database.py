@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Literal
 
 from sqlalchemy import Connection, delete, insert, select
 
+from amphitrite.controlplane.core.computes import Compute
+from amphitrite.controlplane.core.resources import LOCAL
 from amphitrite.controlplane.core.status import Ref, Status, World
-from amphitrite.controlplane.store import changes, operations, outcomes, rows
+from amphitrite.controlplane.store import changes, computes, operations, outcomes, rows
 from amphitrite.controlplane.store.migrations import migrate
 from amphitrite.controlplane.store.protocol import Operation, Record
 from amphitrite.controlplane.store.tables import deployments, endpoints, routing_tables
@@ -25,10 +28,11 @@ from amphitrite.schemas.names import key
 
 
 def open_store(url_or_path: str | Path) -> SqlStore:
-    """The store in an SQLite file (a path, or ``sqlite:////path``), made when it is not there, its schema brought up to
-    date.
+    """The store in a database, its schema brought up to date: an SQLite file (a path, or ``sqlite:////path``), made
+    when it is not there, or ``postgresql+psycopg://USER:PASSWORD@HOST/DATABASE``, which is.
 
-    Raises Error RuntimeUnavailable (cannot be opened; written by a newer version), Unsupported (another database).
+    Raises Error RuntimeUnavailable (cannot be opened; written by a newer version), Unsupported (another database, no
+    driver), BadArgument.
     """
     database = Database(url_or_path)
     try:
@@ -66,6 +70,7 @@ class SqlStore:
         document: Mapping[str, Any],
         model: Mapping[str, Any],
         *,
+        compute: str = LOCAL,
         if_match: str | None,
         if_none_match: bool,
         now: float,
@@ -75,7 +80,7 @@ class SqlStore:
         with self.database.write() as connection:
             changes.refuse_deleting(rows.get(connection, parent), parent)
             operation = changes.put(
-                connection, ref, document, {"model": dict(model)},
+                connection, ref, document, {"model": dict(model), "compute": compute},
                 if_match=if_match, if_none_match=if_none_match, now=now,
             )  # fmt: skip
             return rows.record(rows.get(connection, ref)), operation
@@ -132,6 +137,25 @@ class SqlStore:
         with self.database.read() as connection:
             return operations.get(connection, operation_id)
 
+    def exclusive(self) -> AbstractContextManager[None]:
+        return self.database.exclusive()
+
+    def put_compute(self, compute: Compute, *, now: float) -> None:
+        with self.database.write() as connection:
+            computes.put(connection, compute, now)
+
+    def get_compute(self, name: str) -> Compute:
+        with self.database.read() as connection:
+            return computes.get(connection, name)
+
+    def list_computes(self) -> list[Compute]:
+        with self.database.read() as connection:
+            return computes.list_all(connection)
+
+    def delete_compute(self, name: str) -> bool:
+        with self.database.write() as connection:
+            return computes.delete(connection, name)
+
     # -- reconciler side ----------------------------------------------------------------------------------------------
     def load_world(self) -> World:
         with self.database.read() as connection:
@@ -144,16 +168,20 @@ class SqlStore:
                 table=_published(connection) or RoutingTable(version=0),
             )
 
-    def publish(self, table: RoutingTable) -> RoutingTable:
+    def publish(self, table: RoutingTable, *, above: int = 0) -> RoutingTable:
         with self.database.write() as connection:
             stored = _published(connection)
-            if stored is not None and stored.same_content(table):
+            if stored is not None and stored.version >= above and stored.same_content(table):
                 return stored
-            version = 1 if stored is None else stored.version + 1
+            version = max(0 if stored is None else stored.version, above) + 1
             content = {**to_json(table), "version": version}
             connection.execute(delete(routing_tables))
             connection.execute(insert(routing_tables).values(version=version, content=content))
             return from_json(content)
+
+    def published(self) -> RoutingTable | None:
+        with self.database.read() as connection:
+            return _published(connection)
 
     def record(self, statuses: Mapping[Ref, Status], *, now: float) -> None:
         with self.database.write() as connection:

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, delete, select
 
 from amphitrite.controlplane.store.blocks import Blocks
-from amphitrite.controlplane.store.content import ContentFiles, disk_errors, remove_path
+from amphitrite.controlplane.store.content import Content
+from amphitrite.controlplane.store.spool import Scratch, disk_errors, remove_older, remove_path
 from amphitrite.controlplane.store.tables import blobs, model_files, model_versions
 from amphitrite.controlplane.store.transactions import Database
 
@@ -31,21 +32,20 @@ class Collected:
     repositories: int
 
 
-def collect(database: Database, files: ContentFiles, now: float, in_use: Set[str]) -> Collected:
-    """``in_use``: digests of manifests that a workload runs or is about to run. Safe beside uploads and registrations:
-    a registration sees a path before it goes or not at all, and content is young from its upload on."""
+def collect(database: Database, content: Content, scratch: Scratch, now: float, in_use: Set[str]) -> Collected:
+    """``in_use``: digests of manifests that a workload runs or is about to run. Safe beside uploads and registrations,
+    of other control planes too: a registration sees a path before it goes or not at all, content is young from its
+    upload on, and whoever refers to content looks in the same transaction whether it is there still."""
     before = now - AGE_S
-    Blocks(database, files).drop_older(before)
+    Blocks(database, content).drop_older(before)
     with database.write() as connection:
         paths = _drop_paths(connection, before)
         contents = set(connection.execute(select(blobs.c.digest).union(select(model_files.c.digest))).scalars())
         manifests = set(connection.execute(select(model_versions.c.digest)).scalars())
-    with disk_errors(files.root):
-        count, size = _drop_content(files, contents, before)
-        repositories = _drop_repositories(files, manifests | in_use)
-        for leftover in files.temporary.iterdir():
-            if leftover.stat().st_mtime < before:
-                remove_path(leftover)
+    count, size = _drop_content(database, content, contents, before)
+    with disk_errors(scratch.root):
+        repositories = _drop_repositories(scratch, manifests | in_use)
+        remove_older(scratch.temporary, before)
     return Collected(paths, count, size, repositories)
 
 
@@ -71,22 +71,33 @@ def _group(path: str) -> str:
     return "/".join(path.split("/")[:2])
 
 
-def _drop_content(files: ContentFiles, kept: Set[str], before: float) -> tuple[int, int]:
+def _drop_content(database: Database, content: Content, kept: Set[str], before: float) -> tuple[int, int]:
     count = size = 0
-    for digest in files.digests():
-        if digest not in kept:
-            length = files.path(digest).stat().st_size
-            if files.discard_older(digest, before):
+    for digest in content.digests():
+        if digest in kept:
+            continue
+        length = content.size(digest) or 0
+        # A transaction for each, as an object store may take its time to answer.
+        with database.write() as connection:
+            if not _referred_to(connection, digest) and content.discard_older(digest, before):
                 count, size = count + 1, size + length
     return count, size
 
 
-def _drop_repositories(files: ContentFiles, kept: Set[str]) -> int:
+def _referred_to(connection: Connection, digest: str) -> bool:
+    query = select(blobs.c.digest).where(blobs.c.digest == digest)
+    return (
+        connection.execute(query.union(select(model_files.c.digest).where(model_files.c.digest == digest))).first()
+        is not None
+    )
+
+
+def _drop_repositories(scratch: Scratch, kept: Set[str]) -> int:
     count = 0
-    for directory in files.repositories.iterdir():
+    for directory in scratch.repositories.iterdir():
         if directory.name not in kept:
             # Out of sight first, so that nobody ever starts on half a repository.
-            doomed = files.temporary_name()
+            doomed = scratch.temporary_name()
             directory.rename(doomed)
             remove_path(doomed)
             count += 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,25 +17,42 @@ from sqlalchemy import Connection, RowMapping, insert, update
 from amphitrite.controlplane.store import catalogue, garbage
 from amphitrite.controlplane.store.blobs import DEFAULT_LIMITS, BlobStore, Limits
 from amphitrite.controlplane.store.catalogue import ModelContainer, ModelVersion, Order, View
+from amphitrite.controlplane.store.content import Content
 from amphitrite.controlplane.store.manifests import File, manifest_digest, read_manifest
-from amphitrite.controlplane.store.repositories import materialise
+from amphitrite.controlplane.store.repositories import materialise, missing_directories
+from amphitrite.controlplane.store.spool import Scratch
 from amphitrite.controlplane.store.tables import model_files, model_versions, models
 from amphitrite.controlplane.store.transactions import Database
 from amphitrite.dataplane.triton.repository import model_names
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import key
 
-__all__ = ["Limits", "ModelContainer", "ModelStore", "ModelVersion", "Order", "View"]
+__all__ = ["Layout", "Limits", "ModelContainer", "ModelStore", "ModelVersion", "Order", "View"]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A repository's files, sorted by path, and the directories that it needs besides."""
+
+    digest: str
+    files: tuple[File, ...]
+    empty_directories: tuple[str, ...]
 
 
 class ModelStore:
-    """Thread-safe. ``root`` is ``Home.models``; ``blobs`` holds the uploads. Names compare without case."""
+    """Thread-safe. ``blobs`` holds the uploads; ``scratch`` (``Home.models``) belongs to this control plane alone,
+    while several may share the database and the content. Names compare without case."""
 
     def __init__(
-        self, database: Database, root: Path, limits: Limits = DEFAULT_LIMITS, clock: Callable[[], float] = time.time
+        self,
+        database: Database,
+        content: Content,
+        scratch: Path,
+        limits: Limits = DEFAULT_LIMITS,
+        clock: Callable[[], float] = time.time,
     ) -> None:
-        self._database = database
-        self.blobs = BlobStore(database, root, limits, clock)
+        self._database, self._scratch = database, Scratch(scratch)
+        self.blobs = BlobStore(database, content, limits, clock)
 
     def put_version(
         self,
@@ -161,15 +179,24 @@ class ModelStore:
 
         Raises Error ResourceNotFound, and what ``repositories.materialise`` raises.
         """
+        return materialise(self.blobs.content, self._scratch, digest, self._files(digest))
+
+    def layout(self, digest: str) -> Layout:
+        """What a repository with this digest is made of. Raises Error ResourceNotFound, and what
+        ``repositories.missing_directories`` raises."""
+        files = self._files(digest)
+        return Layout(digest, tuple(files), missing_directories(self.blobs.content, files))
+
+    def collect_garbage(self, now: float, in_use: Set[str]) -> garbage.Collected:
+        """See ``garbage.collect``."""
+        return garbage.collect(self._database, self.blobs.content, self._scratch, now, in_use)
+
+    def _files(self, digest: str) -> list[File]:
         with self._database.read() as connection:
             files = catalogue.manifest(connection, digest)
         if not files:
             raise Error("ResourceNotFound", f"no model version has the content {digest}", target=digest)
-        return materialise(self.blobs.files, digest, files)
-
-    def collect_garbage(self, now: float, in_use: Set[str]) -> garbage.Collected:
-        """See ``garbage.collect``."""
-        return garbage.collect(self._database, self.blobs.files, now, in_use)
+        return files
 
     def _manifest(self, connection: Connection, document: Mapping[str, Any]) -> tuple[File, ...]:
         return read_manifest(connection, _address(document), files_max=self.blobs.limits.files_per_model)

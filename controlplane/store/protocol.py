@@ -7,9 +7,12 @@ between any two lines either all of it or none of it has happened. Names are com
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from amphitrite.controlplane.core.computes import Compute
+from amphitrite.controlplane.core.resources import LOCAL
 from amphitrite.controlplane.core.status import Ref, State, Status, World
 from amphitrite.dataplane.routing import RoutingTable, Secret
 from amphitrite.schemas.errors import Error
@@ -30,6 +33,7 @@ class Record:
     modified_at: float
     deleting: bool
     status: Status
+    compute: str | None = None  # a deployment's
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +71,14 @@ class Store(Protocol):
         document: Mapping[str, Any],
         model: Mapping[str, Any],
         *,
+        compute: str = LOCAL,
         if_match: str | None,
         if_none_match: bool,
         now: float,
     ) -> tuple[Record, Operation]:
-        """Create or replace; ``model`` is {"name", "version", "digest", "model_names"} as resolved now, stored beside
-        the document. Raises ResourceNotFound (no such endpoint) and what ``put_endpoint`` raises."""
+        """Create or replace; ``model`` is {"name", "version", "digest", "model_names"} as resolved now, ``compute`` the
+        name of the compute that it runs on; both are stored beside the document. Raises ResourceNotFound (no such
+        endpoint) and what ``put_endpoint`` raises."""
         ...
 
     def get_endpoint(self, name: str) -> Record: ...
@@ -92,11 +98,41 @@ class Store(Protocol):
 
     def get_operation(self, operation_id: str) -> Operation: ...
 
+    def exclusive(self) -> AbstractContextManager[None]:
+        """What is read inside is still so when it is written inside: no other block like this runs meanwhile, in any
+        process. Re-entrant in a thread. Raises Error RuntimeUnavailable."""
+        ...
+
+    def put_compute(self, compute: Compute, *, now: float) -> None:
+        """Attach it, or replace what is attached under its name, whose first spelling stays."""
+        ...
+
+    def get_compute(self, name: str) -> Compute:
+        """Raises Error ResourceNotFound."""
+        ...
+
+    def list_computes(self) -> list[Compute]:
+        """Those that are attached, sorted by name."""
+        ...
+
+    def delete_compute(self, name: str) -> bool:
+        """Whether there was one. Raises Error Conflict while an endpoint's document names it or a deployment runs on
+        it."""
+        ...
+
     # -- reconciler side ----------------------------------------------------------------------------------------------
     def load_world(self) -> World: ...
 
-    def publish(self, table: RoutingTable) -> RoutingTable:
-        """Store ``table`` under the next version if its content differs from the stored one; return the stored one."""
+    def publish(self, table: RoutingTable, *, above: int = 0) -> RoutingTable:
+        """Store ``table`` under the next version if its content differs from the stored one; return the stored one.
+
+        ``above``: the newest version that a proxy has, which may be of another history (another store, or this one
+        before it was restored): a lower version is told to nobody, so the table gets one beyond it, also when
+        unchanged."""
+        ...
+
+    def published(self) -> RoutingTable | None:
+        """The table that ``publish`` stored last, in whichever process."""
         ...
 
     def record(self, statuses: Mapping[Ref, Status], *, now: float) -> None:

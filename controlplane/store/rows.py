@@ -73,6 +73,7 @@ def record(row: Row) -> Record:
         created_at=row["created_at"],
         modified_at=row["modified_at"],
         deleting=row["deleting"],
+        compute=row.get("compute"),
         status=Status(
             state=row["state"],
             observed_generation=row["observed_generation"],
@@ -100,6 +101,7 @@ def deployment(row: Row) -> resources.Deployment:
         row["document"],
         endpoint=row["endpoint"],
         model=resources.ModelReference(model["name"], model["version"], model["digest"], tuple(model["model_names"])),
+        compute=row["compute"],
         generation=row["generation"],
         observed_generation=row["observed_generation"],
         deleting=row["deleting"],

@@ -23,11 +23,18 @@ from sqlalchemy import (
     Table,
     Text,
 )
+from sqlalchemy.types import TypeEngine
 
 #: The newest revision in ``migrations/versions``.
-REVISION = "0001"
+REVISION = "0002"
 
 metadata = MetaData()
+
+
+def _sorted(length: int) -> TypeEngine[str]:
+    """Text that is put in order and searched by its beginning: by characters' numbers, as SQLite does by itself, and
+    not as a language would."""
+    return String(length).with_variant(String(length, collation="C"), "postgresql")
 
 
 def _resource_columns() -> list[Column[Any]]:
@@ -55,19 +62,20 @@ def _resource_columns() -> list[Column[Any]]:
 endpoints = Table(
     "endpoints",
     metadata,
-    Column("key", String(255), primary_key=True),
+    Column("key", _sorted(255), primary_key=True),
     Column("primary_key", String(64), nullable=False),
     Column("secondary_key", String(64), nullable=False),
     *_resource_columns(),
 )
 
-#: ``model``: what the document's model was resolved to, see ``protocol.Store.put_deployment``.
+#: ``model`` and ``compute``: what the document's were resolved to, see ``protocol.Store.put_deployment``.
 deployments = Table(
     "deployments",
     metadata,
-    Column("endpoint", String(255), ForeignKey("endpoints.key"), primary_key=True),
-    Column("key", String(255), primary_key=True),
+    Column("endpoint", _sorted(255), ForeignKey("endpoints.key"), primary_key=True),
+    Column("key", _sorted(255), primary_key=True),
     Column("model", JSON, nullable=False),
+    Column("compute", String(255), nullable=False, server_default="local"),
     *_resource_columns(),
 )
 
@@ -109,7 +117,7 @@ routing_tables = Table(
 blobs = Table(
     "blobs",
     metadata,
-    Column("path", String(1024), primary_key=True),
+    Column("path", _sorted(1024), primary_key=True),
     Column("digest", String(64), nullable=False, index=True),
     Column("size", BigInteger, nullable=False),
     Column("content_type", String(255), nullable=False),
@@ -123,7 +131,7 @@ blobs = Table(
 blocks = Table(
     "blocks",
     metadata,
-    Column("path", String(1024), primary_key=True),
+    Column("path", _sorted(1024), primary_key=True),
     Column("block_id", String(255), primary_key=True),
     Column("file", String(64), nullable=False, unique=True),
     Column("size", BigInteger, nullable=False),
@@ -133,7 +141,7 @@ blocks = Table(
 models = Table(
     "models",
     metadata,
-    Column("key", String(255), primary_key=True),
+    Column("key", _sorted(255), primary_key=True),
     Column("name", String(255), nullable=False),
     Column("tags", JSON, nullable=False),
     Column("properties", JSON, nullable=False),
@@ -146,7 +154,7 @@ models = Table(
 model_versions = Table(
     "model_versions",
     metadata,
-    Column("model", String(255), ForeignKey("models.key"), primary_key=True),
+    Column("model", _sorted(255), ForeignKey("models.key"), primary_key=True),
     Column("version", String(255), primary_key=True),
     Column("ordinal", Integer, nullable=False),
     Column("document", JSON, nullable=False),
@@ -162,11 +170,40 @@ model_versions = Table(
 model_files = Table(
     "model_files",
     metadata,
-    Column("model", String(255), primary_key=True),
+    Column("model", _sorted(255), primary_key=True),
     Column("version", String(255), primary_key=True),
-    Column("path", String(1024), primary_key=True),
-    Column("blob_path", String(1024), nullable=False, index=True),
+    Column("path", _sorted(1024), primary_key=True),
+    Column("blob_path", _sorted(1024), nullable=False, index=True),
     Column("digest", String(64), nullable=False, index=True),
     Column("size", BigInteger, nullable=False),
     ForeignKeyConstraint(["model", "version"], ["model_versions.model", "model_versions.version"]),
 )
+
+#: Attached computes. ``document``: without the kubeconfig, whose text is null for the cluster that we run in.
+computes = Table(
+    "computes",
+    metadata,
+    Column("key", _sorted(255), primary_key=True),
+    Column("name", String(255), nullable=False),
+    Column("document", JSON, nullable=False),
+    Column("kubeconfig", Text),
+    Column("created_at", Float, nullable=False),
+    Column("modified_at", Float, nullable=False),
+)
+
+#: The last word of each data-plane agent, see ``core.observed.AgentReport``.
+agent_reports = Table(
+    "agent_reports",
+    metadata,
+    Column("id", _sorted(255), primary_key=True),
+    Column("acknowledged_version", BigInteger, nullable=False),
+    Column("drained_version", BigInteger, nullable=False),
+    Column("rejected_version", BigInteger),
+    Column("error", Text),
+    Column("seen_at", Float, nullable=False),
+    Column("proxy_pid", BigInteger),
+    Column("proxy_version", Text),
+)
+
+#: One row. ``oldest``: the oldest revision whose programs work on this schema, see ``migrations``.
+schema_support = Table("schema_support", metadata, Column("oldest", String(32), primary_key=True))

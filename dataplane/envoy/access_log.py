@@ -10,6 +10,7 @@ from typing import Any
 
 from amphitrite.dataplane.envoy.replies import CLIENT_REQUEST_ID, route_value
 
+_LOGGERS = "type.googleapis.com/envoy.extensions.access_loggers"
 _FIELDS = {
     "time": "%START_TIME(%Y-%m-%dT%H:%M:%S.%3fZ)%",
     "request_id": "%REQ(x-request-id)%",
@@ -36,15 +37,20 @@ _FIELDS = {
 }
 
 
-def access_log(path: Path) -> list[dict[str, Any]]:
-    """The ``access_log`` list of a connection manager that writes to ``path``."""
+def access_log(path: Path | None) -> list[dict[str, Any]]:
+    """The ``access_log`` list of a connection manager that writes to ``path``; None: to standard output.
+
+    Health checks of the proxy itself are left out: they come every few seconds from each prober, and nobody is served.
+    """
+    shape = {"log_format": {"json_format": _FIELDS, "omit_empty_values": False}}
+    if path is None:
+        kind = {"@type": f"{_LOGGERS}.stream.v3.StdoutAccessLog", **shape}
+    else:
+        kind = {"@type": f"{_LOGGERS}.file.v3.FileAccessLog", "path": str(path), **shape}
     return [
         {
-            "name": "envoy.access_loggers.file",
-            "typed_config": {
-                "@type": "type.googleapis.com/envoy.extensions.access_loggers.file.v3.FileAccessLog",
-                "path": str(path),
-                "log_format": {"json_format": _FIELDS, "omit_empty_values": False},
-            },
+            "name": "envoy.access_loggers.stdout" if path is None else "envoy.access_loggers.file",
+            "filter": {"not_health_check_filter": {}},
+            "typed_config": kind,
         }
     ]

@@ -9,22 +9,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from amphitrite.dataplane.envoy.clusters import ADS
+from amphitrite.dataplane.envoy.clusters import ADS_AT_START
 from amphitrite.dataplane.envoy.listener import listener
 from amphitrite.dataplane.routing import Address
 
 _AGENT = "agent"
+_HEAP = "envoy.resource_monitors.fixed_heap"
+_MONITORS = "type.googleapis.com/envoy.extensions.resource_monitors"
 
 
 @dataclass(frozen=True, slots=True)
 class ProxySettings:
-    """``id`` names this proxy; both sockets are UNIX sockets in a directory that only their owner may enter."""
+    """``id`` names this proxy; both sockets are UNIX sockets in a directory that only their owner may enter.
+    ``access_log`` None: standard output. ``heap_bytes``: memory that Envoy must not exceed; None: all there is."""
 
     id: str
     listen: Address
     agent_socket: Path
     admin_socket: Path
-    access_log: Path
+    access_log: Path | None
+    heap_bytes: int | None = None
 
 
 def bootstrap(settings: ProxySettings) -> dict[str, Any]:
@@ -46,7 +50,7 @@ def bootstrap(settings: ProxySettings) -> dict[str, Any]:
                     }
                 ],
             },
-            "cds_config": ADS,
+            "cds_config": ADS_AT_START,
         },
         "static_resources": {
             "listeners": [listener(settings.listen, settings.access_log)],
@@ -57,19 +61,38 @@ def bootstrap(settings: ProxySettings) -> dict[str, Any]:
                 {"name": "static", "static_layer": {"re2.max_program_size.error_level": 1000}},
             ]
         },
-        "overload_manager": {
-            "resource_monitors": [
-                {
-                    "name": "envoy.resource_monitors.global_downstream_max_connections",
-                    "typed_config": {
-                        "@type": "type.googleapis.com/envoy.extensions.resource_monitors."
-                        "downstream_connections.v3.DownstreamConnectionsConfig",
-                        "max_active_downstream_connections": 50_000,
-                    },
-                }
-            ]
+        "overload_manager": _overload_manager(settings.heap_bytes),
+    }
+
+
+def _overload_manager(heap_bytes: int | None) -> dict[str, Any]:
+    """A bound on connections and, with a bound on memory, less and less service as that is approached."""
+    connections = {
+        "name": "envoy.resource_monitors.global_downstream_max_connections",
+        "typed_config": {
+            "@type": f"{_MONITORS}.downstream_connections.v3.DownstreamConnectionsConfig",
+            "max_active_downstream_connections": 50_000,
         },
     }
+    if heap_bytes is None:
+        return {"resource_monitors": [connections]}
+    heap = {
+        "name": _HEAP,
+        "typed_config": {"@type": f"{_MONITORS}.fixed_heap.v3.FixedHeapConfig", "max_heap_size_bytes": heap_bytes},
+    }
+    return {
+        "refresh_interval": "0.25s",
+        "resource_monitors": [connections, heap],
+        "actions": [
+            _action("envoy.overload_actions.shrink_heap", 0.85),
+            _action("envoy.overload_actions.disable_http_keepalive", 0.92),
+            _action("envoy.overload_actions.stop_accepting_requests", 0.95),
+        ],
+    }
+
+
+def _action(name: str, share: float) -> dict[str, Any]:
+    return {"name": name, "triggers": [{"name": _HEAP, "threshold": {"value": share}}]}
 
 
 def _agent_cluster(socket: Path) -> dict[str, Any]:

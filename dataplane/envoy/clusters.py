@@ -17,6 +17,9 @@ _RECOVERY_INTERVAL_S = 1.0
 _BUFFER_BYTES = 1024 * 1024
 #: Where a resource is to be had: on the one aggregated stream.
 ADS: dict[str, Any] = {"ads": {}, "resource_api_version": "V3"}
+#: The same for what a starting proxy must have before it listens: it waits for that as long as it takes, rather than
+#: answer without routes after 15 seconds.
+ADS_AT_START: dict[str, Any] = {**ADS, "initial_fetch_timeout": "0s"}
 
 
 def seconds(value: float) -> str:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from amphitrite.dataplane.envoy import bodiless, model_errors
+from amphitrite.dataplane.envoy import bodiless, health, model_errors
 from amphitrite.dataplane.envoy.access_log import access_log
-from amphitrite.dataplane.envoy.clusters import ADS
+from amphitrite.dataplane.envoy.clusters import ADS_AT_START
 from amphitrite.dataplane.envoy.replies import local_reply
 from amphitrite.dataplane.envoy.secrets import CERTIFICATE
 from amphitrite.dataplane.routing import Address
@@ -21,15 +21,18 @@ _EXTENSIONS = "type.googleapis.com/envoy.extensions"
 _SCOPE_ELEMENT = 2
 
 
-def listener(address: Address, log: Path) -> dict[str, Any]:
+def listener(address: Address, log: Path | None) -> dict[str, Any]:
     """The ``Listener`` message.
 
     It does not share its port: with SO_REUSEPORT a second proxy on the same port would silently take half of the
     connections, where it must refuse to start.
     """
+    socket: dict[str, Any] = {"address": address.host, "port_value": address.port}
+    if address.host == "::":
+        socket["ipv4_compat"] = True
     return {
         "name": "scoring",
-        "address": {"socket_address": {"address": address.host, "port_value": address.port}},
+        "address": {"socket_address": socket},
         "enable_reuse_port": False,
         "connection_balance_config": {"exact_balance": {}},
         "per_connection_buffer_limit_bytes": 1024 * 1024,
@@ -48,7 +51,7 @@ def listener(address: Address, log: Path) -> dict[str, Any]:
     }
 
 
-def connection_manager(log: Path) -> dict[str, Any]:
+def connection_manager(log: Path | None) -> dict[str, Any]:
     """The ``HttpConnectionManager`` message."""
     return {
         "@type": f"{_EXTENSIONS}.filters.network.http_connection_manager.v3.HttpConnectionManager",
@@ -66,10 +69,11 @@ def connection_manager(log: Path) -> dict[str, Any]:
                     }
                 ]
             },
-            "rds_config_source": ADS,
-            "scoped_rds": {"scoped_rds_config_source": ADS},
+            "rds_config_source": ADS_AT_START,
+            "scoped_rds": {"scoped_rds_config_source": ADS_AT_START},
         },
         "http_filters": [
+            health.http_filter(),
             model_errors.http_filter(),
             bodiless.http_filter(),
             {
@@ -111,7 +115,7 @@ def _tls() -> dict[str, Any]:
             "common_tls_context": {
                 "tls_params": {"tls_minimum_protocol_version": "TLSv1_2"},
                 "alpn_protocols": ["h2", "http/1.1"],
-                "tls_certificate_sds_secret_configs": [{"name": CERTIFICATE, "sds_config": ADS}],
+                "tls_certificate_sds_secret_configs": [{"name": CERTIFICATE, "sds_config": ADS_AT_START}],
             },
         },
     }

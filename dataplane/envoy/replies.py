@@ -56,7 +56,8 @@ def local_reply() -> dict[str, Any]:
             _mapper(
                 ("UO",), 429, "TooManyRequests",
                 f"{which} has {route_value('max_requests')} requests in flight, which is its bound "
-                "(instances times max_concurrent_requests_per_instance); raise either, or try again",
+                "(instances times max_concurrent_requests_per_instance; the bound holds for each proxy); "
+                "raise either, or try again",
                 _RETRY_SOON,
             ),
             _mapper(

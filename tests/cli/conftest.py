@@ -23,9 +23,12 @@ from amphitrite.controlplane import credentials, settings
 from amphitrite.controlplane.agents import AgentRegistry, TableFeed
 from amphitrite.controlplane.api.services import Services
 from amphitrite.controlplane.app import create_app
+from amphitrite.controlplane.core.capacity import NodeCapacity, PodDemand
 from amphitrite.controlplane.core.observed import AgentReport
+from amphitrite.controlplane.delivery import Delivery
 from amphitrite.controlplane.reconciler import Reconciler
 from amphitrite.controlplane.runtimes.memory import MemoryRuntime
+from amphitrite.controlplane.store.content_directory import ContentDirectory
 from amphitrite.controlplane.store.database import SqlStore, open_store
 from amphitrite.controlplane.store.models import ModelStore
 
@@ -33,6 +36,13 @@ from ..asgi import InProcess
 
 SCORING = "https://127.0.0.1:9443/endpoints/"
 START = 1_800_000_000.0
+#: What every cluster that is attached has.
+NODE = NodeCapacity(
+    "node-1",
+    {"cpu": "8", "memory": "32Gi", "nvidia.com/gpu": "4", "pods": "110"},
+    (PodDemand("kube-system/dns", {"cpu": "100m"}),),
+    {"pool": "gpu"},
+)
 
 
 @dataclass
@@ -136,12 +146,15 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     chosen.home.create()
     clock = Clock()
     store: SqlStore = open_store(chosen.home.database)
-    models = ModelStore(store.database, chosen.home.models, clock=clock)
+    content = ContentDirectory(chosen.home.models, clock)
+    models = ModelStore(store.database, content, chosen.home.models, clock=clock)
     runtime, agents, feed = MemoryRuntime(clock), AgentRegistry(lambda: None), TableFeed()
     reconciler = Reconciler(store, runtime, agents, feed, clock, max_body_bytes=1_000_000)
+    secrets = credentials.ensure(chosen.home)
     services = Services(
         settings=chosen,
-        credentials=credentials.ensure(chosen.home),
+        credentials=secrets,
+        delivery=Delivery(secrets.fetch_key, clock),
         store=store,
         models=models,
         blobs=models.blobs,
@@ -151,6 +164,8 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
         wake=lambda: None,
         clock=clock,
         last_pass=lambda: reconciler.last_pass,
+        attach_check=lambda compute: None,
+        capacity=lambda compute: (NODE,),
     )
     with start_blocking_portal() as portal:
         machine = Machine(services, runtime, reconciler, clock, portal)

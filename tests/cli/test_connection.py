@@ -48,6 +48,16 @@ def test_an_address_comes_before_the_home_and_never_gets_its_token(home: Path) -
     assert connection.find(None, {**environ, "ML_TOKEN": "mine"}) == ELSEWHERE_WITH_TOKEN
 
 
+def test_a_server_elsewhere_has_an_authority_of_its_own(home: Path) -> None:
+    environ = {"ML_HOME": str(home), "ML_SERVER_URL": "https://elsewhere", "ML_CA_FILE": "/its/ca.pem"}
+    named = Server("https://elsewhere", None, Path("/its/ca.pem"), local=False)
+    assert (connection.find(None, environ), connection.remote(None, environ)) == (named, named)
+    # This home's is not judged by it, and is not "elsewhere" when it is named.
+    assert connection.find("https://127.0.0.1:1", environ) == own(home, "secret")
+    assert connection.remote("https://127.0.0.1:1", environ) is None
+    assert connection.remote(None, {"ML_HOME": str(home)}) is None
+
+
 @pytest.mark.parametrize(
     ("environ", "url"),
     [({}, "https://127.0.0.1:8443"), ({"ML_HOST": "10.0.0.1", "ML_PORT": "9"}, "https://10.0.0.1:9")],

@@ -39,6 +39,9 @@ def write_state(home: Path, **more: Any) -> dict[str, Any]:
         "runtime": "local",
         "api_url": "https://127.0.0.1:8443",
         "scoring_url": "https://127.0.0.1:9443",
+        "host": "127.0.0.1",
+        "port": 8443,
+        "scoring_port": 9443,
         "studio_url": None,
         "ca_file": "/ca.pem",
         "bundle_file": "/some where/bundle.pem",
@@ -65,7 +68,7 @@ def status(stage: Stage) -> dict[str, Any]:
 def test_status_when_nothing_runs(stage: Stage, home: Path) -> None:
     found = status(stage)
     assert list(found) == [
-        *("state", "version", "runtime", "api_url", "scoring_url", "studio_url", "ca_file", "home", "pid"),
+        *("state", "version", "runtime", "api_url", "scoring_url", "studio_url", "ca_file", "home", "pid", "leader"),
     ]
     assert (found["state"], found["home"], found["pid"]) == ("stopped", str(home), None)
 
@@ -143,9 +146,11 @@ def test_a_home_that_cannot_be_one_is_refused_and_nothing_is_left_behind(
 ) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("ML_HOME", str(tmp_path / name))
-    code, out, err = stage.run("server", "start", *options)
-    assert (code, out) == (1, "")
-    assert err.startswith("error: ") and says in err
+    # A process of its own: in the foreground the command becomes the control plane.
+    ml = [sys.executable, "-c", "from amphitrite.cli.main import run; run()"]
+    ended = subprocess.run([*ml, "server", "start", *options], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.startswith("error: ") and says in ended.stderr
     assert not (tmp_path / name).exists()
 
 
@@ -174,3 +179,20 @@ def test_logs_of_all_processes(stage: Stage, home: Path) -> None:
 def test_no_logs_yet(stage: Stage) -> None:
     code, _, err = stage.run("server", "logs")
     assert code == 1 and err.startswith("error: no logs in ")
+
+
+def test_a_server_elsewhere(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ML_SERVER_URL", "https://elsewhere")
+    monkeypatch.setenv("ML_CA_FILE", "/its/ca.pem")
+    found = status(stage)
+    assert (found["state"], found["api_url"], found["leader"], found["pid"]) == (
+        "running",
+        "https://elsewhere",
+        True,
+        None,
+    )
+    variables = json.loads(stage.run("server", "env", "--shell", "json")[1])
+    assert variables["AZUREML_DEV_URL_MFE"] == "https://elsewhere"
+    assert variables["REQUESTS_CA_BUNDLE"] == variables["SSL_CERT_FILE"] == "/its/ca.pem"
+    code, out, err = stage.run("server", "logs")
+    assert (code, out) == (1, "") and err.startswith("error: the logs of https://elsewhere are on its machine\nhint: ")

@@ -53,6 +53,18 @@ online-deployment delete -n blue --endpoint ep1 --yes --no-wait
 online-deployment get-logs -n blue --endpoint ep1
 online-deployment get-logs -n blue -e ep1 -l 100 -c inference-server
 online-deployment get-logs -n blue -e ep1 --lines 1 --container storage-initializer
+online-deployment get-logs -n blue -e ep1 --instance ep1-blue-0 --follow
+compute attach --resource-group rg --workspace-name ws --type Kubernetes --name k8s --namespace ns --kubeconfig k.yml
+compute attach -t kubernetes -n k8s --namespace ns --in-cluster --no-wait
+compute attach --file compute.yml
+compute show --name k8s
+compute list -o table
+compute update -n k8s --file types.yml
+compute update -n k8s --set default_instance_type=small
+compute detach -n k8s --yes --no-wait
+compute list-nodes --name k8s
+compute list-sizes
+compute list-sizes -n k8s
 model create -f model.yml
 model create -n m -v 1 -p files -t triton_model
 model create --name m --version 1 --path files --type custom_model --description "a model" --tags a=b c=d
@@ -71,6 +83,9 @@ FILES = {
     "endpoint.yml": "name: ep1\nauth_mode: key\n",
     "deployment.yml": "name: d1x\nendpoint_name: ep9\nmodel: azureml:m:1\ninstance_type: Standard_DS3_v2\n",
     "model.yml": "name: m\npath: files\n",
+    "compute.yml": "name: k8s\ntype: kubernetes\nnamespace: ns\nkubeconfig: k.yml\n",
+    "k.yml": "clusters: [{name: c}]\nusers: []\n",
+    "types.yml": "instance_types: []\n",
     "request.json": "{}\n",
     "files/model.bin": "x\n",
 }
@@ -96,7 +111,7 @@ def test_understood(line: str, directory: Path, capsys: pytest.CaptureFixture[st
     assert main(shlex.split(line), nobody) == 3, capsys.readouterr().err
 
 
-@pytest.mark.parametrize("group", ["online-endpoint", "online-deployment", "model", "server"])
+@pytest.mark.parametrize("group", ["online-endpoint", "online-deployment", "model", "compute", "server"])
 def test_help_of_every_verb(group: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([group, "--help"], nobody) == 0
     verbs = [line.split()[0] for line in capsys.readouterr().out.partition("Commands:")[2].splitlines() if line]

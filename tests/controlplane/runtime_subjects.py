@@ -49,9 +49,15 @@ def repository(root: Path) -> Callable[[str], Path]:
 
 
 class Memory:
+    #: What has ended stays until it is forgotten.
+    keeps_records = True
+
     def __init__(self) -> None:
         self.memory = MemoryRuntime(time.time, {"broken": "failed to load 'tiny' version 1: no model"})
         self.runtime: Runtime = self.memory
+
+    def workload(self, model: str = "good") -> WorkloadSpec:
+        return workload(model)
 
     def until(self, condition: Callable[[], bool]) -> None:
         if not condition():
@@ -66,11 +72,16 @@ class Memory:
 
 
 class Local:
+    keeps_records = True
+
     def __init__(self, root: Path) -> None:
         self.home, self.repositories = Home(root / "home"), repository(root / "models")
         self.home.create()
         self.changed = threading.Event()
         self.runtime: Runtime = self.open()
+
+    def workload(self, model: str = "good") -> WorkloadSpec:
+        return workload(model)
 
     def open(self, choose_port: Callable[[set[int]], int] | None = None) -> LocalRuntime:
         """A runtime on this home, as the next control plane would have it."""

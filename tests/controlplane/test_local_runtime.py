@@ -57,6 +57,13 @@ def test_what_lives_is_adopted_and_a_death_in_between_is_noticed(local: Local) -
     assert (markers(local), traces(local)) == ([], [])
 
 
+def test_nothing_is_fetched_and_the_log_of_fetching_says_so(local: Local) -> None:
+    start(local)
+    told = local.runtime.logs(SPEC.endpoint, SPEC.deployment, 10, "storage-initializer")
+    assert told.startswith("Models are read in place from this server's own store")
+    assert local.runtime.logs(SPEC.endpoint, "another", 10, "storage-initializer") == ""
+
+
 def test_an_instance_is_found_again_when_its_pid_was_never_written(local: Local) -> None:
     start(local)
     local.runtime.close()

@@ -42,3 +42,9 @@ def test_lines_are_json_with_fields_and_traceback(tmp_path: Path) -> None:
         "path": "/a",
     }
     assert "ValueError: broken" in second["traceback"]
+
+
+def test_text_for_people_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
+    logs.configure(None, text=True)
+    logging.getLogger("somewhere").info("said", extra={"fields": {"status": 200}})
+    assert capsys.readouterr().out.endswith("Z info somewhere: said status=200\n")

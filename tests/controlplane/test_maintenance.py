@@ -1,4 +1,4 @@
-"""Certificates that are due are renewed and taken into use; model files that are in use are kept."""
+"""Certificates and credentials that are renewed are taken into use."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,11 +14,8 @@ import uvicorn
 from amphitrite.controlplane import certificates
 from amphitrite.controlplane.certificates import LEAF_DAYS, Certificates
 from amphitrite.controlplane.home import Home
-from amphitrite.controlplane.maintenance import Maintenance
-from amphitrite.controlplane.runtimes.memory import MemoryRuntime
-from amphitrite.controlplane.server import reloader
-from amphitrite.controlplane.store.database import SqlStore, open_store
-from amphitrite.controlplane.store.models import ModelStore
+from amphitrite.controlplane.renewal import Renewal
+from amphitrite.controlplane.web import reloader
 
 HOSTS = ("localhost", "127.0.0.1")
 DAY = 86_400.0
@@ -32,20 +28,12 @@ def home(tmp_path: Path) -> Home:
     return home
 
 
-@pytest.fixture
-def store(home: Home) -> Iterator[SqlStore]:
-    one = open_store(home.database)
-    yield one
-    one.close()
-
-
-def test_a_certificate_that_is_due_is_renewed_once_and_handed_over(home: Home, store: SqlStore) -> None:
+def test_a_certificate_that_is_due_is_renewed_once_and_handed_over(home: Home) -> None:
     handed: list[Certificates] = []
-    runtime, models = MemoryRuntime(time.time), ModelStore(store.database, home.models)
-    maintenance = Maintenance(home, HOSTS, store, models, runtime, reload=handed.append)
+    renewing = Renewal(lambda now: certificates.ensure(home, HOSTS, now), handed.append, lambda: False, 1.0)
     now = time.time()
     for day in (0, 1, LEAF_DAYS - 1, LEAF_DAYS):
-        maintenance.renew(now + day * DAY)
+        renewing.certificates(now + day * DAY)
     assert [round((tls.not_after - now) / DAY) for tls in handed] == [2 * LEAF_DAYS - 1]
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from amphitrite.controlplane import addresses, settings
 from amphitrite.controlplane.core.rules import Bounds
+from amphitrite.controlplane.settings import Limits
 from amphitrite.schemas.errors import Error
 
 
@@ -27,7 +30,9 @@ def test_arguments_win_over_the_environment(tmp_path: Path) -> None:
 
 
 def test_a_password_in_the_databases_url_is_not_shown(tmp_path: Path) -> None:
-    assert "secret" not in repr(settings.read({"ML_DATABASE_URL": "postgresql://u:secret@h/d"}, home=tmp_path))
+    chosen = settings.read({"ML_DATABASE_URL": "postgresql://u:hunter2@h/d"}, home=tmp_path)
+    assert chosen.database_url == "postgresql+psycopg://u:hunter2@h/d"
+    assert "hunter2" not in repr(chosen)
 
 
 @pytest.mark.parametrize(
@@ -36,14 +41,77 @@ def test_a_password_in_the_databases_url_is_not_shown(tmp_path: Path) -> None:
         ({"ML_PORT": "70000"}, "port is 70000; allowed: 1 to 65535"),
         ({"ML_PORT": "9443"}, "port and scoring-port are both 9443"),
         ({"ML_PORT": "many"}, "port is 'many'; a whole number is needed"),
-        ({"ML_RUNTIME": "magic"}, "runtime 'magic' is not offered; allowed: local"),
+        ({"ML_RUNTIME": "magic"}, "runtime 'magic' is not offered; allowed: local, kubernetes"),
         ({"ML_LIMIT_JSON_BODY_BYTES": "0"}, "ML_LIMIT_JSON_BODY_BYTES is 0; allowed: 1 and more"),
+        ({"ML_DATAPLANE": "none"}, "ML_DATAPLANE 'none' is not offered; allowed: embedded, external"),
+        ({"ML_LOG_TO": "syslog"}, "ML_LOG_TO 'syslog' is not offered; allowed: file, stdout"),
+        (
+            {"ML_DATABASE_URL": "mysql://u:p@h/d"},
+            "database: 'mysql' is not offered; allowed: sqlite:///FILE, postgresql+psycopg://USER@HOST/NAME",
+        ),
+        (
+            {"ML_MODELS_URL": "ftp://h"},
+            "models: 'ftp' is not offered; allowed: file:///DIRECTORY, s3://BUCKET/PREFIX",
+        ),
+        ({"ML_API_URL": "http://h"}, "ML_API_URL must be https://HOST[:PORT][/PATH] and nothing more"),
+        ({"ML_SCORING_URL": "https://u:p@h"}, "ML_SCORING_URL must be https://HOST[:PORT][/PATH] and nothing more"),
+        ({"ML_TLS_DIRECTORY": "/not/there"}, "ML_TLS_DIRECTORY: no directory /not/there"),
+        ({"ML_RUNTIME": "kubernetes"}, "no cluster: this is no pod, and no kubeconfig is given"),
+        ({"ML_RUNTIME": "kubernetes", "KUBECONFIG": "/a:/b"}, "no kubeconfig at /a"),
+        ({"ML_LEASE_NAME": "a/b"}, "ML_LEASE_NAME is 'a/b'; a Kubernetes object's name is needed"),
+        (
+            {"ML_MODEL_CACHE": "hostPath:relative"},
+            "ML_MODEL_CACHE is 'hostPath:relative'; allowed: emptyDir, pvc:NAME, hostPath:/DIRECTORY, image:REPOSITORY",
+        ),
+        ({"ML_PROXY_SELECTOR": "a"}, "ML_PROXY_SELECTOR: 'a' is not key=value"),
+        (
+            {"ML_LEASE_NAME": "one", "KUBERNETES_SERVICE_HOST": "10.0.0.1"},
+            "control planes that elect a leader share one database; SQLite's file is one process's own",
+        ),
     ],
 )
 def test_refusals(environment: dict[str, str], message: str) -> None:
     with pytest.raises(Error) as caught:
         settings.read(environment)
     assert caught.value.message == message
+
+
+def test_a_pod_of_a_cluster(tmp_path: Path) -> None:
+    environment = {
+        "KUBERNETES_SERVICE_HOST": "10.0.0.1",
+        "KUBECONFIG": "/ignored/in/a/pod",
+        "ML_RUNTIME": "kubernetes",
+        "ML_DATAPLANE": "external",
+        "ML_DATABASE_URL": "postgres://u@h/d",
+        "ML_MODELS_URL": "s3://bucket/prefix",
+        "ML_API_URL": "https://api.example/",
+        "ML_SCORING_URL": "https://scoring.example:444",
+        "ML_FETCH_URL": "https://controlplane.ns.svc:8443",
+        "ML_TLS_DIRECTORY": str(tmp_path),
+        "ML_POD_NAME": "controlplane-0",
+        "ML_POD_NAMESPACE": "ns",
+        "ML_LEASE_NAME": "controlplane",
+        "ML_IMAGE_PULL_SECRETS": "one, two",
+        "ML_PROXY_SELECTOR": "a=b,c=",
+        "ML_PORT": "9443",  # Nothing of ours listens on the scoring port.
+    }
+    chosen = settings.read(environment, home=tmp_path)
+    cluster = chosen.cluster
+    assert (chosen.api_url, chosen.scoring_url) == ("https://api.example", "https://scoring.example:444")
+    assert (chosen.fetch_url, chosen.embedded) == ("https://controlplane.ns.svc:8443", False)
+    assert chosen.database_url == "postgresql+psycopg://u@h/d"
+    assert (cluster.kubeconfig, cluster.namespace, cluster.own_namespace) == (None, "ns", "ns")
+    assert (cluster.identity, cluster.lease_name) == ("controlplane-0", "controlplane")
+    assert (cluster.image_pull_secrets, cluster.proxy_selector) == (("one", "two"), {"a": "b", "c": ""})
+
+
+def test_the_first_kubeconfig_that_is_there_is_taken(tmp_path: Path) -> None:
+    (tmp_path / "b").touch()
+    listed = {"ML_RUNTIME": "kubernetes", "KUBECONFIG": f"{tmp_path}/a:{tmp_path}/b"}
+    assert settings.read(listed, home=tmp_path).cluster.kubeconfig == tmp_path / "b"
+    (tmp_path / "c").touch()
+    chosen = settings.read({**listed, "ML_KUBECONFIG": f"{tmp_path}/c"}, home=tmp_path, namespace="ns")
+    assert (chosen.cluster.kubeconfig, chosen.cluster.namespace) == (tmp_path / "c", "ns")
 
 
 @pytest.mark.parametrize(
@@ -66,3 +134,13 @@ def test_a_wildcard_is_called_by_the_machines_name_and_covered_by_every_address(
     assert {"localhost", "127.0.0.1", "::1", socket.gethostname()} <= covered
     assert "0.0.0.0" not in covered
     assert {"10.1.2.3", "other"} <= set(addresses.certificate_hosts("10.1.2.3", ("other",)))
+
+
+def test_every_variable_is_documented() -> None:
+    """``docs/settings.md`` names what the sources read, and nothing else."""
+    root = Path(__file__).parents[2]
+    sources = [*root.glob("controlplane/**/*.py"), *root.glob("cli/**/*.py")]
+    read = {name for source in sources for name in re.findall(r"\bML_[A-Z_]+[A-Z]\b", source.read_text("utf-8"))}
+    limits = {Limits.variable(field.name) for field in fields(Limits)}
+    told = set(re.findall(r"`(ML_[A-Z_]+)`", (root / "docs" / "settings.md").read_text("utf-8")))
+    assert told == (read | limits) - {"ML_LIMIT"}

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from amphitrite import schemas
-from amphitrite.controlplane.core.resources import Deployment, deployment_from_document
-from amphitrite.controlplane.core.rollout import IN_PLACE, REPLACES
+from amphitrite.controlplane.core.resources import LOCAL, Deployment, deployment_from_document
+from amphitrite.controlplane.core.rollout import IN_PLACE, REPLACES, REPLACES_PODS
 from amphitrite.controlplane.core.unsupported import in_deployment
 
 from .builders import model
@@ -39,13 +39,22 @@ CHANGED: dict[str, Any] = {
     "request_settings": {"request_timeout_ms": 1},
     "tags": {"a": "b"},
 }
+#: On a cluster that the endpoint names.
+ON_CLUSTER: dict[str, Any] = {**BASE, "type": "kubernetes"}
+REFUSED_ON_CLUSTER = set(REFUSED) - {"egress_public_network_access", "model_mount_path", "private_network_connection"}
+CHANGED_ON_CLUSTER: dict[str, Any] = {
+    **CHANGED,
+    "model_mount_path": "/models",
+    "resources": {"requests": {"cpu": "2"}},
+}
 
 
-def wanted(document: dict[str, Any], version: int = 1) -> Deployment:
+def wanted(document: dict[str, Any], version: int = 1, compute: str = LOCAL) -> Deployment:
     return deployment_from_document(
         document,
         endpoint="cats",
         model=model(version),
+        compute=compute,
         generation=1,
         observed_generation=0,
         deleting=False,
@@ -72,3 +81,31 @@ def test_only_a_replacing_field_makes_another_workload(field: str) -> None:
     before = wanted(BASE)
     after = wanted(BASE, 2) if field == "model" else wanted({**BASE, field: CHANGED[field]})
     assert (before.workload.name != after.workload.name) == (field in REPLACES)
+
+
+def test_each_field_of_a_kubernetes_deployment_has_one_place() -> None:
+    places = [IDENTITY, READ_ONLY, REFUSED_ON_CLUSTER, REPLACES | REPLACES_PODS, IN_PLACE - REPLACES_PODS]
+    together = [field for place in places for field in place]
+    assert sorted(together) == sorted(schemas.load("kubernetes_online_deployment")["properties"])
+
+
+@pytest.mark.parametrize("field", sorted(REFUSED))
+def test_what_has_a_meaning_on_a_cluster_alone_is_honoured_there(field: str) -> None:
+    found = [v.path[0] for v in in_deployment({**ON_CLUSTER, field: REFUSED[field]}, on_cluster=True)]
+    assert found == ([] if field in REPLACES_PODS else [field])
+
+
+@pytest.mark.parametrize("field", sorted(REPLACES | REPLACES_PODS | IN_PLACE))
+def test_on_a_cluster_what_pods_are_made_with_makes_another_workload(field: str) -> None:
+    before = wanted(ON_CLUSTER, compute="k8s")
+    after = wanted({**ON_CLUSTER, **({field: CHANGED_ON_CLUSTER[field]} if field != "model" else {})}, compute="k8s")
+    if field == "model":
+        after = wanted(ON_CLUSTER, 2, "k8s")
+    assert (before.workload.name != after.workload.name) == (field in REPLACES | REPLACES_PODS)
+
+
+def test_the_workload_says_where_it_runs() -> None:
+    assert wanted(BASE).workload.name != wanted(BASE, compute="k8s").workload.name
+    pod = wanted({**BASE, "resources": {"limits": {"gpu": "1"}}}, compute="k8s").workload.pod
+    assert pod is not None
+    assert pod.limits == (("nvidia.com/gpu", "1"),)

@@ -7,10 +7,23 @@ from typing import Any
 
 import pytest
 
-from amphitrite.controlplane.core.rules import Bounds, ModelFacts, check_deployment, check_endpoint, check_removal
+from amphitrite.controlplane.core.compute_rules import check_compute
+from amphitrite.controlplane.core.computes import Compute, PodShape
+from amphitrite.controlplane.core.rules import (
+    Bounds,
+    ModelFacts,
+    Place,
+    check_deployment,
+    check_endpoint,
+    check_removal,
+)
 from amphitrite.controlplane.settings import Limits
+from amphitrite.schemas.errors import Violation
 
 MODEL = ModelFacts("m", "1", "triton_model", False, ("model_1",))
+
+ARM = "/subscriptions/s/resourceGroups/g/providers/Microsoft.MachineLearningServices/workspaces/w"
+GPUS = Compute("gpus", "models", None, (PodShape("small", (("cpu", "1"),)),), default_instance_type="small")
 
 ENDPOINTS: list[tuple[dict[str, Any], list[str]]] = [
     ({}, []),
@@ -30,12 +43,10 @@ ENDPOINTS: list[tuple[dict[str, Any], list[str]]] = [
         {"identity": {"type": "user_assigned", "user_assigned_identities": [{"resource_id": "x"}]}},
         ["identity: user-assigned identities are not offered"],
     ),
-    (
-        {"compute": "azureml:k8s"},
-        [
-            "compute: azureml:k8s: no Kubernetes compute is attached; instances run on this machine (compute local)",
-        ],
-    ),
+    ({"compute": "azureml:GPUs"}, []),
+    ({"compute": f"{ARM}/computes/gpus"}, []),
+    ({"compute": "azureml:k8s"}, ["compute: there is no compute k8s"]),
+    ({"compute": "azureml:local"}, ["compute: local is no Kubernetes compute"]),
 ]
 
 DEPLOYMENTS: list[tuple[dict[str, Any], list[str]]] = [
@@ -47,7 +58,7 @@ DEPLOYMENTS: list[tuple[dict[str, Any], list[str]]] = [
     ({"instance_type": "Standard_X"}, ["instance_type: unknown instance type `Standard_X`"]),
     (
         {"type": "kubernetes", "instance_type": "the-compute-knows"},
-        ["type: kubernetes: no Kubernetes compute is attached; instances run on this machine (compute local)"],
+        ["type: kubernetes: the endpoint names no compute, and its instances run on this machine (compute local)"],
     ),
     ({"request_settings": {"request_timeout_ms": 180_000, "max_queue_wait_ms": 0}}, []),
     (
@@ -93,7 +104,85 @@ DEPLOYMENTS: list[tuple[dict[str, Any], list[str]]] = [
     ),
     (
         {"type": "kubernetes"},
-        ["type: kubernetes: no Kubernetes compute is attached; instances run on this machine (compute local)"],
+        ["type: kubernetes: the endpoint names no compute, and its instances run on this machine (compute local)"],
+    ),
+    (
+        {"type": "kubernetes", "resources": {"requests": {"cpu": "1"}}},
+        [
+            "type: kubernetes: the endpoint names no compute, and its instances run on this machine (compute local)",
+            "resources: there is no container whose resources could be set",
+        ],
+    ),
+    ({"properties": {"amphitrite.capacity_policy": "drain-first"}}, []),
+    (
+        {"properties": {"amphitrite.capacity_policy": "hope"}},
+        ["properties.amphitrite.capacity_policy: found 'hope'; allowed: refuse, wait, drain-first"],
+    ),
+]
+
+#: On a cluster that the endpoint names.
+KUBERNETES: list[tuple[dict[str, Any], list[str]]] = [
+    ({}, []),
+    ({"instance_type": None}, []),
+    ({"instance_type": "Standard_NC6s_v3", "model_mount_path": "/models/here"}, []),
+    ({"model_mount_path": "models"}, ["model_mount_path: models is no absolute path of a directory"]),
+    ({"model_mount_path": "/a/../b"}, ["model_mount_path: /a/../b is no absolute path of a directory"]),
+    ({"instance_type": "smal"}, ["instance_type: unknown instance type `smal` of compute gpus"]),
+    (
+        {"type": "managed"},
+        ["type: managed: the endpoint runs on compute gpus, so its deployments are of type kubernetes"],
+    ),
+    ({"resources": {"requests": {"cpu": "1", "gpu": "1"}, "limits": {"memory": "2Gi", "gpu": "1"}}}, []),
+    (
+        {"resources": {"requests": {"cpu": "one", "gpu": "0.5"}, "limits": {"memory": "-1"}}},
+        [
+            "resources.requests.cpu: 'one' is not a quantity such as 500m, 2 or 4Gi",
+            "resources.requests.gpu: 0.5 is no number of gpu",
+            "resources.limits.memory: -1 is no number of memory",
+        ],
+    ),
+    (
+        {"resources": {"requests": {"cpu": "2", "gpu": "1"}, "limits": {"cpu": "1500m", "gpu": "2"}}},
+        [
+            "resources.requests.cpu: asks for more than its limit 1500m",
+            "resources.requests.gpu: differs from its limit",
+        ],
+    ),
+    (
+        {"scale_settings": {"type": "target_utilization"}},
+        ["scale_settings.type: target_utilization is not offered"],
+    ),
+    ({"environment": "azureml:e:1"}, ["environment: custom containers are not offered"]),
+]
+
+COMPUTES: list[tuple[dict[str, Any], Compute | None, list[str]]] = [
+    ({"in_cluster": True}, None, []),
+    ({"kubeconfig": "text"}, None, []),
+    ({}, GPUS, []),
+    ({}, None, ["kubeconfig: required: how is the cluster reached?"]),
+    ({"in_cluster": True, "kubeconfig": "text"}, None, ["in_cluster: given besides a kubeconfig; one of the two"]),
+    (
+        {"in_cluster": True, "resource_id": "/subscriptions/x"},
+        None,
+        ["resource_id: clusters are not found by their ARM id here"],
+    ),
+    ({"namespace": "other"}, GPUS, ["namespace: cannot be changed: instances run in models"]),
+    ({"default_instance_type": "tiny"}, GPUS, ["default_instance_type: unknown instance type `tiny`"]),
+    ({"default_instance_type": "Standard_NC6s_v3"}, GPUS, []),
+    (
+        {
+            "instance_types": [
+                {"name": "tiny", "resources": {"requests": {"cpu": "x", "nvidia.com/gpu": None}}},
+                {"name": "Tiny", "resources": {"limits": {"nvidia.com/mig-1g.10gb": "1.5"}}},
+            ],
+            "default_instance_type": "tiny",
+        },
+        GPUS,
+        [
+            "instance_types[0].resources.requests.cpu: 'x' is not a quantity such as 500m, 2 or 4Gi",
+            "instance_types[1].name: Tiny is there twice",
+            "instance_types[1].resources.limits.nvidia.com/mig-1g.10gb: 1.5 is no number of nvidia.com/mig-1g.10gb",
+        ],
     ),
 ]
 
@@ -114,6 +203,16 @@ MODELS: list[tuple[str | None, ModelFacts | None, list[str]]] = [
 ]
 
 
+def on_cluster(**more: Any) -> list[Violation]:
+    document = {"name": "blue", "type": "kubernetes", "instance_type": "small", "model": "azureml:m:1", **more}
+    place = Place(GPUS, chosen=True)
+    return check_deployment(document, siblings=0, model=MODEL, bounds=Bounds(), place=place)
+
+
+def compute(more: dict[str, Any], former: Compute | None) -> list[Violation]:
+    return check_compute({"name": "gpus", "namespace": "models", **more}, former=former)
+
+
 def deployment(siblings: int = 0, facts: ModelFacts | None = MODEL, **more: Any) -> list[str]:
     document = {"name": "blue", "instance_type": "Standard_DS3_v2", "model": "azureml:m:1", **more}
     return [str(found) for found in check_deployment(document, siblings=siblings, model=facts, bounds=Bounds())]
@@ -121,13 +220,49 @@ def deployment(siblings: int = 0, facts: ModelFacts | None = MODEL, **more: Any)
 
 @pytest.mark.parametrize(("more", "messages"), ENDPOINTS)
 def test_endpoints(more: dict[str, Any], messages: list[str]) -> None:
-    found = check_endpoint({"name": "ep", **more}, deployments=["blue", "green"])
+    found = check_endpoint({"name": "ep", **more}, deployments=["blue", "green"], computes=["gpus"])
     assert [str(violation) for violation in found] == messages
 
 
 @pytest.mark.parametrize(("more", "messages"), DEPLOYMENTS)
 def test_deployments(more: dict[str, Any], messages: list[str]) -> None:
     assert deployment(**more) == messages
+
+
+@pytest.mark.parametrize(("more", "messages"), KUBERNETES)
+def test_deployments_on_a_cluster(more: dict[str, Any], messages: list[str]) -> None:
+    assert [str(found) for found in on_cluster(**more)] == messages
+
+
+@pytest.mark.parametrize(("more", "former", "messages"), COMPUTES)
+def test_computes(more: dict[str, Any], former: Compute | None, messages: list[str]) -> None:
+    assert [str(found) for found in compute(more, former)] == messages
+
+
+def test_managed_deployments_run_on_a_cluster_that_the_server_brings_along() -> None:
+    place = Place(Compute("kubernetes", "models", None))
+    document = {"name": "blue", "instance_type": "Standard_NC6s_v3", "model": "azureml:m:1", "model_mount_path": "/m"}
+    assert check_deployment(document, siblings=0, model=MODEL, bounds=Bounds(), place=place) == []
+    document["type"] = "kubernetes"
+    found = check_deployment(document, siblings=0, model=MODEL, bounds=Bounds(), place=place)
+    text = "type: kubernetes: the endpoint names no compute, and its instances run on compute kubernetes"
+    assert [str(violation) for violation in found] == [text]
+
+
+@pytest.mark.parametrize(
+    ("former", "compute", "messages"),
+    [
+        ({}, None, []),
+        ({"compute": f"{ARM}/computes/gpus"}, "azureml:GPUS", []),
+        ({}, "azureml:gpus", ["compute: cannot be changed after creation; it is not set"]),
+        ({"compute": "azureml:a-b"}, "azureml:gpus", ["compute: cannot be changed after creation; it is azureml:a-b"]),
+        ({"compute": "azureml:gpus"}, None, ["compute: cannot be changed after creation; it is azureml:gpus"]),
+    ],
+)
+def test_an_endpoint_stays_on_its_compute(former: dict[str, Any], compute: str | None, messages: list[str]) -> None:
+    document = {"name": "ep", "compute": compute}
+    found = check_endpoint(document, deployments=[], computes=["gpus"], former={"name": "ep", **former})
+    assert [str(violation) for violation in found] == messages
 
 
 @pytest.mark.parametrize(("reference", "facts", "messages"), MODELS)
@@ -156,6 +291,8 @@ def test_every_refusal_says_what_to_do() -> None:
     for more, _ in DEPLOYMENTS:
         document = {"name": "blue", "instance_type": "Standard_DS3_v2", "model": "azureml:m:1", **more}
         found += check_deployment(document, siblings=20, model=None, bounds=Bounds())
+    found += [v for more, _ in KUBERNETES for v in on_cluster(**more)]
+    found += [v for more, former, _ in COMPUTES for v in compute(more, former)]
     assert [violation.message for violation in found if not violation.hint] == []
 
 

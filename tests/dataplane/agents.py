@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import IO
 
 import httpx
 
@@ -65,6 +66,9 @@ class RunningAgent:
         # A UNIX socket's path must be short, which pytest's directories are not.
         self._run = tempfile.TemporaryDirectory(prefix="amphitrite-")
         self.certificate, self.private_key = certificate, private_key
+        self.ca_file = certificate  #: who the agent thinks signs for the control plane
+        self.host = "127.0.0.1"  #: where its Envoy listens
+        self.options: tuple[str, ...] = ()  #: more words for its command line
         self.control_plane = FakeControlPlane(certificate, private_key)
         self.control_plane.start()
         self.port = free_port()
@@ -82,18 +86,30 @@ class RunningAgent:
     def run(self) -> Path:
         return Path(self._run.name)
 
-    def start(self) -> subprocess.Popen[bytes]:
+    def start(self, stdout: IO[bytes] | None = None, stderr: IO[bytes] | None = None) -> subprocess.Popen[bytes]:
+        """Its output goes to ``agent.log`` unless both streams are given."""
         command = [
             *(sys.executable, "-m", "amphitrite.dataplane", "--id", "test"),
             *("--state", str(self.state), "--run", str(self.run), "--logs", str(self.logs)),
-            *("--control-plane", self.control_plane.url, "--ca-file", str(self.certificate)),
-            *("--token-file", str(self._token), "--listen", f"127.0.0.1:{self.port}"),
+            *("--control-plane", self.control_plane.url, "--ca-file", str(self.ca_file)),
+            *("--token-file", str(self._token), "--listen", f"{self.host}:{self.port}"),
             *("--certificate", str(self.certificate), "--private-key", str(self.private_key)),
+            *self.options,
         ]
+        if stdout is not None and stderr is not None:
+            self._process = subprocess.Popen(command, stdout=stdout, stderr=stderr, start_new_session=True)
+            return self._process
         self.logs.mkdir(parents=True, exist_ok=True)
         with open(self.logs / "agent.log", "ab") as output:
             self._process = subprocess.Popen(command, stdout=output, stderr=output, start_new_session=True)
         return self._process
+
+    def health(self) -> int | None:
+        """The status of ``/healthz``, without a key; None while nothing listens."""
+        try:
+            return self.client.get("/healthz").status_code
+        except httpx.TransportError:
+            return None
 
     def put_in_force(self, wanted: RoutingTable) -> None:
         self.control_plane.publish(wanted)

@@ -13,19 +13,20 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from amphitrite.dataplane.routing import RoutingTable, to_json
+from amphitrite.dataplane.routing import RoutingTable, digest, to_json
 
 TOKEN = "agent-token"
 
 
 class FakeControlPlane:
-    """Set ``table`` by ``publish``; ``reports`` grows; ``wait_for`` waits for a report."""
+    """Set ``table`` by ``publish``; ``reports`` grows; ``wait_for`` waits for a report; ``gone``: who said farewell."""
 
     def __init__(self, certificate: Path, private_key: Path) -> None:
         self._files = (certificate, private_key)
         self._changed = threading.Condition()
         self._table: RoutingTable | None = None
         self.reports: list[dict[str, Any]] = []
+        self.gone: list[str] = []
         self._server: _Server | None = None
         self.port = 0
 
@@ -57,13 +58,20 @@ class FakeControlPlane:
             self._table = table
             self._changed.notify_all()
 
-    def next_table(self, server: _Server, after: int, wait_s: float) -> RoutingTable | None:
-        with self._changed:
-            self._changed.wait_for(
-                lambda: server.closing or (self._table is not None and self._table.version > after), wait_s
-            )
+    def next_table(self, server: _Server, after: int, content: str, wait_s: float) -> RoutingTable | None:
+        def news() -> RoutingTable | None:
             table = self._table
-        return table if table is not None and table.version > after and not server.closing else None
+            if table is None or table.version < after:
+                return None
+            return table if table.version > after or (content and digest(table) != content) else None
+
+        with self._changed:
+            self._changed.wait_for(lambda: server.closing or news() is not None, wait_s)
+            return None if server.closing else news()
+
+    def farewell(self, agent: str) -> None:
+        with self._changed:
+            self.gone.append(agent)
 
     def heard(self, report: dict[str, Any]) -> None:
         with self._changed:
@@ -107,11 +115,17 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         query = parse_qs(urlsplit(self.path).query)
-        table = self.server.owner.next_table(self.server, int(query["after"][0]), float(query["wait_s"][0]))
+        table = self.server.owner.next_table(
+            self.server, int(query["after"][0]), _first(query, "digest"), float(query["wait_s"][0])
+        )
         if table is None:
             self._send(204, b"")
         else:
             self._send(200, json.dumps(to_json(table)).encode())
+
+    def do_DELETE(self) -> None:
+        self.server.owner.farewell(self.path.rpartition("/")[2])
+        self._send(204, b"")
 
     def do_PUT(self) -> None:
         body = self.rfile.read(int(self.headers["content-length"]))
@@ -132,3 +146,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("connection", "close")
         self.end_headers()
         self.wfile.write(body)
+
+
+def _first(query: dict[str, list[str]], name: str) -> str:
+    return query.get(name, [""])[0]

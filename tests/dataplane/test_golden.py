@@ -95,6 +95,25 @@ def test_envoy_accepts_them(path: Path, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_bootstrap_is_as_recorded(request: pytest.FixtureRequest) -> None:
+    path = GOLDEN / "bootstrap.yaml"
+    text = yaml.safe_dump(json.loads(json.dumps(bootstrap(settings(Path("/run"))))), sort_keys=True, width=120)
+    if request.config.getoption("--update-golden"):
+        path.write_text(text)
+    assert path.read_text() == text
+
+
+@pytest.mark.serving
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+def test_envoy_accepts_a_container_s_bootstrap(host: str, tmp_path: Path) -> None:
+    contained = replace(settings(tmp_path), listen=Address(host, 9443), access_log=None, heap_bytes=256 * 1024 * 1024)
+    file = tmp_path / "bootstrap.json"
+    file.write_text(json.dumps(bootstrap(contained)))
+    command = [str(find_envoy()), "--mode", "validate", "-c", str(file), "--disable-hot-restart", "-l", "warning"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_bootstrap_holds_no_secret_and_no_way_in() -> None:
     config = bootstrap(settings(Path("/run")))
     assert config["admin"]["address"] == {"pipe": {"path": "/run/admin.sock", "mode": 0o600}}

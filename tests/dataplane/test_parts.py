@@ -12,6 +12,7 @@ import pytest
 
 from amphitrite.dataplane import processes, table_file
 from amphitrite.dataplane.envoy.binary import find_envoy
+from amphitrite.dataplane.envoy_output import parsed
 from amphitrite.dataplane.processes import ProcessRecord
 from amphitrite.dataplane.rotation import rotate
 from amphitrite.dataplane.routing import Address
@@ -92,6 +93,25 @@ def test_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     settings = parse([*argv, "--listen", "[::1]:9443"])
     assert settings.listen == Address("::1", 9443)
     assert settings.table_file == Path("/x/state/routing-table.json")
-    with pytest.raises(SystemExit):
-        parse([*argv, "--listen", "9443"])
-    assert "'9443' is not HOST:PORT" in capsys.readouterr().err
+    assert (settings.seed, settings.linger_s, settings.grace_s, settings.concurrency) == (None, 0.0, None, None)
+    assert settings.access_log == Path("/x/logs/access.log")
+    pod = ["--listen", "0.0.0.0:9443", "--logs", "-", "--seed", "/s", "--linger-s", "5", "--grace-s", "30.5"]
+    settings = parse([*argv, *pod, "--concurrency", "2"])
+    assert (settings.logs, settings.access_log, settings.envoy_log) == (None, None, None)
+    assert (settings.seed, settings.linger_s, settings.grace_s, settings.concurrency) == (Path("/s"), 5.0, 30.5, 2)
+    for option, text in (("listen", "9443"), ("linger-s", "-1"), ("grace-s", "soon"), ("concurrency", "0")):
+        with pytest.raises(SystemExit):
+            parse([*argv, "--listen", "127.0.0.1:9443", f"--{option}={text}"])
+        assert f"'{text}' is not " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("[2026-01-01 00:00:00.000][7][critical][main] [source/x.cc:1] no way", ("error", "envoy.main", "no way")),
+        ("[2026-01-01 00:00:00.000][7][info][upstream] cds: [a] b", ("info", "envoy.upstream", "cds: [a] b")),
+        ("anything else", ("info", "envoy", "anything else")),
+    ],
+)
+def test_a_line_of_envoy_s_log_becomes_one_of_ours(line: str, told: tuple[str, str, str]) -> None:
+    assert parsed(line) == told

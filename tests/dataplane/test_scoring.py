@@ -80,7 +80,9 @@ def test_past_the_bound_is_429(scoring: RunningAgent, rules: Rules) -> None:
         rules[1]["solo"].release()
         assert answer.status_code == 429
         assert answer.headers["retry-after"] == "1"
-        assert "'solo' has 2 requests in flight" in answer.json()["error"]["message"]
+        message = answer.json()["error"]["message"]
+        assert "'solo' has 2 requests in flight" in message
+        assert "the bound holds for each proxy" in message
         assert [h.result().status_code for h in held] == [200, 200]
 
 

@@ -12,8 +12,8 @@ one write and mostly one read per request, and no parsing beyond what is counted
     python tests/load/closed_loop.py --url https://127.0.0.1:9443/endpoints/e/v2/models/m/infer \\
         --header 'Authorization: Bearer KEY' --body-file request.json --connections 8 --requests 100000 --json
 
-It ends after ``--requests``, or as soon as the file of ``--until-file`` exists. Exit code: 0 when no request failed,
-else 1.
+It ends after ``--requests``, or as soon as the file of ``--until-file`` exists; with both, when both hold. Exit code: 0
+when no request failed, else 1.
 """
 
 from __future__ import annotations
@@ -205,9 +205,9 @@ def report(tallies: list[Tally], seconds: float) -> dict[str, Any]:
     }
 
 
-def turns_until(path: Path) -> Iterator[int]:
-    """Turns without end, until ``path`` exists."""
-    return itertools.takewhile(lambda _: not path.exists(), itertools.count())
+def turns_until(path: Path, turns: Iterator[int], at_least: int) -> Iterator[int]:
+    """Turns until ``path`` exists and there have been ``at_least`` of them; ``turns`` is shared by all connections."""
+    return itertools.takewhile(lambda turn: turn < at_least or not path.exists(), turns)
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -217,8 +217,9 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     host, port = address.hostname or "", address.port or (443 if secure else 80)
     body = arguments.body_file.read_bytes() if arguments.body_file else None
     request = request_bytes(arguments.url, arguments.header, body)
-    # One budget for all connections: next() on a range iterator is atomic in CPython.
-    budget = iter(range(arguments.requests or 0))
+    # One budget for all connections: next() on these iterators is atomic in CPython.
+    least = arguments.requests or 0
+    budget = itertools.count() if arguments.until_file else iter(range(least))
     tallies = [Tally() for _ in range(arguments.connections)]
     began = time.perf_counter()
     threads = [
@@ -228,7 +229,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
                 tally,
                 lambda: Connection(host, port, tls, arguments.timeout_s),
                 request,
-                turns_until(arguments.until_file) if arguments.until_file else budget,
+                turns_until(arguments.until_file, budget, least) if arguments.until_file else budget,
                 began,
             ),
         )
@@ -247,13 +248,15 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--header", action="append", default=[], metavar="'Name: value'")
     parser.add_argument("--body-file", type=Path, help="POST this; without it GET")
     parser.add_argument("--connections", type=int, default=8)
-    end = parser.add_mutually_exclusive_group(required=True)
-    end.add_argument("--requests", type=int, help="end after so many, over all connections")
-    end.add_argument("--until-file", type=Path, help="end when this file exists")
+    parser.add_argument("--requests", type=int, help="end after so many, over all connections")
+    parser.add_argument("--until-file", type=Path, help="end when this file exists")
     parser.add_argument("--timeout-s", type=float, default=30.0, help="per read and write")
     parser.add_argument("--cafile", default=os.environ.get("SSL_CERT_FILE"), help="default: SSL_CERT_FILE")
     parser.add_argument("--json", action="store_true", help="print one JSON object rather than a line")
-    return parser.parse_args(argv)
+    given = parser.parse_args(argv)
+    if given.requests is None and given.until_file is None:
+        parser.error("--requests or --until-file says when it ends")
+    return given
 
 
 def main(argv: list[str]) -> int:

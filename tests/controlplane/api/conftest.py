@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,11 +17,17 @@ from amphitrite.controlplane import credentials, settings
 from amphitrite.controlplane.agents import AgentRegistry, TableFeed
 from amphitrite.controlplane.api.services import Services
 from amphitrite.controlplane.app import create_app
+from amphitrite.controlplane.core.capacity import NodeCapacity
+from amphitrite.controlplane.core.computes import Compute
 from amphitrite.controlplane.core.observed import Instance
 from amphitrite.controlplane.core.resources import Probe, WorkloadSpec
 from amphitrite.controlplane.core.status import Ref, Status
+from amphitrite.controlplane.delivery import Delivery
+from amphitrite.controlplane.runtimes import Container
+from amphitrite.controlplane.store.content_directory import ContentDirectory
 from amphitrite.controlplane.store.database import SqlStore, open_store
 from amphitrite.controlplane.store.models import ModelStore
+from amphitrite.schemas.errors import Error
 
 from ...asgi import InProcess
 
@@ -35,7 +42,7 @@ class Logs:
     name = "logs"
 
     def __init__(self) -> None:
-        self.asked: list[tuple[str, str, int]] = []
+        self.asked: list[tuple[str, str, int, Container]] = []
 
     def observe(self) -> tuple[Instance, ...]:
         return ()
@@ -46,13 +53,33 @@ class Logs:
 
     def forget(self, instance_id: str) -> None: ...
 
-    def logs(self, endpoint: str, deployment: str, tail: int) -> str:
-        self.asked.append((endpoint, deployment, tail))
+    def logs(self, endpoint: str, deployment: str, tail: int, container: Container = "inference-server") -> str:
+        self.asked.append((endpoint, deployment, tail, container))
         return "server ready\n"
 
     def watch(self, wake: Callable[[], None]) -> None: ...
 
     def close(self) -> None: ...
+
+
+@dataclass
+class Clusters:
+    """What is out there: ``nodes`` by the name of the compute, and what attaching one comes to."""
+
+    nodes: dict[str, tuple[NodeCapacity, ...]] = field(default_factory=dict)
+    refusal: Error | None = None
+    silent: bool = False
+    asked: list[Compute] = field(default_factory=list)
+
+    def check(self, compute: Compute) -> None:
+        self.asked.append(compute)
+        if self.refusal is not None:
+            raise self.refusal
+
+    def capacity(self, compute: str) -> tuple[NodeCapacity, ...] | None:
+        if self.silent:
+            raise Error("KubernetesUnaccessible", "the cluster does not answer")
+        return self.nodes.get(compute)
 
 
 @dataclass
@@ -63,6 +90,7 @@ class World:
     client: httpx.Client
     store: SqlStore
     runtime: Logs
+    clusters: Clusters
     now: list[float]
     wakes: list[None] = field(default_factory=list)
 
@@ -131,16 +159,18 @@ def deployment_body(count: int = 1, **properties: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def opened(home: Path, **environment: str) -> Iterator[World]:
+def opened(home: Path, built_in: Compute | None = None, **environment: str) -> Iterator[World]:
     chosen = settings.read({"ML_HOME": str(home), "ML_LIMIT_JSON_BODY_BYTES": "20000", **environment})
     chosen.home.create()
     store = open_store(chosen.home.database)
-    models = ModelStore(store.database, chosen.home.models)
-    now, wakes, runtime = [1_800_000_000.0], [], Logs()
+    models = ModelStore(store.database, ContentDirectory(chosen.home.models, time.time), chosen.home.models)
+    now, wakes, runtime, clusters = [1_800_000_000.0], [], Logs(), Clusters()
     wake = lambda: wakes.append(None)  # noqa: E731 - one line, no name needed
+    secrets = credentials.ensure(chosen.home)
     services = Services(
         settings=chosen,
-        credentials=credentials.ensure(chosen.home),
+        credentials=secrets,
+        delivery=Delivery(secrets.fetch_key, lambda: now[0]),
         store=store,
         models=models,
         blobs=models.blobs,
@@ -150,13 +180,16 @@ def opened(home: Path, **environment: str) -> Iterator[World]:
         wake=wake,
         clock=lambda: now[0],
         last_pass=lambda: now[0],
+        built_in=built_in,
+        attach_check=clusters.check,
+        capacity=clusters.capacity,
     )
     token = services.credentials.token.reveal()
     with start_blocking_portal() as portal:
         transport = InProcess(create_app(services), portal)
         headers = {"Authorization": f"Bearer {token}"}
         with httpx.Client(transport=transport, base_url="https://test:8443", headers=headers) as client:
-            yield World(services, client, store, runtime, now, wakes)
+            yield World(services, client, store, runtime, clusters, now, wakes)
     store.close()
 
 

@@ -34,7 +34,7 @@ def test_the_agents_token_opens_only_the_data_planes_routes(world: Any, path: st
 
 def test_health_is_open_and_says_nothing_else(world: Any) -> None:
     nobody = {"Authorization": ""}
-    assert world.client.get("/healthz", headers=nobody).json() == {"status": "ok"}
+    assert world.client.get("/healthz", headers=nobody).json() == {"status": "ok", "role": "leader"}
     assert world.client.get("/readyz", headers=nobody).json() == {"status": "ready"}
 
 

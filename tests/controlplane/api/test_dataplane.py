@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from amphitrite.controlplane.core.observed import AgentReport
-from amphitrite.dataplane.routing import Route, RoutingTable, Secret, from_json
+from amphitrite.dataplane.routing import Route, RoutingTable, Secret, digest, from_json
 
 TABLE = "/dataplane/v1/routing-table"
 THIRD = RoutingTable(3, (Route("ep1", (Secret("k"),), ()),))
@@ -17,6 +17,15 @@ def test_a_newer_table_is_answered_at_once_an_older_one_is_not(world: Any) -> No
     world.services.feed.published(THIRD)
     assert from_json(world.client.get(f"{TABLE}?after=2&wait_s=60").json()) == THIRD
     assert world.client.get(f"{TABLE}?after=3").status_code == 204
+
+
+def test_one_version_of_two_histories_is_told_apart(world: Any) -> None:
+    world.services.feed.published(THIRD)
+    query = f"{TABLE}?after=3&digest="
+    assert world.client.get(query + digest(THIRD)).status_code == 204
+    assert from_json(world.client.get(query + digest(RoutingTable(3)) + "&wait_s=60").json()) == THIRD
+    # A control plane that lags behind has nothing to say.
+    assert world.client.get(f"{TABLE}?after=4&digest={digest(RoutingTable(4))}").status_code == 204
 
 
 def test_a_waiting_agent_is_answered_when_a_table_is_published(world: Any) -> None:
@@ -48,3 +57,16 @@ def test_a_report_is_remembered_and_shown(world: Any) -> None:
     assert world.wakes == [None]
     shown = {**body, "id": "one", "live": True, "seen_at": now}
     assert world.client.get("/dataplane/v1/agents").json() == {"value": [shown]}
+
+
+def test_an_agent_that_says_farewell_is_forgotten(world: Any) -> None:
+    assert world.client.put("/dataplane/v1/agents/one", json={"acknowledged_version": 3}).status_code == 204
+    for wakes in (2, 2):  # the second time there is nothing to forget
+        assert world.client.delete("/dataplane/v1/agents/one").status_code == 204
+        assert len(world.wakes) == wakes
+    assert world.client.get("/dataplane/v1/agents").json() == {"value": []}
+
+
+def test_a_version_that_nobody_counted_to_is_refused(world: Any) -> None:
+    body = {"acknowledged_version": 10**30}
+    assert world.client.put("/dataplane/v1/agents/one", json=body).json()["error"]["code"] == "BadArgument"

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from amphitrite.controlplane.store.blobs import Blob
+from amphitrite.controlplane.store.content import Content, open_content
+from amphitrite.controlplane.store.content_directory import ContentDirectory
 from amphitrite.controlplane.store.database import SqlStore, open_store
 from amphitrite.controlplane.store.models import ModelStore
+
+from ... import postgresql, s3
 
 
 class Clock:
@@ -31,16 +37,68 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[SqlStore]:
-    opened = open_store(tmp_path / "store.db")
-    yield opened
-    opened.close()
+@pytest.fixture(params=["sqlite", "postgresql"])
+def kind(request: pytest.FixtureRequest) -> str:
+    """Of database."""
+    return str(request.param)
 
 
 @pytest.fixture
-def models(store: SqlStore, tmp_path: Path, clock: Clock) -> ModelStore:
-    return ModelStore(store.database, tmp_path / "models", clock=clock)
+def database_url(kind: str, tmp_path: Path) -> Iterator[str]:
+    """An empty database of each kind: where it is, with its password."""
+    if kind == "sqlite":
+        yield f"sqlite:///{tmp_path}/store.db"
+    else:
+        with postgresql.database() as url:
+            yield url
+
+
+@cache
+def _template() -> str:
+    """A database of PostgreSQL's with our tables, copied for each test: faster than making them."""
+    url = postgresql.server().create_database()
+    open_store(url).close()
+    return url
+
+
+@contextmanager
+def opened_store(kind: str, tmp_path: Path) -> Iterator[SqlStore]:
+    """An empty store in a database of its own."""
+    with ExitStack() as stack:
+        if kind == "sqlite":
+            url = f"sqlite:///{tmp_path}/store.db"
+        else:
+            url = stack.enter_context(postgresql.database(_template()))
+        opened = open_store(url)
+        stack.callback(opened.close)
+        yield opened
+
+
+@pytest.fixture
+def store(kind: str, tmp_path: Path) -> Iterator[SqlStore]:
+    with opened_store(kind, tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+def content(
+    request: pytest.FixtureRequest, kind: str, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> Content:
+    """Where content is: a directory beside SQLite, an object store beside PostgreSQL, or what a test asks for."""
+    place = getattr(request, "param", "directory" if kind == "sqlite" else "s3")
+    url = f"file://{tmp_path}/models" if place == "directory" else s3.bucket(monkeypatch, clock).url
+    return open_content(url, tmp_path / "models", clock)
+
+
+@pytest.fixture
+def directory(tmp_path: Path, clock: Clock) -> ContentDirectory:
+    """The one place whose files can be looked at."""
+    return ContentDirectory(tmp_path / "models", clock)
+
+
+@pytest.fixture
+def models(store: SqlStore, content: Content, tmp_path: Path, clock: Clock) -> ModelStore:
+    return ModelStore(store.database, content, tmp_path / "models", clock=clock)
 
 
 @pytest.fixture

@@ -1,9 +1,10 @@
 """Run as a program: end a process by SIGKILL at many lines of the store's code and look at what it leaves.
 
-``crash.py SCENARIO HOME EVERY``: runs the scenario once undisturbed and keeps what the store holds after each step. A
-child then runs it again and kills itself at the first line of the store's code that it comes to, another one at the
-line EVERY lines later, and so on to the end. Each time the store must hold what it held after the last step that was
-answered, or after the one that was under way. Prints how many children were killed.
+``crash.py SCENARIO HOME EVERY [SERVER]``, in an SQLite file or in databases of the PostgreSQL at that URL: runs the
+scenario once undisturbed and keeps what the store holds after each step. A child then runs it again and kills itself at
+the first line of the store's code that it comes to, another one at the line EVERY lines later, and so on to the end.
+Each time the store must hold what it held after the last step that was answered, or after the one that was under way.
+Prints how many children were killed.
 """
 
 from __future__ import annotations
@@ -19,10 +20,13 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from sqlalchemy import select
+import psycopg
+from psycopg import sql
+from sqlalchemy import URL, make_url, select
 
 from amphitrite.controlplane.core.status import Ref, Status
 from amphitrite.controlplane.store import tables
+from amphitrite.controlplane.store.content_directory import ContentDirectory
 from amphitrite.controlplane.store.database import SqlStore, open_store
 from amphitrite.controlplane.store.models import ModelStore
 from amphitrite.dataplane.routing import RoutingTable
@@ -36,9 +40,47 @@ EP, BLUE = Ref("ep1"), Ref("ep1", "blue")
 RANDOM = {"id", "primary_key", "secondary_key", "file"}
 
 
+class Databases:
+    """Where the store of a home is: in it, or in a database named as the home is."""
+
+    def __init__(self, server: str | None) -> None:
+        self._server = make_url(server) if server is not None else None
+
+    def at(self, home: Path) -> str:
+        if self._server is None:
+            return f"sqlite:///{home}/store.db"
+        return self._server.set(database=home.name).render_as_string(hide_password=False)
+
+    def renew(self, home: Path) -> None:
+        """An empty one for this home."""
+        shutil.rmtree(home, ignore_errors=True)
+        home.mkdir()
+        if self._server is None:
+            return
+        with self._connect(self._server) as connection:
+            known = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (home.name,)).fetchone()
+            if known is None:
+                connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(sql.Identifier(home.name)))
+        with self._connect(self._server.set(database=home.name)) as connection:
+            connection.execute("DROP SCHEMA public CASCADE")  # Faster than a new database.
+            connection.execute("CREATE SCHEMA public")
+
+    def drop(self, home: Path) -> None:
+        if self._server is not None:
+            with self._connect(self._server) as connection:
+                connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(home.name)))
+
+    def _connect(self, url: URL) -> psycopg.Connection[tuple[object, ...]]:
+        plain = url.set(drivername="postgresql").render_as_string(hide_password=False)
+        return psycopg.connect(plain, autocommit=True)
+
+
+databases = Databases(sys.argv[4] if len(sys.argv) > 4 else None)
+
+
 def changes(home: Path) -> Iterator[Step]:
     """A life of an endpoint with a deployment."""
-    store = open_store(home / "store.db")
+    store = open_store(databases.at(home))
     match: Any = {"if_match": None, "if_none_match": False}
     blue = {"name": "blue", "instance_type": "x"}
     yield lambda: store.put_endpoint({"name": "ep1"}, **match, now=1.0)
@@ -55,8 +97,9 @@ def changes(home: Path) -> Iterator[Step]:
 
 def uploads(home: Path) -> Iterator[Step]:
     """Files come, become models and repositories, and some go."""
-    store = open_store(home / "store.db")
-    models = ModelStore(store.database, home / "models", clock=lambda: 1e9)
+    store = open_store(databases.at(home))
+    content = ContentDirectory(home / "models", clock=lambda: 1e9)
+    models = ModelStore(store.database, content, home / "models", clock=lambda: 1e9)
 
     def upload(data: bytes) -> tuple[str, int]:
         with models.blobs.begin() as body:
@@ -84,10 +127,11 @@ SCENARIOS = {"changes": changes, "uploads": uploads}
 
 def held(home: Path) -> Any:
     """All rows but what is random; blocks are left out, as a commit drops them after it has ended."""
-    store = open_store(home / "store.db")
+    store = open_store(databases.at(home))
     with store.database.read() as connection:
-        assert connection.exec_driver_sql("PRAGMA integrity_check").scalar() == "ok"
-        assert connection.exec_driver_sql("PRAGMA foreign_key_check").all() == []
+        if not store.database.is_shared:
+            assert connection.exec_driver_sql("PRAGMA integrity_check").scalar() == "ok"
+            assert connection.exec_driver_sql("PRAGMA foreign_key_check").all() == []
         rows = {
             table.name: sorted(
                 str({name: value for name, value in row.items() if name not in RANDOM})
@@ -105,13 +149,13 @@ def check_files(store: SqlStore, home: Path) -> None:
     """Content is what its name says and is there for every row; a repository is complete."""
     if not (home / "models").exists():
         return
-    models = ModelStore(store.database, home / "models", clock=lambda: 1e9)
-    files = models.blobs.files
-    for digest in files.digests():
-        assert hashlib.sha256(files.path(digest).read_bytes()).hexdigest() == digest
+    content = ContentDirectory(home / "models", clock=lambda: 1e9)
+    models = ModelStore(store.database, content, home / "models", clock=lambda: 1e9)
+    for digest in content.digests():
+        assert hashlib.sha256(content.path(digest).read_bytes()).hexdigest() == digest
     for blob in models.blobs.list().blobs:
-        assert files.path(blob.digest).stat().st_size == blob.size
-    for repository in files.repositories.iterdir():
+        assert content.path(blob.digest).stat().st_size == blob.size
+    for repository in (home / "models" / "repositories").iterdir():
         assert sorted(str(p.relative_to(repository)) for p in repository.rglob("*.onnx")) == [
             "m/1/model.onnx",
             "m/2/model.onnx",
@@ -151,18 +195,21 @@ def run(scenario: str, home: Path, line: int) -> tuple[bool, int]:
 
 
 def main(scenario: str, home: Path, every: int) -> None:
-    reference = home / "reference"
+    reference = home / f"reference_{os.getpid()}"
+    databases.renew(reference)
     wanted = [held(reference)]
     for step in SCENARIOS[scenario](reference):
         step()
         wanted.append(held(reference))
     for killed in itertools.count():
-        place = home / "crashed"
-        shutil.rmtree(place, ignore_errors=True)
+        place = home / f"crashed_{os.getpid()}"
+        databases.renew(place)
         dead, finished = run(scenario, place, killed * every)
         assert held(place) in wanted[finished : finished + 2], (killed * every, finished)
         if not dead:
             assert finished == len(wanted) - 1
+            for home_of in (reference, place):
+                databases.drop(home_of)
             print(killed)
             return
 

@@ -6,34 +6,45 @@ import hashlib
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from amphitrite.controlplane.store.blobs import Blob, BlobStore, Limits
-from amphitrite.controlplane.store.content import disk_errors
+from amphitrite.controlplane.store.content import Content
+from amphitrite.controlplane.store.content_directory import ContentDirectory
 from amphitrite.controlplane.store.database import SqlStore
 from amphitrite.controlplane.store.models import ModelStore
+from amphitrite.controlplane.store.spool import disk_errors
 from amphitrite.schemas.errors import Error
 
 Upload = Callable[..., Blob]
 
 
-def content(models: ModelStore, path: str, first: int = 0, last: int | None = None) -> bytes:
+def held(models: ModelStore, path: str, first: int = 0, last: int | None = None) -> bytes:
     return b"".join(models.blobs.read(models.blobs.head(path), first, last))
 
 
-def stored(models: ModelStore) -> list[Path]:
-    return [path for path in models.blobs.files.root.rglob("*") if path.is_file()]
+def left(models: ModelStore, scratch: Path) -> list[Any]:
+    """All content, and every file on the disk that is not content."""
+    digests = list(models.blobs.content.digests())
+    return digests + [path for path in scratch.rglob("*") if path.is_file() and path.name not in digests]
 
 
-def test_content_is_kept_once_by_its_digest_and_read_only(models: ModelStore, upload: Upload) -> None:
+def test_content_is_kept_once_by_its_digest(models: ModelStore, upload: Upload, tmp_path: Path) -> None:
     one, two = upload("a", b"same"), upload("b/c", b"same")
     digest = hashlib.sha256(b"same").hexdigest()
     assert (one.digest, one.size, one.etag) == (digest, 4, two.etag)
-    root = models.blobs.files.root
-    assert stored(models) == [root / "blobs" / "sha256" / digest[:2] / digest]
-    assert stat.S_IMODE(stored(models)[0].stat().st_mode) == 0o444
-    assert {stat.S_IMODE(d.stat().st_mode) for d in root.rglob("*") if d.is_dir()} == {0o700}
+    assert left(models, tmp_path / "models") == [digest]
+
+
+@pytest.mark.parametrize("content", ["directory"], indirect=True)
+def test_files_are_read_only_in_private_directories(upload: Upload, directory: ContentDirectory) -> None:
+    digest = upload("a", b"same").digest
+    files = [path for path in directory.root.rglob("*") if path.is_file()]
+    assert files == [directory.root / "blobs" / "sha256" / digest[:2] / digest]
+    assert stat.S_IMODE(files[0].stat().st_mode) == 0o444
+    assert {stat.S_IMODE(d.stat().st_mode) for d in directory.root.rglob("*") if d.is_dir()} == {0o700}
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
@@ -42,21 +53,21 @@ def test_overwriting_must_be_asked_for(models: ModelStore, upload: Upload, overw
     models.blobs.set_metadata("a", {"upload_status": "completed"})
     if overwrite:
         assert upload("a", b"two", overwrite=True).metadata == {}
-        assert content(models, "a") == b"two"
+        assert held(models, "a") == b"two"
         return
     with pytest.raises(Error) as caught:
         upload("a", b"two")
     assert (caught.value.code, caught.value.status) == ("BlobAlreadyExists", 409)
-    assert content(models, "a") == b"one"
+    assert held(models, "a") == b"one"
 
 
-def test_a_wrong_md5_leaves_nothing(models: ModelStore) -> None:
+def test_a_wrong_md5_leaves_nothing(models: ModelStore, tmp_path: Path) -> None:
     upload = models.blobs.begin()
     upload.write(b"abc")
     with pytest.raises(Error) as caught:
         upload.finish(b"\0" * 16)
     assert caught.value.code == "Md5Mismatch"
-    assert stored(models) == []
+    assert left(models, tmp_path / "models") == []
 
 
 def test_a_right_md5_is_taken(models: ModelStore) -> None:
@@ -67,22 +78,22 @@ def test_a_right_md5_is_taken(models: ModelStore) -> None:
     assert found == (hashlib.sha256(b"abc").hexdigest(), 3)
 
 
-def test_an_unfinished_upload_leaves_nothing(models: ModelStore) -> None:
+def test_an_unfinished_upload_leaves_nothing(models: ModelStore, tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), models.blobs.begin() as upload:
         upload.write(b"abc")
         raise ZeroDivisionError
-    assert stored(models) == []
+    assert left(models, tmp_path / "models") == []
 
 
-def test_a_file_past_the_limit_leaves_nothing(store: SqlStore, tmp_path: Path) -> None:
-    blobs = BlobStore(store.database, tmp_path / "m", Limits(file_bytes=5))
+def test_a_file_past_the_limit_leaves_nothing(store: SqlStore, content: Content, tmp_path: Path) -> None:
+    blobs = BlobStore(store.database, content, Limits(file_bytes=5))
     upload = blobs.begin()
     upload.write(b"12345")
     with pytest.raises(Error, match=r"5 bytes \(file_bytes\).* 6") as caught:
         upload.write(b"6")
     assert caught.value.code == "LimitExceeded"
     assert caught.value.hint and "ML_LIMIT_FILE_BYTES" in caught.value.hint
-    assert not [path for path in (tmp_path / "m").rglob("*") if path.is_file()]
+    assert not [path for path in (tmp_path / "models").rglob("*") if path.is_file()]
 
 
 def test_a_full_disk_is_said(tmp_path: Path) -> None:
@@ -98,7 +109,7 @@ def test_a_full_disk_is_said(tmp_path: Path) -> None:
 )
 def test_ranges(models: ModelStore, upload: Upload, first: int, last: int | None, want: bytes) -> None:
     upload("a", b"0123456789")
-    assert content(models, "a", first, last) == want
+    assert held(models, "a", first, last) == want
 
 
 @pytest.mark.parametrize(
@@ -113,13 +124,13 @@ def test_ranges_past_the_end(models: ModelStore, upload: Upload, data: bytes, fi
 
 def test_an_empty_blob_is_read_as_nothing(models: ModelStore, upload: Upload) -> None:
     upload("a", b"")
-    assert content(models, "a") == b""
+    assert held(models, "a") == b""
 
 
 def test_a_reader_is_not_disturbed(models: ModelStore, upload: Upload) -> None:
     blob = upload("a", b"old")
     chunks = models.blobs.read(blob)
-    models.blobs.files.path(blob.digest).unlink()
+    assert models.blobs.content.discard_older(blob.digest, 9e9)
     assert b"".join(chunks) == b"old"
     with pytest.raises(Error, match="lost"):
         models.blobs.read(blob)
@@ -161,3 +172,13 @@ def test_listing_folds_what_lies_deeper(models: ModelStore, upload: Upload) -> N
     assert [b.path for b in found.blobs] == ["m/a.txt", "m/b"]
     assert (found.prefixes, found.next_marker) == (("m/a/", "m/c/"), None)
     assert [b.path for b in models.blobs.list().blobs] == ["m/a.txt", "m/a/1", "m/a/2", "m/b", "m/c/d/e", "n"]
+
+
+def test_a_path_never_gets_content_that_garbage_collection_has_just_dropped(models: ModelStore) -> None:
+    with models.blobs.begin() as body:
+        body.write(b"x")
+        digest, size = body.finish()
+    assert models.blobs.content.discard_older(digest, 9e9)
+    with pytest.raises(Error, match="not there any more") as caught:
+        models.blobs.put("a", digest, size, overwrite=False)
+    assert (caught.value.status, caught.value.hint) == (503, "upload it again")

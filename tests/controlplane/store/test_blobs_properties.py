@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from amphitrite.controlplane.store.blobs import BlobStore
+from amphitrite.controlplane.store.content_directory import ContentDirectory
 from amphitrite.controlplane.store.database import SqlStore, open_store
 from amphitrite.schemas.errors import Error
 
@@ -34,7 +36,8 @@ class AgainstDictionary(RuleBasedStateMachine):
     @initialize()
     def open(self) -> None:
         self.store: SqlStore = open_store(self.home / "store.db")
-        self.blobs = BlobStore(self.store.database, self.home / "models")
+        self.content = ContentDirectory(self.home / "models", time.time)
+        self.blobs = BlobStore(self.store.database, self.content)
 
     def teardown(self) -> None:
         if hasattr(self, "store"):
@@ -87,9 +90,9 @@ class AgainstDictionary(RuleBasedStateMachine):
     @invariant()
     def keeps_no_leftovers(self) -> None:
         if hasattr(self, "store"):
-            assert list(self.blobs.files.temporary.iterdir()) == []
+            assert list(self.content.temporary.iterdir()) == []
             blocks = sum(len(blocks) for blocks in self.blocks_of.values())
-            assert len(list(self.blobs.files.blocks.iterdir())) == blocks
+            assert len(list(self.content.blocks.iterdir())) == blocks
 
 
 AgainstDictionary.TestCase.settings = settings(max_examples=20, stateful_step_count=15, deadline=None)
@@ -104,7 +107,8 @@ CLIMBING = st.lists(st.sampled_from(["..", ".", "/", "~", "a", "\\", "%2e%2e", "
 def test_no_name_leads_out_of_the_store(names: list[str], tmp_path_factory: Any) -> None:
     home = tmp_path_factory.mktemp("home")
     store = open_store(home / "store.db")
-    blobs = BlobStore(store.database, home / "models")
+    content = ContentDirectory(home / "models", time.time)
+    blobs = BlobStore(store.database, content)
     taken = set()
     for name in names:
         with blobs.begin() as upload:
@@ -120,7 +124,7 @@ def test_no_name_leads_out_of_the_store(names: list[str], tmp_path_factory: Any)
     assert {b.path for b in blobs.list().blobs} == taken
     store.close()
     files = {path for path in home.rglob("*") if path.is_file() and path.parent != home}
-    assert files == {blobs.files.path(path.name) for path in files}
+    assert files == {content.path(path.name) for path in files}
 
 
 @settings(max_examples=60, deadline=None)
@@ -135,9 +139,12 @@ def test_pages_of_a_listing_add_up(
 ) -> None:
     home = tmp_path_factory.mktemp("home")
     store = open_store(home / "store.db")
-    blobs = BlobStore(store.database, home / "models")
+    content = ContentDirectory(home / "models", time.time)
+    blobs = BlobStore(store.database, content)
+    with blobs.begin() as empty:
+        digest, size = empty.finish()
     for path in paths:
-        blobs.put(path, "0" * 64, 0, overwrite=True)
+        blobs.put(path, digest, size, overwrite=True)
     listed, prefixes, marker = [], [], ""
     while True:
         page = blobs.list(prefix, delimiter, marker=marker, limit=limit)

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
+from pathlib import Path
 
+import boto3
 import pytest
 
+from amphitrite.controlplane.store.content import Content
+from amphitrite.controlplane.store.content_directory import ContentDirectory
 from amphitrite.controlplane.store.models import ModelStore
 from amphitrite.schemas.errors import Error
+
+Kept = Callable[[], int]
 
 
 def put_block(models: ModelStore, block_id: str, data: bytes, path: str = "a", md5: bytes | None = None) -> None:
@@ -16,18 +23,29 @@ def put_block(models: ModelStore, block_id: str, data: bytes, path: str = "a", m
     models.blobs.put_block(path, block_id, upload, expected_md5=md5)
 
 
-def block_files(models: ModelStore) -> int:
-    return len(list(models.blobs.files.blocks.iterdir()))
+@pytest.fixture
+def kept(content: Content, tmp_path: Path) -> Callable[[], int]:
+    """How many blocks there are; nothing else may be on the disk beside content."""
+
+    def count() -> int:
+        scratch = tmp_path / "models"
+        assert [*(scratch / "temporary").iterdir(), *scratch.glob("uploads/*")] == []
+        if isinstance(content, ContentDirectory):
+            return len(list(content.blocks.iterdir()))
+        bucket = content.place.split("/")[2]
+        listed = boto3.client("s3").list_objects_v2(Bucket=bucket, Prefix="of/us/blocks/")
+        return int(listed["KeyCount"])
+
+    return count
 
 
-def test_a_list_of_blocks_becomes_a_blob(models: ModelStore) -> None:
+def test_a_list_of_blocks_becomes_a_blob(models: ModelStore, kept: Kept) -> None:
     for block_id, data in (("1", b"one"), ("2", b"two"), ("x", b"unused")):
         put_block(models, block_id, data, md5=hashlib.md5(data).digest())
     blob = models.blobs.commit_blocks("a", ["2", "1", "2"], metadata={"k": "v"})
     assert b"".join(models.blobs.read(blob)) == b"twoonetwo"
     assert (blob.size, blob.metadata, blob.digest) == (9, {"k": "v"}, hashlib.sha256(b"twoonetwo").hexdigest())
-    assert block_files(models) == 0
-    assert list(models.blobs.files.temporary.iterdir()) == []
+    assert kept() == 0
 
 
 def test_the_same_list_again_is_answered_again(models: ModelStore) -> None:
@@ -36,19 +54,19 @@ def test_the_same_list_again_is_answered_again(models: ModelStore) -> None:
     assert models.blobs.commit_blocks("a", ["1"]) == blob
 
 
-def test_a_block_sent_again_replaces_the_first(models: ModelStore) -> None:
+def test_a_block_sent_again_replaces_the_first(models: ModelStore, kept: Kept) -> None:
     put_block(models, "1", b"first")
     put_block(models, "1", b"second")
-    assert block_files(models) == 1
+    assert kept() == 1
     assert b"".join(models.blobs.read(models.blobs.commit_blocks("a", ["1"]))) == b"second"
 
 
-def test_blocks_belong_to_their_path(models: ModelStore) -> None:
+def test_blocks_belong_to_their_path(models: ModelStore, kept: Kept) -> None:
     put_block(models, "1", b"one", path="other")
     with pytest.raises(Error) as caught:
         models.blobs.commit_blocks("a", ["1"])
     assert caught.value.code == "BadArgument"
-    assert block_files(models) == 1
+    assert kept() == 1
 
 
 def test_committing_over_a_blob_must_be_asked_for(models: ModelStore) -> None:
@@ -62,15 +80,15 @@ def test_committing_over_a_blob_must_be_asked_for(models: ModelStore) -> None:
 
 
 @pytest.mark.parametrize("block_id", ["", "x" * 256])
-def test_a_bad_block_id_leaves_nothing(models: ModelStore, block_id: str) -> None:
+def test_a_bad_block_id_leaves_nothing(models: ModelStore, kept: Kept, block_id: str) -> None:
     with pytest.raises(Error) as caught:
         put_block(models, block_id, b"one")
     assert caught.value.code == "BadArgument"
-    assert block_files(models) == 0 and list(models.blobs.files.temporary.iterdir()) == []
+    assert kept() == 0
 
 
-def test_a_damaged_block_leaves_nothing(models: ModelStore) -> None:
+def test_a_damaged_block_leaves_nothing(models: ModelStore, kept: Kept) -> None:
     with pytest.raises(Error) as caught:
         put_block(models, "1", b"one", md5=b"\0" * 16)
     assert caught.value.code == "Md5Mismatch"
-    assert block_files(models) == 0
+    assert kept() == 0

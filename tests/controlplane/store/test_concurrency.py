@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 from amphitrite.controlplane.core.status import Ref, Status
@@ -56,7 +57,7 @@ def test_only_one_of_many_creates(store: SqlStore) -> None:
 
 
 def test_another_process_with_the_lock_is_waited_for(store: SqlStore) -> None:
-    other = Database(store.database.path)  # A lock of its own, as another process has.
+    other = Database(store.database.url)  # A lock of its own, as another process has.
     entered, leave = threading.Event(), threading.Event()
 
     def hold() -> None:
@@ -75,9 +76,9 @@ def test_another_process_with_the_lock_is_waited_for(store: SqlStore) -> None:
     other.close()
 
 
-def test_parallel_uploads_of_the_same_content(models: ModelStore, upload: Any) -> None:
+def test_parallel_uploads_of_the_same_content(models: ModelStore, upload: Any, tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda n: upload(f"p{n % 20}", b"x" * 5000, overwrite=True), range(60)))
     assert len({blob.digest for blob in found}) == 1
     assert len(models.blobs.list().blobs) == 20
-    assert list(models.blobs.files.temporary.iterdir()) == []
+    assert list((tmp_path / "models" / "temporary").iterdir()) == []

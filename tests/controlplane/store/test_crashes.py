@@ -8,11 +8,19 @@ from pathlib import Path
 
 import pytest
 
+from ... import postgresql
 
-@pytest.mark.parametrize(("scenario", "every", "at_least"), [("changes", 23, 40), ("uploads", 23, 40)])
-def test_killed_at_many_lines(tmp_path: Path, scenario: str, every: int, at_least: int) -> None:
+#: kind of database -> how many lines of code lie between two places of death, and so how many there are at least.
+PLACES = {"sqlite": (23, 40), "postgresql": (61, 15)}
+
+
+@pytest.mark.parametrize("scenario", ["changes", "uploads"])
+def test_killed_at_many_lines(kind: str, tmp_path: Path, scenario: str) -> None:
+    every, at_least = PLACES[kind]
     program = Path(__file__).with_name("crash.py")
     command = [sys.executable, str(program), scenario, str(tmp_path), str(every)]
+    if kind == "postgresql":
+        command.append(postgresql.server().url.render_as_string(hide_password=False))
     ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert ended.returncode == 0, ended.stderr
     assert int(ended.stdout) >= at_least

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ def paths(models: ModelStore) -> list[str]:
 
 
 def digests(models: ModelStore) -> set[str]:
-    return set(models.blobs.files.digests())
+    return set(models.blobs.content.digests())
 
 
 def test_an_upload_that_nobody_registers_goes_after_a_day(models: ModelStore, upload: Any, clock: Any) -> None:
@@ -77,11 +78,12 @@ def test_overwritten_content_goes(models: ModelStore, upload: Any, clock: Any) -
     assert digests(models) == {kept.digest}
 
 
-def test_blocks_and_temporary_files_go_after_a_day(models: ModelStore, clock: Any) -> None:
+@pytest.mark.parametrize("content", ["directory"], indirect=True)
+def test_blocks_and_temporary_files_go_after_a_day(models: ModelStore, directory: Any, clock: Any) -> None:
     block, abandoned = models.blobs.begin(), models.blobs.begin()
     block.write(b"x")
     models.blobs.put_block("a", "1", block)
-    files = models.blobs.files
+    files = directory
     for leftover in (files.blocks / "unnamed", files.temporary / "directory" / "deep"):
         leftover.mkdir(parents=True) if leftover.name == "deep" else leftover.write_bytes(b"x")
     for path in (*files.blocks.iterdir(), *files.temporary.iterdir()):
@@ -95,8 +97,8 @@ def test_blocks_and_temporary_files_go_after_a_day(models: ModelStore, clock: An
         models.blobs.commit_blocks("a", ["1"])
 
 
-def test_repositories_of_no_version_go_unless_in_use(models: ModelStore, clock: Any) -> None:
-    root = models.blobs.files.repositories
+def test_repositories_of_no_version_go_unless_in_use(models: ModelStore, tmp_path: Path, clock: Any) -> None:
+    root = tmp_path / "models" / "repositories"
     for name in ("used", "unused"):
         (root / name / "m" / "1").mkdir(parents=True)
     assert models.collect_garbage(clock(), frozenset({"used"})).repositories == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -79,8 +80,8 @@ def test_a_path_is_needed(models: ModelStore) -> None:
     assert (error.code, error.target) == ("UserError", "path")
 
 
-def test_too_many_files(store: SqlStore, models: ModelStore, upload: Any) -> None:
-    few = ModelStore(store.database, models.blobs.files.root, Limits(files_per_model=2))
+def test_too_many_files(store: SqlStore, models: ModelStore, upload: Any, tmp_path: Path) -> None:
+    few = ModelStore(store.database, models.blobs.content, tmp_path / "models", Limits(files_per_model=2))
     for number in range(3):
         upload(f"LocalUpload/aa/m/{number}", b"x")
     error = refusal(lambda: put(few, SHORT + "LocalUpload/aa"))

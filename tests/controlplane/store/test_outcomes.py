@@ -129,6 +129,12 @@ def test_the_table_gets_a_version_with_each_change(store: SqlStore) -> None:
     assert store.load_world().table == RoutingTable(3)
 
 
+def test_a_table_goes_beyond_what_a_proxy_has_from_elsewhere(store: SqlStore) -> None:
+    one = RoutingTable(0, clusters=(Cluster("c", (), 1, 1.0),))
+    wanted = [(RoutingTable(0), 0), (RoutingTable(0), 7), (RoutingTable(0), 8), (RoutingTable(0), 7), (one, 7)]
+    assert [store.publish(table, above=above).version for table, above in wanted] == [1, 8, 8, 8, 9]
+
+
 @pytest.mark.parametrize(("days", "kept"), [(6.9, True), (7.1, False)])
 def test_ended_operations_are_kept_for_a_week(store: SqlStore, days: float, kept: bool) -> None:
     ended, still_open = put(store), put(store, BLUE)

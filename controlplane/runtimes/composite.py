@@ -1,0 +1,117 @@
+"""Several runtimes as one: this machine, and a cluster for each compute.
+
+Decides, by the name of a workload's compute, which of them a verb goes to. Must not know what they run on. Computes
+come and go while it works.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from amphitrite.controlplane.core.observed import Instance
+from amphitrite.controlplane.core.resources import LOCAL, Probe, WorkloadSpec
+from amphitrite.controlplane.runtimes import Container, Runtime
+from amphitrite.schemas.errors import Error
+
+
+class CompositeRuntime:
+    """``local``: the runtime of this machine, None where nothing runs on it. For use by any thread."""
+
+    name = "composite"
+
+    def __init__(self, local: Runtime | None = None) -> None:
+        self._lock = threading.Lock()
+        self._members: dict[str, Runtime] = {LOCAL: local} if local is not None else {}
+        self._owners: dict[str, str] = {}
+        self._wakes: list[Callable[[], None]] = []
+        if local is not None:
+            local.watch(self._notify)
+
+    # -- computes -----------------------------------------------------------------------------------------------------
+    def add(self, compute: str, runtime: Runtime) -> None:
+        """Have ``runtime`` run the workloads of ``compute``; one that did so before is closed."""
+        with self._lock:
+            before, self._members[compute] = self._members.get(compute), runtime
+        runtime.watch(self._notify)
+        if before is not None:
+            before.close()
+        self._notify()
+
+    def remove(self, compute: str) -> None:
+        """Know nothing of ``compute`` any more: what runs there lives on. Unknown: nothing happens."""
+        with self._lock:
+            member = self._members.pop(compute, None)
+        if member is not None:
+            member.close()
+            self._notify()
+
+    def member(self, compute: str) -> Runtime:
+        """Raises Error("ResourceNotFound")."""
+        with self._lock:
+            found = self._members.get(compute)
+        if found is None:
+            hint = "ml compute list shows the attached ones"
+            raise Error("ResourceNotFound", f"compute {compute} is not attached", target=compute, hint=hint)
+        return found
+
+    def computes(self) -> tuple[str, ...]:
+        """Names of the computes that workloads can run on now, sorted."""
+        with self._lock:
+            return tuple(sorted(self._members))
+
+    # -- the contract -------------------------------------------------------------------------------------------------
+    def observe(self) -> tuple[Instance, ...]:
+        with self._lock:
+            members = dict(self._members)
+        found = {compute: member.observe() for compute, member in members.items()}
+        self._owners = {one.id: compute for compute, many in found.items() for one in many}
+        return tuple(sorted((one for many in found.values() for one in many), key=lambda one: one.id))
+
+    def unknown(self) -> frozenset[str]:
+        return frozenset().union(*(member.unknown() for member in self._all()))
+
+    def start(
+        self,
+        workload: WorkloadSpec,
+        slot: int,
+        attempt: int,
+        readiness: Probe,
+        liveness: Probe,
+        request_timeout_s: float = 5.0,
+    ) -> None:
+        self.member(workload.compute).start(workload, slot, attempt, readiness, liveness, request_timeout_s)
+
+    def stop(self, instance_id: str, grace_s: float) -> None:
+        for member in self._owner(instance_id):
+            member.stop(instance_id, grace_s)
+
+    def forget(self, instance_id: str) -> None:
+        for member in self._owner(instance_id):
+            member.forget(instance_id)
+
+    def logs(self, endpoint: str, deployment: str, tail: int, container: Container = "inference-server") -> str:
+        return "".join(member.logs(endpoint, deployment, tail, container) for member in self._all())
+
+    def watch(self, wake: Callable[[], None]) -> None:
+        self._wakes.append(wake)
+
+    def close(self) -> None:
+        self._wakes.clear()
+        for member in self._all():
+            member.close()
+
+    def _owner(self, instance_id: str) -> tuple[Runtime, ...]:
+        """Whose it is, as of the last ``observe``; all, if that had not seen it: to the others it is unknown. Ids are
+        unique over all computes, because a workload's name depends on its compute."""
+        with self._lock:
+            member = self._members.get(self._owners.get(instance_id, ""))
+            return (member,) if member is not None else tuple(self._members.values())
+
+    def _all(self) -> tuple[Runtime, ...]:
+        with self._lock:
+            return tuple(self._members[compute] for compute in sorted(self._members))
+
+    def _notify(self) -> None:
+        for wake in tuple(self._wakes):
+            wake()

@@ -1,0 +1,78 @@
+"""The files of a model version, as the control plane lists them.
+
+Decides that a list is only believed when its digest is the one that was asked for, and that no path leads out of the
+model's directory. Must not know how files are had.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+from amphitrite.dataplane.fetch.problem import Problem
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """``path``: relative, with ``/``. ``url``: short-lived and a secret."""
+
+    path: str
+    digest: str
+    size: int
+    url: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """``in_use``: digests of models that some deployment needs, this one among them."""
+
+    digest: str
+    files: tuple[File, ...]
+    empty_directories: tuple[str, ...]
+    in_use: frozenset[str]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(file.size for file in self.files)
+
+
+def read(body: bytes, digest: str, base: str) -> Manifest:
+    """``base``: the control plane's URL, which relative addresses start from. Raises Problem."""
+    try:
+        value = json.loads(body)
+        files = tuple(_file(entry, base) for entry in value["files"])
+        directories = tuple(_inside(path) for path in value["empty_directories"])
+        in_use = frozenset(str(one) for one in value.get("in_use", ()))
+    except (ValueError, KeyError, TypeError, AttributeError) as exc:
+        raise Problem(f"the control plane's list of files cannot be read: {exc}") from exc
+    found = manifest_digest(files)
+    if found != digest:
+        raise Problem(f"the control plane lists the files of another model: {found} instead of {digest}")
+    return Manifest(digest, files, directories, in_use | {digest})
+
+
+def manifest_digest(files: tuple[File, ...]) -> str:
+    """SHA-256 over the sorted (path, digest) pairs, as the model store makes it."""
+    content = json.dumps(sorted((file.path, file.digest) for file in files))
+    return hashlib.sha256(content.encode()).hexdigest()
+
+
+def _file(entry: Any, base: str) -> File:
+    url = urljoin(f"{base}/", str(entry["url"]))
+    size, digest = int(entry["size"]), str(entry["digest"])
+    if urlsplit(url).scheme not in ("http", "https") or size < 0 or not _DIGEST.fullmatch(digest):
+        raise ValueError(f"the entry of {entry['path']!r} is no file")
+    return File(_inside(str(entry["path"])), digest, size, url)
+
+
+def _inside(path: str) -> str:
+    if any(part in ("", ".", "..") for part in path.split("/")) or "\0" in path:
+        raise ValueError(f"{path!r} is no path below a directory")
+    return path

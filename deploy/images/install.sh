@@ -1,0 +1,31 @@
+#!/bin/sh
+# Inside a build: installs into the virtual environment /opt/amphitrite, whose interpreter is the base image's.
+#   install.sh dependencies BUILD_LOCK LOCK    every wheel of LOCK, checked by hash, from /wheels where there are any
+#   install.sh product SOURCE                  the product alone, below /product
+# Bytecode is compiled without file times, so that the same input gives the same bytes.
+set -eu
+export PYTHONHASHSEED=0 PYTHONDONTWRITEBYTECODE=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
+python=/opt/amphitrite/bin/python
+pip="/build/tools/bin/pip --python"
+
+compile() {
+  "$python" -m compileall -q -j 1 --invalidation-mode unchecked-hash "$1"
+}
+
+case "$1" in
+dependencies)
+  if ls /wheels/*.whl >/dev/null 2>&1; then set -- "$@" --no-index --find-links /wheels; fi
+  build=$2 lock=$3
+  shift 3
+  $pip /build/tools/bin/python install -q --no-compile --require-hashes --no-deps --only-binary :all: "$@" -r "$build"
+  $pip "$python" install -q --no-compile --require-hashes --no-deps --only-binary :all: "$@" -r "$lock"
+  rm -f /opt/amphitrite/lib/python3.*/site-packages/*.dist-info/direct_url.json
+  compile /opt/amphitrite/lib
+  ;;
+product)
+  /build/tools/bin/pip wheel -q --no-deps --no-index --no-build-isolation -w /build/wheel "$2"
+  $pip "$python" install -q --no-compile --no-deps --no-index --prefix /product /build/wheel/*.whl
+  rm -f /product/lib/python3.*/site-packages/*.dist-info/direct_url.json
+  compile /product/lib
+  ;;
+esac

@@ -1,0 +1,197 @@
+"""The least Role is enough, and not more: with it nothing is refused, and without any one verb something is, by name.
+
+The instances here fit no node, so that making and removing them takes no time.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from amphitrite.controlplane.core.computes import BUILT_IN, PodShape
+from amphitrite.controlplane.core.resources import ModelReference, PodSettings, workload_spec
+from amphitrite.controlplane.runtimes.kubernetes import client
+from amphitrite.controlplane.runtimes.kubernetes.log_reading import lines_of
+from amphitrite.controlplane.runtimes.kubernetes.names import SERVER
+from amphitrite.controlplane.runtimes.kubernetes.objects import Objects
+from amphitrite.controlplane.runtimes.kubernetes.permissions import RULES, Rule, policy_rules
+from amphitrite.controlplane.runtimes.kubernetes.runtime import KubernetesRuntime
+from amphitrite.controlplane.runtimes.kubernetes.settings import KubernetesSettings
+from amphitrite.controlplane.runtimes.kubernetes.writing import Writer
+from amphitrite.schemas.errors import Error
+
+from ..controlplane.runtime_subjects import PROBE
+from .node import Cluster
+from .waiting import wait_until
+
+pytestmark = pytest.mark.serving
+
+ACCOUNT = "least"
+NOWHERE = PodShape("nowhere", (("cpu", "1m"),), (), {"nodeSelector": {"there-is": "no-such-node"}})
+SPEC = workload_spec(
+    "ep", "blue", ModelReference("m", "1", "0" * 64, ("m",)), "nowhere", {}, BUILT_IN, PodSettings(requests=())
+)
+VERBS = [(rule, verb) for rule in RULES for verb in rule.verbs]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A namespace with a service account that has a Role of ours."""
+
+    cluster: Cluster
+    namespace: str
+    kubeconfig: str = field(repr=False)
+
+    def allow(self, rules: tuple[Rule, ...]) -> None:
+        body = {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "Role",
+            "metadata": {"name": ACCOUNT, "namespace": self.namespace},
+            "rules": policy_rules(rules),
+        }
+        self.cluster.kubectl("apply", "-f", "-", stdin=json.dumps(body))
+
+    def may(self, rule: Rule, verb: str) -> bool:
+        resource = f"{rule.resource.partition('/')[0]}.{rule.group}".rstrip(".")
+        part = rule.resource.partition("/")[2]
+        who = f"--as=system:serviceaccount:{self.namespace}:{ACCOUNT}"
+        asked = [verb, resource, *([f"--subresource={part}"] if part else [])]
+        return self.cluster.kubectl("auth", "can-i", *asked, who, "-n", self.namespace, check=False).strip() == "yes"
+
+    def settings(self) -> KubernetesSettings:
+        return KubernetesSettings(
+            namespace=self.namespace,
+            shape=lambda name: NOWHERE,
+            grant=lambda digest: "Bearer none",
+            facts=lambda digest: None,
+            fetch_url="https://controlplane.invalid",
+        )
+
+    def api(self) -> client.Cluster:
+        return client.Cluster(client.from_text(self.kubeconfig))
+
+
+@pytest.fixture(scope="module")
+def place(cluster: Cluster) -> Iterator[Place]:
+    with cluster.namespace(prefix="permissions", empty=False) as namespace:
+        cluster.kubectl("create", "serviceaccount", ACCOUNT, "-n", namespace)
+        binding = ["create", "rolebinding", ACCOUNT, f"--role={ACCOUNT}", f"--serviceaccount={namespace}:{ACCOUNT}"]
+        cluster.kubectl(*binding, "-n", namespace)
+        token = cluster.kubectl("create", "token", ACCOUNT, "-n", namespace).strip()
+        yield Place(cluster, namespace, kubeconfig(cluster, token))
+
+
+def kubeconfig(cluster: Cluster, token: str) -> str:
+    """As a user would hand it in."""
+    configuration = cluster.api.configuration
+    ca = base64.b64encode(Path(configuration.ssl_ca_cert).read_bytes()).decode()
+    return yaml.safe_dump(
+        {
+            "current-context": "c",
+            "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
+            "clusters": [{"name": "k", "cluster": {"server": configuration.host, "certificate-authority-data": ca}}],
+            "users": [{"name": "u", "user": {"token": token}}],
+        }
+    )
+
+
+class Life:
+    """One workload from its first instance to its end; ``refusals``: everything that anybody refused on the way."""
+
+    def __init__(self, place: Place, caplog: pytest.LogCaptureFixture) -> None:
+        self._place, self._caplog = place, caplog
+        self._errors: list[str] = []
+        self._changed = threading.Event()
+        self.runtime = KubernetesRuntime(BUILT_IN, place.api(), place.settings())
+
+    @property
+    def refusals(self) -> list[str]:
+        problem = self.runtime.problem()
+        logged = [record.getMessage() for record in self._caplog.records if record.levelno >= logging.WARNING]
+        return [*self._errors, *logged, *([problem.message] if problem else [])]
+
+    def attempt(self, what: Any) -> None:
+        try:
+            what()
+        except Error as error:
+            self._errors.append(error.message)
+
+    def reach(self, condition: Any) -> bool:
+        """Until it holds, or somebody refused something."""
+        wait_until(lambda: bool(condition()) or bool(self.refusals), "a step is done or refused", 30.0)
+        return not self.refusals
+
+    def live(self) -> None:
+        there = self.runtime.observe
+        if not self.reach(lambda: not self.runtime.unknown()):
+            return
+        for slot in (0, 1):
+            self.attempt(lambda slot=slot: self.runtime.start(SPEC, slot, 1, PROBE, PROBE))
+        if not self.reach(lambda: len([i for i in there() if i.fault]) == 2 and self._told()):
+            return
+        self.attempt(lambda: lines_of(self._place.api(), self._place.namespace, there()[0].id, SERVER, 10))
+        self.attempt(self._stop_what_somebody_else_has_changed)
+        if not self.reach(lambda: len(there()) == 1):
+            return
+        self.attempt(lambda: self.runtime.stop(there()[0].id, 0))
+        self.reach(lambda: not there())
+
+    def _told(self) -> bool:
+        found = self._place.cluster.kubectl("get", "events", "-n", self._place.namespace, "-o", "json")
+        return any(
+            e["involvedObject"]["kind"] == "Deployment" and e["reason"] == "PodUnschedulable"
+            for e in json.loads(found)["items"]
+        )
+
+    def _stop_what_somebody_else_has_changed(self) -> None:
+        admin = client.Cluster(self._place.cluster.api)
+        where = f"/apis/apps/v1/namespaces/{self._place.namespace}/deployments/{SPEC.name}"
+        before = admin.get(where)
+        admin.patch(where, {"metadata": {"annotations": {"somebody": "else"}}}, "somebody")
+        pod = next(i.id for i in self.runtime.observe())
+        Writer(self._place.api(), self._place.settings(), Objects(lambda: 0.0, lambda: None)).release(before, pod)
+
+
+@pytest.fixture
+def life(place: Place, caplog: pytest.LogCaptureFixture) -> Iterator[Life]:
+    made: list[Life] = []
+
+    class Born(Life):
+        def __init__(self) -> None:
+            super().__init__(place, caplog)
+            made.append(self)
+
+    yield Born  # type: ignore[misc]
+    for one in made:
+        one.runtime.close()
+    place.cluster.kubectl("delete", "deployments,pdb,events", "--all", "-n", place.namespace, "--wait=true")
+
+
+def test_the_role_is_enough(place: Place, life: type[Life]) -> None:
+    place.allow(RULES)
+    wait_until(lambda: place.may(*VERBS[0]), "the Role counts")
+    one = life()  # type: ignore[call-arg]
+    one.live()
+    assert one.refusals == []
+    assert one.runtime.observe() == ()
+    assert one.runtime.capacity() is None, "nodes are the cluster's: not to see them is no failure"
+
+
+@pytest.mark.parametrize(("rule", "verb"), VERBS, ids=[f"{verb}-{rule.resource}" for rule, verb in VERBS])
+def test_no_verb_is_too_many(place: Place, life: type[Life], rule: Rule, verb: str) -> None:
+    rest = tuple(v for v in rule.verbs if v != verb)
+    place.allow(tuple(replace(r, verbs=rest) if r is rule else r for r in RULES))
+    wait_until(lambda: not place.may(rule, verb), "the Role counts")
+    one = life()  # type: ignore[call-arg]
+    one.live()
+    resource = rule.resource + (f".{rule.group}" if rule.group else "")
+    assert any(f"{verb} {resource}" in told for told in one.refusals), one.refusals

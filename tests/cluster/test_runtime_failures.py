@@ -1,0 +1,198 @@
+"""Every way in which an instance fails on a real node, all at once: the code, the node's own words, what to do, the
+event of the Deployment, and how soon."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from amphitrite.controlplane.core.computes import PodShape
+from amphitrite.controlplane.core.observed import Fault
+from amphitrite.controlplane.core.resources import WorkloadSpec
+from amphitrite.controlplane.runtimes.kubernetes.settings import KubernetesSettings, ModelCache
+
+from ..controlplane.kubernetes_subject import Pods
+from ..controlplane.runtime_subjects import PROBE
+from .images import Images
+from .node import Cluster
+
+pytestmark = pytest.mark.serving
+
+GREEDY = """
+class TritonPythonModel:
+    def initialize(self, args):
+        self.much = b"x" * (1 << 30)
+    def execute(self, requests):
+        return []
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """``change``: of the settings that are right; ``model``: what is served. ``said``: in the fault's message."""
+
+    name: str
+    code: str
+    said: str
+    change: Callable[[KubernetesSettings], KubernetesSettings] = lambda settings: settings
+    model: str = "good"
+    scarce: bool = False
+
+
+def shaped(**fields: object) -> Callable[[KubernetesSettings], KubernetesSettings]:
+    shape = PodShape("small", (("cpu", "1m"), ("memory", "64Mi")), (("memory", "64Mi"),))
+    return lambda settings: replace(settings, shape=lambda name: replace(shape, **fields))  # type: ignore[arg-type]
+
+
+ROWS = (
+    Row(
+        "gpus",
+        "PodUnschedulable",
+        "Insufficient nvidia.com/gpu",
+        shaped(limits=(("nvidia.com/gpu", "99"),)),
+        scarce=True,
+    ),
+    Row(
+        "selector",
+        "PodUnschedulable",
+        "didn't match Pod's node affinity/selector",
+        shaped(scheduling={"nodeSelector": {"gpu": "none-such"}}),
+    ),
+    Row(
+        "claim",
+        "PodUnschedulable",
+        'persistentvolumeclaim "absent" not found',
+        lambda settings: replace(settings, cache=ModelCache("pvc", "absent")),
+    ),
+    Row(
+        "image",
+        "ImagePullLoopBackOff",
+        "the image 127.0.0.1:1/tritonserver:none cannot be pulled",
+        lambda settings: replace(settings, triton_image="127.0.0.1:1/tritonserver:none"),
+    ),
+    Row(
+        "name",
+        "ImagePullLoopBackOff",
+        "couldn't parse image name",
+        lambda settings: replace(settings, fetcher_image="Not An Image"),
+    ),
+    Row(
+        "program",
+        "KubernetesCrashLoopBackOff",
+        "tritonserver",
+        lambda settings: replace(settings, triton_image=settings.fetcher_image),
+    ),
+    Row("crash", "KubernetesCrashLoopBackOff", "failed to load 'tiny' version 1", model="broken"),
+    Row("memory", "PodOutOfMemory", "it needed more memory than its limit of 320Mi", shaped(), model="greedy"),
+    Row("model", "ResourceNotReady", "the model could not be fetched", model="0" * 64),
+    Row(
+        "grant",
+        "ResourceNotReady",
+        "the model could not be fetched",
+        lambda settings: replace(settings, grant=lambda digest: "Bearer v1.wrong"),
+    ),
+    Row(
+        "forbidden",
+        "InvalidDeploymentSpec",
+        "violates PodSecurity",
+        lambda settings: replace(settings, cache=ModelCache("hostPath", "/tmp")),
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def pods(cluster: Cluster, images: Images, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pods]:
+    """Everything that fails has been started when the first test begins."""
+    root = tmp_path_factory.mktemp("failures")
+    model = root / "models" / "greedy" / "greedy" / "1"
+    model.mkdir(parents=True)
+    (model / "model.py").write_text(GREEDY)
+    tensors = [f'{side} {{ name: "x" data_type: TYPE_FP32 dims: 1 }}' for side in ("input", "output")]
+    config = "\n".join(['backend: "python"', "instance_group { count: 1 kind: KIND_CPU }", *tensors])
+    (model.parent / "config.pbtxt").write_text(config)
+    subject = Pods(cluster, root, (images.fetcher, images.triton))
+    for row in ROWS:
+        other = subject.open(row.change(subject.settings()))
+        subject.until(lambda other=other: not other.unknown())
+        other.start(spec(subject, row), 0, 1, PROBE, PROBE)
+        other.close()
+    yield subject
+    subject.close()
+
+
+def spec(pods: Pods, row: Row) -> WorkloadSpec:
+    return pods.workload(row.model, deployment=row.name)
+
+
+def faults(pods: Pods, row: Row) -> list[Fault]:
+    found = [i.fault for i in pods.runtime.observe() if i.workload == spec(pods, row) and i.phase != "exited"]
+    return [
+        fault for fault in found if fault is not None and (fault.code, row.said in fault.message) == (row.code, True)
+    ]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_a_failure_is_told_in_azures_code_and_kubernetes_words(pods: Pods, row: Row) -> None:
+    pods.until(lambda: bool(faults(pods, row)))
+    (fault,) = faults(pods, row)
+    assert fault.hint
+    assert fault.scarce == row.scarce
+    subject = spec(pods, row).name
+    pods.until(lambda: row.said in told(pods, subject, row.code))
+
+
+def told(pods: Pods, deployment: str, reason: str) -> str:
+    """What the Deployment's events of this reason say."""
+    wanted = {"involvedObject.kind": "Deployment", "involvedObject.name": deployment, "reason": reason}
+    selector = ",".join(f"{field}={value}" for field, value in wanted.items())
+    found = pods.cluster.kubectl("get", "events", "-n", pods.namespace, "-o", "json", f"--field-selector={selector}")
+    return "\n".join(event["message"] for event in json.loads(found)["items"])
+
+
+def test_a_namespace_that_is_full(cluster: Cluster, images: Images, tmp_path: Path) -> None:
+    subject = Pods(cluster, tmp_path, (images.fetcher, images.triton))
+    try:
+        quota = {
+            "apiVersion": "v1",
+            "kind": "ResourceQuota",
+            "metadata": {"name": "full"},
+            "spec": {"hard": {"requests.memory": "1Mi"}},
+        }
+        cluster.kubectl("create", "-n", subject.namespace, "-f", "-", stdin=json.dumps(quota))
+        subject.runtime.start(subject.workload(), 0, 1, PROBE, PROBE)
+        subject.until(lambda: any(i.fault for i in subject.runtime.observe()))
+        (instance,) = subject.runtime.observe()
+        assert instance.fault is not None
+        assert instance.fault.code == "OutOfQuota"
+        assert "exceeded quota: full" in instance.fault.message
+        assert instance.id not in instance.fault.message, "no name of a pod that will be another one the next time"
+        cluster.kubectl("delete", "resourcequota", "full", "-n", subject.namespace)
+    finally:
+        subject.close()
+
+
+def test_a_server_that_does_not_answer_any_more(cluster: Cluster, images: Images, tmp_path: Path) -> None:
+    """Seconds until it is told, and that it serves again when it answers again."""
+    subject = Pods(cluster, tmp_path, (images.fetcher, images.triton))
+    try:
+        subject.runtime.start(subject.workload(), 0, 1, PROBE, PROBE)
+        subject.until(lambda: [i.phase for i in subject.runtime.observe()] == ["ready"])
+        (ready,) = subject.runtime.observe()
+        began = time.monotonic()
+        subject.freeze(ready.id)
+        subject.until(lambda: [i.phase for i in subject.runtime.observe()] == ["unready"])
+        print(f"seen after {time.monotonic() - began:.1f} s")
+        subject.until(lambda: "Readiness probe failed" in str(subject.runtime.observe()[0].fault))
+        (unready,) = subject.runtime.observe()
+        assert unready.fault is not None
+        assert unready.fault.code == "ResourceNotReady"
+        subject.thaw(ready.id)
+        subject.until(lambda: [i.phase for i in subject.runtime.observe()] == ["ready"])
+        assert subject.runtime.observe()[0].fault is None
+    finally:
+        subject.close()

@@ -1,0 +1,32 @@
+"""Waits for a condition with a deadline.
+
+Decides how often is asked and how a wait in vain is told. Must not know what is waited for.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def wait_until(
+    condition: Callable[[], T | None],
+    what: str,
+    deadline_s: float = 60.0,
+    *,
+    every_s: float = 0.1,
+    detail: Callable[[], str] = str,
+) -> T:
+    """The first truthy answer of ``condition``; fails with ``what`` and ``detail()`` past the deadline."""
+    pause = threading.Event()
+    end = time.monotonic() + deadline_s
+    while True:
+        if answer := condition():
+            return answer
+        if time.monotonic() >= end:
+            raise AssertionError(f"after {deadline_s:.0f} s still not: {what}\n{detail()}".rstrip())
+        pause.wait(every_s)

@@ -1,0 +1,137 @@
+"""What pods are told about models, and who is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from amphitrite.controlplane.app import create_app
+from amphitrite.controlplane.store.content import open_content
+from amphitrite.controlplane.store.models import ModelStore
+
+from ... import s3
+
+ENSEMBLE = b'platform: "ensemble"\nensemble_scheduling { step [ { model_name: "model_1" } ] }\n'
+
+
+@dataclass
+class Pod:
+    """Asks with a grant and without any token of ours."""
+
+    world: Any
+    digest: str
+
+    def model(self, digest: str | None = None, grant: str | None = None) -> httpx.Response:
+        chosen = self.world.services.delivery.grant(self.digest) if grant is None else grant
+        headers = {"Authorization": f"Bearer {chosen}"}
+        return self.get(f"/fetch/v1/models/{digest or self.digest}", **headers)
+
+    def get(self, url: str, **headers: str) -> httpx.Response:
+        return self.world.client.get(url, headers={"Authorization": "", **headers})
+
+    def url(self) -> str:
+        return str(self.model().json()["files"][0]["url"])
+
+
+@pytest.fixture(params=["directory", "s3"])
+def pod(request: pytest.FixtureRequest, world: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pod]:
+    """Of a deployment whose model lies in a directory, or in an object store."""
+    if request.param == "s3":
+        content = open_content(s3.bucket(monkeypatch).url, tmp_path / "scratch", lambda: world.now[0])
+        models = ModelStore(world.store.database, content, tmp_path / "scratch")
+        world.services = replace(world.services, models=models, blobs=models.blobs)
+        world.client._transport._app = httpx.ASGITransport(create_app(world.services))
+    address = world.upload(files=("model_1/1/model.onnx",))
+    url = "/storage/local/azureml-blobstore/LocalUpload/m/models/all/config.pbtxt"
+    assert world.client.put(url, content=ENSEMBLE, headers={"x-ms-blob-type": "BlockBlob"}).status_code == 201
+    document = {"name": "m", "version": "1", "type": "triton_model", "path": address}
+    version, _ = world.services.models.put_version("m", "1", document, now=1.0)
+    assert world.endpoint().status_code == world.deployment().status_code == 201
+    yield Pod(world, version.digest)
+
+
+def test_a_grant_opens_the_list_of_files(pod: Pod) -> None:
+    answer = pod.model()
+    assert (answer.status_code, answer.headers["Cache-Control"]) == (200, "no-store")
+    body = answer.json()
+    files = body.pop("files")
+    assert body == {
+        "digest": pod.digest,
+        "bytes": len(ENSEMBLE) + len("model_1/1/model.onnx"),
+        "empty_directories": ["all/1"],
+        "in_use": [pod.digest],
+    }
+    assert [(file["path"], file["size"]) for file in files] == [
+        ("all/config.pbtxt", len(ENSEMBLE)),
+        ("model_1/1/model.onnx", 20),
+    ]
+    get = pod.get if files[0]["url"].startswith("/") else httpx.get
+    assert [get(file["url"]).content for file in files] == [ENSEMBLE, b"model_1/1/model.onnx"]
+
+
+def test_other_credentials_open_nothing(pod: Pod) -> None:
+    delivery, credentials = pod.world.services.delivery, pod.world.services.credentials
+    other = "0" * 64
+    assert pod.model(digest=other).status_code == 401
+    assert pod.model(grant=delivery.grant(other)).status_code == 401
+    for grant in ("", "v1", "é", credentials.token.reveal(), credentials.agent_token.reveal()):
+        assert (
+            pod.get(f"/fetch/v1/models/{pod.digest}", Authorization=f"Bearer {grant}".encode("latin-1")).status_code
+            == 401
+        )  # type: ignore[arg-type]
+    assert pod.get("/subscriptions", Authorization=f"Bearer {delivery.grant(pod.digest)}").status_code == 401
+    assert pod.model(digest=other, grant=delivery.grant(other)).status_code == 404
+
+
+def test_a_model_is_closed_when_nothing_uses_it_any_more(pod: Pod) -> None:
+    assert pod.model().status_code == 200
+    workspace = pod.world.services.workspace
+    assert pod.world.client.delete(f"{workspace}/onlineEndpoints/ep1").status_code == 202
+    assert pod.model().status_code == 200  # Its instances are still to be stopped.
+    pod.world.settle()
+    answer = pod.model()
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "AuthorizationFailed")
+
+
+@pytest.mark.parametrize("pod", ["directory"], indirect=True)
+@pytest.mark.parametrize(
+    ("range_", "status", "part", "says"),
+    [
+        (None, 200, slice(None), None),
+        ("bytes=0-", 206, slice(None), "bytes 0-79/80"),
+        ("bytes=5-9", 206, slice(5, 10), "bytes 5-9/80"),
+        ("bytes=78-999", 206, slice(78, None), "bytes 78-79/80"),
+        ("bytes=80-", 416, None, None),
+        ("bytes=9-5", 416, None, None),
+        ("bytes=-5", 416, None, None),
+    ],
+)
+def test_ranges_of_content(pod: Pod, range_: str | None, status: int, part: slice | None, says: str | None) -> None:
+    answer = pod.get(pod.url(), **({} if range_ is None else {"Range": range_}))
+    assert answer.status_code == status
+    if part is not None:
+        assert answer.content == ENSEMBLE[part]
+        assert answer.headers["Content-Length"] == str(len(ENSEMBLE[part]))
+        assert answer.headers.get("Content-Range") == says
+
+
+@pytest.mark.parametrize("pod", ["directory"], indirect=True)
+def test_an_address_is_good_for_one_content_and_ten_minutes(pod: Pod) -> None:
+    url = pod.url()
+    digest = url.split("/")[-1].split("?")[0]
+    assert pod.get(url.replace(digest, "0" * 64)).status_code == 401
+    assert pod.get(url.replace("expires=1", "expires=2")).status_code == 401
+    assert pod.get(url.split("?")[0]).status_code == 401
+    pod.world.now[0] += 599
+    assert pod.get(url).status_code == 200
+    pod.world.now[0] += 1
+    answer = pod.get(url)
+    assert (answer.status_code, answer.json()["error"]["message"]) == (403, "this address has expired")
+    assert pod.get(pod.url()).status_code == 200
+    pod.world.services.models.blobs.content.discard_older(digest, 9e9)
+    assert pod.get(pod.world.services.delivery.signed_path(digest)).status_code == 404

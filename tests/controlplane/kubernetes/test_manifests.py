@@ -1,0 +1,91 @@
+"""The objects of a workload, side by side with their inputs in ``golden/``, and judged by each version's own schemas.
+
+``pytest --update-golden`` rewrites them and deletes those without an input.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from amphitrite.controlplane.runtimes.kubernetes import manifests
+from amphitrite.controlplane.runtimes.kubernetes.names import NAME_MAX, object_name
+from amphitrite.controlplane.runtimes.kubernetes.workload_json import from_json, to_json
+from amphitrite.schemas.errors import Error
+
+from .golden_inputs import CASES, Case
+
+GOLDEN = Path(__file__).parent / "golden"
+#: All inputs are judged by the oldest and the newest version, and by those between the inputs that use most of the API.
+WITH_MOST_FIELDS = ("everything-from-yaml", "image-volume")
+VERSIONS = [f"1.{minor}" for minor in range(30, 38)]
+
+
+def made(case: Case) -> list[dict[str, Any]]:
+    return [
+        manifests.deployment(case.workload, case.settings, case.timeout_s),
+        *manifests.companions(case.workload, case.settings, "uid-of-the-deployment"),
+        manifests.disruption_budget(case.workload, case.settings, "uid-of-the-deployment"),
+    ]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_manifests_are_as_recorded(name: str, request: pytest.FixtureRequest) -> None:
+    plain = json.loads(json.dumps(made(CASES[name])))  # Nothing shared: YAML would write anchors.
+    text = yaml.safe_dump_all(plain, sort_keys=True, width=120)
+    path = GOLDEN / f"{name}.yaml"
+    if request.config.getoption("--update-golden"):
+        path.write_text(text)
+    assert path.read_text() == text
+
+
+def test_every_golden_file_has_an_input(request: pytest.FixtureRequest) -> None:
+    orphans = {path for path in GOLDEN.glob("*.yaml") if path.stem not in CASES}
+    if request.config.getoption("--update-golden"):
+        for path in orphans:
+            path.unlink()
+        return
+    assert not orphans
+
+
+@pytest.mark.parametrize(
+    ("name", "version"),
+    [(n, v) for n in CASES for v in VERSIONS if v in VERSIONS[:: len(VERSIONS) - 1] or n in WITH_MOST_FIELDS],
+)
+def test_each_supported_version_of_kubernetes_knows_every_field(name: str, version: str) -> None:
+    # Image volumes are there from 1.31 on; without them, that cache cannot be chosen.
+    if (name, version) == ("image-volume", "1.30"):
+        with pytest.raises(kubernetes_validate.ValidationError):
+            kubernetes_validate.validate(made(CASES[name])[0], version, strict=True)
+        return
+    for one in made(CASES[name]):
+        kubernetes_validate.validate(one, version, strict=True)
+
+
+def test_a_workload_survives_as_json() -> None:
+    for case in CASES.values():
+        assert from_json(to_json(case.workload)) == case.workload
+    for text in ("", "[]", "{}", '{"pod": 1}'):
+        with pytest.raises(ValueError):
+            from_json(text)
+
+
+def test_names_fit_and_stay_apart() -> None:
+    names = {object_name(case.workload) for case in CASES.values()}
+    assert max(map(len, names)) <= NAME_MAX
+    assert len(names) == len({case.workload.name for case in CASES.values()})
+
+
+def test_what_no_kubelet_can_do_is_refused() -> None:
+    case = CASES["everything-from-yaml"]
+    assert case.workload.pod is not None
+    assert case.workload.pod.liveness is not None
+    pod = replace(case.workload.pod, liveness=replace(case.workload.pod.liveness, success_threshold=2))
+    with pytest.raises(Error, match=r"success_threshold is 2; on Kubernetes it can only be 1"):
+        manifests.deployment(replace(case.workload, pod=pod), case.settings, 5.0)

@@ -1,0 +1,69 @@
+"""A real S3 server, made once for each test process, whose clock is the test's."""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+import boto3
+import pytest
+from moto.moto_server.threaded_moto_server import ThreadedMotoServer
+from moto.s3 import models as of_the_server
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """One bucket of a test's own, and how a process finds it: ``environment`` is what an operator sets."""
+
+    url: str
+    name: str
+    environment: dict[str, str]
+
+    def names(self) -> list[str]:
+        found = self.client().list_objects_v2(Bucket=self.name).get("Contents", [])
+        return [listed["Key"] for listed in found]
+
+    def client(self) -> S3Client:
+        return _client()
+
+
+def bucket(monkeypatch: pytest.MonkeyPatch, clock: Callable[[], float] | None = None) -> Bucket:
+    """A fresh one. ``clock`` (seconds since the epoch) decides when objects were modified."""
+    environment = {
+        "AWS_ENDPOINT_URL": _server(),
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "secret-of-the-store",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    if clock is not None:
+        monkeypatch.setattr(
+            of_the_server,
+            "utcnow",
+            lambda: datetime.datetime.fromtimestamp(clock(), datetime.timezone.utc).replace(tzinfo=None),
+        )
+    made = Bucket("", f"models-{uuid.uuid4().hex}", environment)
+    made.client().create_bucket(Bucket=made.name)
+    return Bucket(f"s3://{made.name}/of/us", made.name, environment)
+
+
+@cache
+def _client() -> S3Client:
+    """First asked for when the environment is set."""
+    return boto3.client("s3")
+
+
+@cache
+def _server() -> str:
+    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    return f"http://{host}:{port}"

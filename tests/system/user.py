@@ -1,0 +1,148 @@
+"""Whoever uses the product: the command ``ml`` with an environment of its own, and requests to the scoring address."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from amphitrite.schemas.names import workspace_id
+
+DEADLINE_S = 60.0
+
+
+def wait_until(condition: Callable[[], Any], what: str, deadline_s: float = DEADLINE_S) -> Any:
+    """The first truthy answer of ``condition``, asked every 10 ms; fails with ``what`` past the deadline."""
+    pause = threading.Event()
+    end = time.monotonic() + deadline_s
+    while True:
+        if answer := condition():
+            return answer
+        assert time.monotonic() < end, f"after {deadline_s:.0f} s still not: {what}"
+        pause.wait(0.01)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One scoring answer."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def error(self) -> dict[str, Any]:
+        value: dict[str, Any] = json.loads(self.body)["error"]
+        return value
+
+    @property
+    def deployment(self) -> str | None:
+        return self.headers.get("azureml-model-deployment")
+
+
+class User:
+    """``files``: where documents are written. ``api_url``: of the control plane; ``scoring``: host and port of clients;
+    ``ca_file``: whom both are trusted by."""
+
+    files: Path
+    environment: dict[str, str]
+    api_url: str
+    scoring: tuple[str, int]
+    ca_file: Path
+
+    def token(self) -> str:
+        """The control plane's bearer token."""
+        raise NotImplementedError
+
+    # -- commands -----------------------------------------------------------------------------------------------------
+    def run(self, *argv: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """``ml`` with these arguments."""
+        done = subprocess.run(
+            [str(Path(sys.executable).parent / "ml"), *argv],
+            env=self.environment,
+            cwd=self.files,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=180,
+        )
+        if check:
+            assert done.returncode == 0, f"ml {' '.join(argv)}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done
+
+    def json(self, *argv: str) -> Any:
+        return json.loads(self.run(*argv, "-o", "json").stdout)
+
+    def file(self, name: str, text: str) -> str:
+        (self.files / name).write_text(text)
+        return name
+
+    def endpoint(self, name: str = "cats") -> None:
+        self.run("online-endpoint", "create", "-n", name)
+
+    def deploy(
+        self, name: str, model: str, *more: str, endpoint: str = "cats", verb: str = "create", **settings: Any
+    ) -> Any:
+        """Create or update a deployment of the registered ``model`` (name:version) with these settings."""
+        lines = [f"name: {name}", f"endpoint_name: {endpoint}", f"model: azureml:{model}"]
+        values = {"instance_type": "Standard_DS3_v2", "instance_count": 1, **settings}
+        lines += [f"{key}: {json.dumps(value)}" for key, value in values.items()]
+        document = self.file(f"{endpoint}-{name}.yml", "\n".join(lines) + "\n")
+        return self.run("online-deployment", verb, "-f", document, *more)
+
+    def traffic(self, endpoint: str = "cats", **shares: int) -> None:
+        text = " ".join(f"{name}={share}" for name, share in shares.items())
+        self.run("online-endpoint", "update", "-n", endpoint, "--traffic", text)
+
+    def put_traffic(self, endpoint: str, shares: dict[str, int]) -> None:
+        """Change the split by REST, which costs less than a command, and wait until the proxies have it."""
+        with httpx.Client(
+            base_url=self.api_url,
+            headers={"Authorization": f"Bearer {self.token()}"},
+            verify=ssl.create_default_context(cafile=str(self.ca_file)),
+        ) as client:
+            path = f"{workspace_id('local', 'local', 'local')}/onlineEndpoints/{endpoint}"
+            body = client.get(path).raise_for_status().json()
+            body["properties"]["traffic"] = shares
+            operation = client.put(path, json=body).raise_for_status().headers["Azure-AsyncOperation"]
+            wait_until(lambda: client.get(operation).json()["status"] == "Succeeded", f"traffic {shares}")
+
+    def keys(self, endpoint: str = "cats") -> tuple[str, str]:
+        found = self.json("online-endpoint", "get-credentials", "-n", endpoint)
+        return found["primaryKey"], found["secondaryKey"]
+
+    # -- scoring ------------------------------------------------------------------------------------------------------
+    def connection(self) -> http.client.HTTPSConnection:
+        trust = ssl.create_default_context(cafile=str(self.ca_file))
+        return http.client.HTTPSConnection(*self.scoring, context=trust, timeout=30)
+
+    def request(
+        self,
+        path: str,
+        *,
+        method: str = "POST",
+        key: str | None = None,
+        body: bytes | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> Answer:
+        """One request to the scoring port on a connection of its own."""
+        sent = dict(headers or {})
+        if key is not None:
+            sent["Authorization"] = f"Bearer {key}"
+        connection = self.connection()
+        try:
+            connection.request(method, path, body=body, headers=sent)
+            answer = connection.getresponse()
+            return Answer(answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read())
+        finally:
+            connection.close()
