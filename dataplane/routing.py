@@ -12,8 +12,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+#: What a request to a route must show: one of its keys, a token of ours bound to it, or a token of the OIDC issuer.
+Auth = Literal["key", "aml_token", "aad_token"]
 
 
 class Secret:
@@ -97,7 +100,8 @@ class Target:
 class Route:
     """One scoring address: ``/endpoints/<name>/`` and below.
 
-    ``credentials``: accepted bearer keys. Empty means nobody is let in.
+    ``auth``: what is accepted. ``credentials``: accepted bearer keys, of a route with keys alone; none there means that
+    nobody is let in, and so does a route with tokens in a table without the ``TokenIssuer`` of that ``auth``.
     ``split``: (target name, percent), sums to 100, or empty: an authenticated request is answered 404 NoTraffic.
     ``mirrors``: (target name, percent of split requests copied there, answer dropped).
     """
@@ -107,6 +111,22 @@ class Route:
     targets: tuple[Target, ...]
     split: tuple[tuple[str, int], ...] = ()
     mirrors: tuple[tuple[str, int], ...] = ()
+    auth: Auth = "key"
+
+
+@dataclass(frozen=True, slots=True)
+class TokenIssuer:
+    """Whose JSON Web Tokens routes of one ``auth`` accept.
+
+    A token counts when a key of ``jwks`` (a JSON Web Key Set, public keys only) signed it, ``iss`` is ``issuer``, it
+    has not expired, and ``aud`` is one of ``audiences``. A token of ``aml_token`` is moreover bound to one route: its
+    claim ``endpoint`` is the route's name.
+    """
+
+    auth: Literal["aml_token", "aad_token"]
+    issuer: str
+    audiences: tuple[str, ...]
+    jwks: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +137,15 @@ class RoutingTable:
     routes: tuple[Route, ...] = ()
     clusters: tuple[Cluster, ...] = ()
     max_body_bytes: int = 100 * 1024 * 1024
+    issuers: tuple[TokenIssuer, ...] = ()
 
     def __post_init__(self) -> None:
         """Raise ValueError when the table contradicts itself; the planner must never make such a one."""
         clusters = [c.name for c in self.clusters]
         routes = [r.name for r in self.routes]
+        issuers = [i.auth for i in self.issuers]
+        if issuers != sorted(set(issuers)):
+            raise ValueError("issuers must be sorted by auth, each once")
         if clusters != sorted(set(clusters)) or routes != sorted(set(routes)):
             raise ValueError("routes and clusters must be sorted by name, each name once")
         for route in self.routes:
@@ -138,11 +162,7 @@ class RoutingTable:
                 raise ValueError(f"{route.name}: the split does not sum to 100")
 
     def same_content(self, other: RoutingTable) -> bool:
-        return (self.routes, self.clusters, self.max_body_bytes) == (
-            other.routes,
-            other.clusters,
-            other.max_body_bytes,
-        )
+        return replace(self, version=other.version) == other
 
 
 def digest(table: RoutingTable) -> str:
@@ -173,9 +193,11 @@ def to_json(table: RoutingTable) -> dict[str, Any]:
                 ],
                 "split": [list(share) for share in r.split],
                 "mirrors": [list(share) for share in r.mirrors],
+                "auth": r.auth,
             }
             for r in table.routes
         ],
+        "issuers": [{**asdict(i), "audiences": list(i.audiences)} for i in table.issuers],
         "clusters": [
             {
                 "name": c.name,
@@ -207,9 +229,12 @@ def from_json(value: dict[str, Any]) -> RoutingTable:
                 targets=tuple(Target(**t) for t in r["targets"]),
                 split=tuple((name, percent) for name, percent in r["split"]),
                 mirrors=tuple((name, percent) for name, percent in r["mirrors"]),
+                auth=r.get("auth", "key"),
             )
             for r in value["routes"]
         ),
+        # Tables of releases before 0.2 have keys only.
+        issuers=tuple(TokenIssuer(**{**i, "audiences": tuple(i["audiences"])}) for i in value.get("issuers", ())),
         clusters=tuple(
             Cluster(
                 name=c["name"],

@@ -26,7 +26,7 @@ from sqlalchemy import (
 from sqlalchemy.types import TypeEngine
 
 #: The newest revision in ``migrations/versions``.
-REVISION = "0002"
+REVISION = "0003"
 
 metadata = MetaData()
 
@@ -177,6 +177,53 @@ model_files = Table(
     Column("digest", String(64), nullable=False, index=True),
     Column("size", BigInteger, nullable=False),
     ForeignKeyConstraint(["model", "version"], ["model_versions.model", "model_versions.version"]),
+)
+
+environments = Table(
+    "environments",
+    metadata,
+    Column("key", _sorted(255), primary_key=True),
+    Column("name", String(255), nullable=False),
+    Column("tags", JSON, nullable=False),
+    Column("properties", JSON, nullable=False),
+    Column("is_archived", Boolean, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("modified_at", Float, nullable=False),
+)
+
+#: ``document``: the snake_case environment document. ``ordinal`` as that of ``model_versions``.
+environment_versions = Table(
+    "environment_versions",
+    metadata,
+    Column("environment", _sorted(255), ForeignKey("environments.key"), primary_key=True),
+    Column("version", String(255), primary_key=True),
+    Column("ordinal", Integer, nullable=False),
+    Column("document", JSON, nullable=False),
+    Column("is_anonymous", Boolean, nullable=False),
+    Column("is_archived", Boolean, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("modified_at", Float, nullable=False),
+)
+
+#: Code assets. ``hash``: what the client says of the files' content, None when it says nothing.
+code_versions = Table(
+    "code_versions",
+    metadata,
+    Column("name", _sorted(255), primary_key=True),
+    Column("version", String(255), primary_key=True),
+    Column("document", JSON, nullable=False),
+    Column("hash", String(255), index=True),
+    Column("created_at", Float, nullable=False),
+    Column("modified_at", Float, nullable=False),
+)
+
+#: Key pairs that sign scoring tokens; ``private_key``: PEM. Which of them signs follows from ``created_at`` and now.
+signing_keys = Table(
+    "signing_keys",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("private_key", Text, nullable=False),
+    Column("created_at", Float, nullable=False),
 )
 
 #: Attached computes. ``document``: without the kubeconfig, whose text is null for the cluster that we run in.

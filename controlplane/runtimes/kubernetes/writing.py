@@ -65,9 +65,12 @@ class Writer:
                     raise
 
         def less(now: Json) -> dict[str, Any] | None:
-            chosen = [one for one in listed(now) if one in self._pod_names()]
-            if replicas(now) == 0 or (pod is not None and pod in chosen and now is not deployment):
+            # Chosen since: another control plane was faster. One that was chosen before, and stayed as the controller
+            # preferred another pod, counts as chosen again only when there is one less.
+            already = pod in listed(now) and (pod not in listed(deployment) or replicas(now) < replicas(deployment))
+            if replicas(now) == 0 or already:
                 return None
+            chosen = [one for one in listed(now) if one in self._pod_names()]
             chosen = [*(one for one in chosen if one != pod), *([pod] if pod else [])]
             annotations = {STOPPING_ANNOTATION: ",".join(chosen)}
             return {"metadata": {"annotations": annotations}, "spec": {"replicas": replicas(now) - 1}}
