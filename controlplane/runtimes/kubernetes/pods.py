@@ -87,6 +87,12 @@ def listed(deployment: Json) -> list[str]:
     return [one for one in text.split(",") if one]
 
 
+def chosen_since(seen: Json, now: Json, pod: str) -> bool:
+    """Whether somebody else was faster to choose ``pod``, after the Deployment was as ``seen``. One that was chosen
+    before, and stayed as the controller preferred another pod, is chosen again only where there is one less."""
+    return pod in listed(now) and (pod not in listed(seen) or replicas(now) < replicas(seen))
+
+
 def is_ending(deployment: Json) -> bool:
     """It was scaled down to nothing, or deleted. One without pods that were ever chosen to go is still being made."""
     chosen = STOPPING_ANNOTATION in (deployment["metadata"].get("annotations") or {})

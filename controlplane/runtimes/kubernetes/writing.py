@@ -22,7 +22,7 @@ from amphitrite.controlplane.runtimes.kubernetes.names import (
 from amphitrite.controlplane.runtimes.kubernetes.objects import Objects
 from amphitrite.controlplane.runtimes.kubernetes.paths import path
 from amphitrite.controlplane.runtimes.kubernetes.pod_facts import Json, name
-from amphitrite.controlplane.runtimes.kubernetes.pods import is_ending, listed, replicas
+from amphitrite.controlplane.runtimes.kubernetes.pods import chosen_since, is_ending, listed, replicas
 from amphitrite.controlplane.runtimes.kubernetes.settings import KubernetesSettings
 from amphitrite.schemas.errors import Error
 
@@ -65,10 +65,7 @@ class Writer:
                     raise
 
         def less(now: Json) -> dict[str, Any] | None:
-            # Chosen since: another control plane was faster. One that was chosen before, and stayed as the controller
-            # preferred another pod, counts as chosen again only when there is one less.
-            already = pod in listed(now) and (pod not in listed(deployment) or replicas(now) < replicas(deployment))
-            if replicas(now) == 0 or already:
+            if replicas(now) == 0 or (pod is not None and chosen_since(deployment, now, pod)):
                 return None
             chosen = [one for one in listed(now) if one in self._pod_names()]
             chosen = [*(one for one in chosen if one != pod), *([pod] if pod else [])]

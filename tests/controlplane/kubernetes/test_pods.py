@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from amphitrite.controlplane.runtimes.kubernetes.chores import crashed, done, fault_event
 from amphitrite.controlplane.runtimes.kubernetes.objects import Snapshot
+from amphitrite.controlplane.runtimes.kubernetes.pods import chosen_since
 
 from .recordings import Recording, a_deployment, a_pod, condition, recorded, stamp
 
@@ -70,6 +71,21 @@ ROWS = (
 def test_slots_and_phases(row: Row) -> None:
     found = Recording(row.deployment, row.pods, []).observed()
     assert [(one.id, one.slot, one.phase) for one in found] == sorted(row.want)
+
+
+@pytest.mark.parametrize(
+    ("seen", "now", "want"),
+    [
+        ((2, None), (2, None), False),
+        ((2, None), (1, "a"), True),
+        ((2, None), (1, "b"), False),
+        ((1, "a"), (1, "a"), False),  # it stayed, and the Deployment's controller only wrote its status
+        ((1, "a"), (0, "a"), True),
+        ((2, None), (3, None), False),
+    ],
+)
+def test_who_was_chosen_by_somebody_else(seen: tuple[int, str | None], now: tuple[int, str | None], want: bool) -> None:
+    assert chosen_since(a_deployment(*seen), a_deployment(*now), "a") is want
 
 
 def test_a_pod_that_should_long_be_gone_is_not_waited_for() -> None:
