@@ -15,15 +15,15 @@ from urllib.parse import quote
 from amphitrite.dataplane.routing import Address
 
 
-def live(address: Address, timeout_s: float) -> bool:
+def live(address: Address, timeout_s: float, path: str = "/v2/health/live") -> bool:
     """Whether the server answers at all."""
-    return _all_ok(address, ["/v2/health/live"], timeout_s)
+    return all_ok(address, [path], timeout_s)
 
 
 def ready(address: Address, models: Sequence[str], timeout_s: float) -> bool:
     """Whether the server and each of ``models`` is ready for inference. ``timeout_s`` bounds each answer."""
     paths = ["/v2/health/ready", *(f"/v2/models/{quote(m, safe='')}/ready" for m in models)]
-    return _all_ok(address, paths, timeout_s)
+    return all_ok(address, paths, timeout_s)
 
 
 def server(address: Address, timeout_s: float) -> tuple[str, str] | None:
@@ -38,7 +38,8 @@ def backend(address: Address, model: str, timeout_s: float) -> str | None:
     return str(answer.get("backend") or answer.get("platform") or "") or None if answer else None
 
 
-def _all_ok(address: Address, paths: Sequence[str], timeout_s: float) -> bool:
+def all_ok(address: Address, paths: Sequence[str], timeout_s: float) -> bool:
+    """Whether a GET of each of ``paths`` is answered with 200. ``timeout_s`` bounds each answer."""
     connection = http.client.HTTPConnection(address.host, address.port, timeout=timeout_s)
     try:
         for path in paths:

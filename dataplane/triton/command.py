@@ -19,6 +19,10 @@ from amphitrite.dataplane.triton.installation import Installation, library_path
 _PASSED = ("HOME", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ", "USER")
 _PASSED_PREFIXES = ("CUDA_", "NVIDIA_")
 
+#: What an instance keeps at most of the answers of models whose config.pbtxt has ``response_cache``. Memory is taken as
+#: answers come.
+RESPONSE_CACHE_BYTES = 64 * 1024 * 1024
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -52,6 +56,7 @@ def arguments(installation: Installation, options: Options) -> list[str]:
         f"--exit-timeout-secs={options.exit_timeout_s}",
         f"--backend-directory={options.backends}",
         f"--backend-config=python,shm-region-prefix-name={options.shm_prefix}",
+        *_response_cache(installation),
         "--allow-http=true",
         f"--http-address={options.address.host}",
         f"--http-port={options.address.port}",
@@ -62,6 +67,12 @@ def arguments(installation: Installation, options: Options) -> list[str]:
         "--allow-vertex-ai=false",
         "--log-format=ISO8601",
     ]
+
+
+def _response_cache(installation: Installation) -> list[str]:
+    if installation.caches is None:
+        return []
+    return [f"--cache-directory={installation.caches}", f"--cache-config=local,size={RESPONSE_CACHE_BYTES}"]
 
 
 def environment(

@@ -28,12 +28,14 @@ class Installation:
 
     ``backends``: its own backend directory. ``libraries``: directories its processes need in LD_LIBRARY_PATH. ``stub``:
     the wheel's Python stub for this Python; None for a full installation, which brings its own Python and backends.
+    ``caches``: the directory of its response caches, None where it has none.
     """
 
     binary: Path
     backends: Path
     libraries: tuple[Path, ...] = ()
     stub: Path | None = None
+    caches: Path | None = None
 
 
 def locate(environ: Mapping[str, str]) -> Installation:
@@ -54,14 +56,15 @@ def installed_at(binary: Path) -> Installation:
     """The installation to which ``binary`` belongs, of the wheel or a full one, told apart by what lies beside it."""
     root = binary.resolve().parent.parent
     stubs = root / "python_backend_stubs"
+    caches = root / "caches" if (root / "caches" / "local").is_dir() else None
     if not stubs.is_dir():
-        return Installation(binary, root / "backends")
+        return Installation(binary, root / "backends", caches=caches)
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     stub = stubs / version / "triton_python_backend_stub"
     if not stub.is_file():
         raise _unavailable(f"the Triton in {root} has no Python stub for Python {version}")
     bundled = root.parent.parent / "nvidia_pytriton.libs"
-    return Installation(binary, root / "backends", (bundled, *_python_library(bundled)), stub)
+    return Installation(binary, root / "backends", (bundled, *_python_library(bundled)), stub, caches)
 
 
 def supports(installation: Installation, option: str) -> bool:

@@ -10,7 +10,9 @@ from amphitrite.dataplane.routing import Address
 from amphitrite.dataplane.triton.command import Options, arguments, environment
 from amphitrite.dataplane.triton.installation import Installation
 
-WHEEL = Installation(Path("/w/bin/tritonserver"), Path("/w/backends"), (Path("/w.libs"), Path("/py")), Path("/w/stub"))
+WHEEL = Installation(
+    Path("/w/bin/tritonserver"), Path("/w/backends"), (Path("/w.libs"), Path("/py")), Path("/w/stub"), Path("/w/caches")
+)
 FULL = Installation(Path("/opt/tritonserver/bin/tritonserver"), Path("/opt/tritonserver/backends"))
 OPTIONS = Options("e-b-1-0-0", Path("/models"), Path("/backends"), Address("127.0.0.1", 8123), "amphitrite-h-id.")
 
@@ -26,6 +28,8 @@ def test_arguments() -> None:
         "--exit-timeout-secs=30",
         "--backend-directory=/backends",
         "--backend-config=python,shm-region-prefix-name=amphitrite-h-id.",
+        "--cache-directory=/w/caches",
+        "--cache-config=local,size=67108864",
         "--allow-http=true",
         "--http-address=127.0.0.1",
         "--http-port=8123",
@@ -35,6 +39,10 @@ def test_arguments() -> None:
         "--allow-vertex-ai=false",
         "--log-format=ISO8601",
     ]
+
+
+def test_a_triton_without_a_cache_is_not_asked_for_one() -> None:
+    assert [word for word in arguments(FULL, OPTIONS) if word.startswith("--cache")] == []
 
 
 def test_a_bound_on_request_bodies_is_passed_where_triton_knows_it() -> None:

@@ -17,6 +17,8 @@ GOOD = [
     (["all/config.pbtxt", "a/1/model.onnx"], ("a", "all")),
     (["README.md", "LICENSE", "a/labels.txt", "a/1/model.onnx"], ("a",)),
     (["1/1/model.onnx"], ("1",)),
+    (["a.pbtxt", "a/1/model.onnx"], ("a",)),
+    (["a/0/model.onnx"], ("a",)),
 ]
 
 BAD = [
@@ -32,7 +34,7 @@ BAD = [
     (["1/model.onnx"], "this is the directory of a single model, not of a repository"),
     (["1/model.onnx", "2/model.onnx"], "this is the directory of a single model, not of a repository"),
     (["config.pbtxt", "1/model.onnx"], "this is the directory of a single model, not of a repository"),
-    (["a.pbtxt", "a/1/model.onnx"], "`a.pbtxt` lies directly at the top, where Triton does not look for models"),
+    (["a.pbtxt"], "`a.pbtxt` lies directly at the top, where Triton does not look for models"),
 ]  # fmt: skip
 
 
@@ -51,13 +53,32 @@ def test_what_is_wrong_with_a_layout(paths: list[str], message: str) -> None:
     assert caught.value.hint
 
 
+@pytest.mark.parametrize(
+    ("paths", "folder", "found"),
+    [
+        (["a/1/model.onnx", "b/1/model.onnx"], "models", ("models", ("a", "b"))),
+        (["1/model.onnx"], "model_1", ("", ("model_1",))),
+        (["config.pbtxt", "1/model.py"], "m", ("", ("m",))),
+        (["a/1/model.onnx"], "", ("", ("a",))),
+    ],
+)
+def test_where_a_repository_begins(paths: list[str], folder: str, found: tuple[str, tuple[str, ...]]) -> None:
+    assert repository.locate(paths, folder) == found
+
+
+@pytest.mark.parametrize(("paths", "folder"), [(["model.onnx"], ""), (["a/b/1/model.onnx"], "x"), ([], "x")])
+def test_what_is_no_repository_anywhere(paths: list[str], folder: str) -> None:
+    with pytest.raises(Error, match="not a Triton model repository"):
+        repository.locate(paths, folder)
+
+
 def test_a_single_model_is_told_to_point_one_level_up() -> None:
     (violation,) = repository.check_layout(["1/model.onnx", "config.pbtxt"])
     assert violation.hint == "point `path` to the parent directory"
 
 
 def test_all_violations_are_reported_at_once() -> None:
-    assert len(repository.check_layout(["x.onnx", "a/model.onnx", "b/1/net.onnx", "c/1/model.onnx"])) == 3
+    assert len(repository.check_layout(["a/model.onnx", "b/1/net.onnx", "c/1/model.onnx", "d e/1/model.onnx"])) == 3
 
 
 @pytest.mark.parametrize(
@@ -66,6 +87,7 @@ def test_all_violations_are_reported_at_once() -> None:
         (["all/config.pbtxt", "a/1/model.onnx"], ENSEMBLE, ("all/1",)),
         (["all/config.pbtxt"], "ensemble_scheduling: {\n}", ("all/1",)),
         (["all/config.pbtxt", "all/1/.keep"], ENSEMBLE, ()),
+        (["all/config.pbtxt"], ENSEMBLE + "version_policy { specific { versions: [ 3, 2 ] } }", ("all/2", "all/3")),
         (["all/config.pbtxt"], '# platform: "ensemble"\nbackend: "onnxruntime"', ()),
         (["a/1/model.onnx"], "", ()),
     ],

@@ -1,0 +1,61 @@
+"""The fields of Triton's ModelConfig: names, types, enumerations (``model_config.json``).
+
+Decides only how the table is looked up. Must not know text or rules.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+ROOT = "ModelConfig"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """``type``: a scalar's name, an enumeration's or a message's; of a map, the type of its values. ``key``: the type
+    of a map's keys. ``since``: the Triton that first knows it, where 2.51 does not."""
+
+    type: str
+    repeated: bool = False
+    key: str | None = None
+    oneof: str | None = None
+    since: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """``messages``: name -> field -> Field; ``enums``: name -> word -> number."""
+
+    messages: Mapping[str, Mapping[str, Field]]
+    enums: Mapping[str, Mapping[str, int]]
+
+
+@cache
+def table() -> Table:
+    document = json.loads((files(__package__) / "model_config.json").read_text(encoding="utf-8"))
+    messages = {
+        message: {name: _field(given) for name, given in fields.items()}
+        for message, fields in document["messages"].items()
+    }
+    return Table(messages, document["enums"])
+
+
+def word(enum: str, number: int) -> str:
+    """The name of a value of an enumeration; its number where it has none."""
+    return next((name for name, value in table().enums[enum].items() if value == number), str(number))
+
+
+def _field(given: Mapping[str, str]) -> Field:
+    since = given.get("since")
+    major, _, minor = (since or "0.0").partition(".")
+    return Field(
+        type=given["type"],
+        repeated=bool(given.get("repeated")),
+        key=given.get("map"),
+        oneof=given.get("oneof"),
+        since=(int(major), int(minor)) if since else None,
+    )
