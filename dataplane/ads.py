@@ -15,12 +15,12 @@ from typing import Any
 import grpc  # type: ignore[import-untyped]
 
 from amphitrite.dataplane.delta import DeltaStream, Refusal, Request, Response, Snapshot
-from amphitrite.dataplane.envoy.resources import CLUSTER, ENDPOINTS, ROUTES, SCOPES
+from amphitrite.dataplane.envoy.resources import CLUSTER, ENDPOINTS, EXTENSION, ROUTES, SCOPES
 from amphitrite.dataplane.protos import DeltaRequest, DeltaResponse, pack
 from amphitrite.schemas.errors import Error
 
 #: What a routing table consists of; the certificate is followed apart from it.
-TABLE_TYPES = (CLUSTER, ENDPOINTS, ROUTES, SCOPES)
+TABLE_TYPES = (CLUSTER, ENDPOINTS, EXTENSION, ROUTES, SCOPES)
 _METHOD = "DeltaAggregatedResources"
 _SERVICE = "envoy.service.discovery.v3.AggregatedDiscoveryService"
 #: One stream lives; a second is there while Envoy is being replaced.

@@ -17,7 +17,16 @@ from typing import Protocol
 from amphitrite.dataplane.admin import Host
 from amphitrite.dataplane.delta import Refusal, Snapshot
 from amphitrite.dataplane.drains import Drains
-from amphitrite.dataplane.envoy.resources import CLUSTER, ENDPOINTS, ROUTES, SCOPES, SECRET, Named, Translator
+from amphitrite.dataplane.envoy.resources import (
+    CLUSTER,
+    ENDPOINTS,
+    EXTENSION,
+    ROUTES,
+    SCOPES,
+    SECRET,
+    Named,
+    Translator,
+)
 from amphitrite.dataplane.log import log
 from amphitrite.dataplane.routing import Address, RoutingTable
 from amphitrite.dataplane.stages import (
@@ -224,6 +233,7 @@ class Applier:
                 SECRET: self._secrets,
                 CLUSTER: self._translator.clusters(clusters),
                 ENDPOINTS: self._translator.endpoints(clusters, published.draining),
+                EXTENSION: self._translator.extensions(published.table),
                 ROUTES: self._translator.routes(published.table),
                 SCOPES: self._translator.scopes(published.table),
             }

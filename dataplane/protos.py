@@ -11,9 +11,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from envoy.config.cluster.v3 import cluster_pb2  # type: ignore[import-untyped]  # noqa: F401
+from envoy.config.core.v3 import extension_pb2  # type: ignore[import-untyped]  # noqa: F401
 from envoy.config.endpoint.v3 import endpoint_pb2  # type: ignore[import-untyped]  # noqa: F401
 from envoy.config.route.v3 import route_pb2, scoped_route_pb2  # type: ignore[import-untyped]  # noqa: F401
 from envoy.extensions.filters.http.buffer.v3 import buffer_pb2  # type: ignore[import-untyped]  # noqa: F401
+from envoy.extensions.filters.http.jwt_authn.v3 import config_pb2  # type: ignore[import-untyped]  # noqa: F401
 from envoy.extensions.filters.http.lua.v3 import lua_pb2  # type: ignore[import-untyped]  # noqa: F401
 from envoy.extensions.retry.host.previous_hosts.v3 import (  # type: ignore[import-untyped]
     previous_hosts_pb2,  # noqa: F401

@@ -70,6 +70,7 @@ class Cluster:
 
     ``max_requests``: requests in flight over all addresses; one more is answered 429. The bound holds for each proxy.
     ``drain_timeout_s``: how long a proxy lets requests that are in flight finish once no route names the cluster.
+    ``sequences``: the model server keeps state between requests of one sequence, so these stay on one instance.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Cluster:
     max_requests: int
     drain_timeout_s: float
     health_check: HealthCheck = HealthCheck()
+    sequences: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,7 @@ class Target:
     ``name`` is what a request names in the header ``azureml-model-deployment`` to be pinned here, and what the answer
     carries in the same header. ``cluster`` is None while nothing can serve it: a pinned request is then answered 503.
     ``score_path`` is the upstream path for a POST to the route's root; None when there is no single choice (404,
-    with ``score_reason`` in the body).
+    with ``score_reason`` in the body). ``sequences``: as that of its cluster.
     """
 
     name: str
@@ -94,6 +96,7 @@ class Target:
     timeout_s: float
     score_path: str | None = None
     score_reason: str = ""
+    sequences: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +191,7 @@ def to_json(table: RoutingTable) -> dict[str, Any]:
                         "timeout_s": t.timeout_s,
                         "score_path": t.score_path,
                         "score_reason": t.score_reason,
+                        "sequences": t.sequences,
                     }
                     for t in r.targets
                 ],
@@ -211,6 +215,7 @@ def to_json(table: RoutingTable) -> dict[str, Any]:
                     "healthy_threshold": c.health_check.healthy_threshold,
                     "unhealthy_threshold": c.health_check.unhealthy_threshold,
                 },
+                "sequences": c.sequences,
             }
             for c in table.clusters
         ],
@@ -242,6 +247,7 @@ def from_json(value: dict[str, Any]) -> RoutingTable:
                 max_requests=c["max_requests"],
                 drain_timeout_s=c["drain_timeout_s"],
                 health_check=HealthCheck(**c["health_check"]),
+                sequences=c.get("sequences", False),
             )
             for c in value["clusters"]
         ),

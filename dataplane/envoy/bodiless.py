@@ -21,12 +21,19 @@ def http_filter() -> dict[str, Any]:
 
 def enabled() -> dict[str, Any]:
     """The part of a ``Route`` that turns the filter on."""
+    return {"typed_per_filter_config": _here({"buffer": {"max_request_bytes": MAX_BYTES}})}
+
+
+def waiting() -> dict[str, Any]:
+    """Per-filter configuration under which the filter is there and does nothing (see ``tokens``)."""
+    return _here({"disabled": True})
+
+
+def _here(settings: dict[str, Any]) -> dict[str, Any]:
     return {
-        "typed_per_filter_config": {
-            _BUFFER: {
-                "@type": "type.googleapis.com/envoy.config.route.v3.FilterConfig",
-                "config": {"@type": f"{_TYPE}.BufferPerRoute", "buffer": {"max_request_bytes": MAX_BYTES}},
-            }
+        _BUFFER: {
+            "@type": "type.googleapis.com/envoy.config.route.v3.FilterConfig",
+            "config": {"@type": f"{_TYPE}.BufferPerRoute", **settings},
         }
     }
 

@@ -38,7 +38,8 @@ def cluster(source: Cluster) -> dict[str, Any]:
         "type": "EDS",
         "eds_cluster_config": {"eds_config": ADS},
         "connect_timeout": "1s",
-        "lb_policy": "LEAST_REQUEST",
+        # By a hash only where there is something to hash: the others spread better without.
+        "lb_policy": "RING_HASH" if source.sequences else "LEAST_REQUEST",
         # By default health changes reach the workers up to a second after the main thread (and whoever asks it) knows.
         "common_lb_config": {"healthy_panic_threshold": {"value": 0}, "update_merge_window": "0s"},
         "per_connection_buffer_limit_bytes": _BUFFER_BYTES,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from amphitrite.dataplane.envoy import bodiless, health, model_errors
+from amphitrite.dataplane.envoy import bodiless, health, model_errors, sequences, tokens
 from amphitrite.dataplane.envoy.access_log import access_log
 from amphitrite.dataplane.envoy.clusters import ADS_AT_START
 from amphitrite.dataplane.envoy.replies import local_reply
@@ -74,7 +74,9 @@ def connection_manager(log: Path | None) -> dict[str, Any]:
         },
         "http_filters": [
             health.http_filter(),
+            tokens.http_filter(),
             model_errors.http_filter(),
+            sequences.http_filter(),
             bodiless.http_filter(),
             {
                 "name": "envoy.filters.http.router",

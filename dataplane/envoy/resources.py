@@ -14,17 +14,19 @@ from typing import Any
 
 from amphitrite.dataplane.envoy.clusters import cluster, endpoints
 from amphitrite.dataplane.envoy.routes import route_configuration, scope
+from amphitrite.dataplane.envoy.tokens import FILTER, extension
 from amphitrite.dataplane.routing import Address, Cluster, RoutingTable
 
 _PREFIX = "type.googleapis.com/envoy"
 CLUSTER = f"{_PREFIX}.config.cluster.v3.Cluster"
 ENDPOINTS = f"{_PREFIX}.config.endpoint.v3.ClusterLoadAssignment"
+EXTENSION = f"{_PREFIX}.config.core.v3.TypedExtensionConfig"
 ROUTES = f"{_PREFIX}.config.route.v3.RouteConfiguration"
 SCOPES = f"{_PREFIX}.config.route.v3.ScopedRouteConfiguration"
 SECRET = f"{_PREFIX}.extensions.transport_sockets.tls.v3.Secret"
 
 #: In the order in which they must reach Envoy: what is named goes before what names it.
-TYPES = (SECRET, CLUSTER, ENDPOINTS, ROUTES, SCOPES)
+TYPES = (SECRET, CLUSTER, ENDPOINTS, EXTENSION, ROUTES, SCOPES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,9 @@ class Translator:
             },
         )
 
+    def extensions(self, table: RoutingTable) -> dict[str, Resource]:
+        return self._all(EXTENSION, {FILTER: (table.issuers, partial(extension, table.issuers))})
+
     def routes(self, table: RoutingTable) -> dict[str, Resource]:
         bounds = {c.name: c.max_requests for c in table.clusters}
         return self._all(
@@ -108,6 +113,7 @@ def translate(table: RoutingTable) -> dict[str, dict[str, Resource]]:
     return {
         CLUSTER: translator.clusters(table.clusters),
         ENDPOINTS: translator.endpoints(table.clusters, {}),
+        EXTENSION: translator.extensions(table),
         ROUTES: translator.routes(table),
         SCOPES: translator.scopes(table),
     }

@@ -2,7 +2,7 @@
 
 Decides, in this order, what happens to a request: 404 outside ``/endpoints/``, 401, 403 for paths that steer the model
 server, 413, 411, 405, then a target: by the header that pins, else by the split. The order is the security of it:
-nothing below the 401 is reached without a key. Must not know how the resources reach Envoy.
+nothing below the 401 is reached without a key or a token. Must not know how the resources reach Envoy.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from amphitrite.dataplane.envoy import tokens
 from amphitrite.dataplane.envoy.replies import (
     CLIENT_REQUEST_ID,
     METADATA,
@@ -17,6 +18,7 @@ from amphitrite.dataplane.envoy.replies import (
     direct_format,
     header,
 )
+from amphitrite.dataplane.envoy.sequences import HELD_BYTES
 from amphitrite.dataplane.envoy.targets import DEPLOYMENT, POST, Placed, target_routes
 from amphitrite.dataplane.routing import Route
 
@@ -27,6 +29,7 @@ _REFUSED = (
     r"|models/[^/]+(/versions/[^/]+)?/trace)([^a-z].*)?"
 )
 _DIRECT_BODY_MAX = 64 * 1024
+_CHALLENGE = {"www-authenticate": "Bearer"}
 
 
 def scope(name: str) -> dict[str, Any]:
@@ -46,9 +49,13 @@ def route_configuration(route: Route, bounds: Mapping[str, int], max_body_bytes:
     routes = [*_refusals(route, max_body_bytes), *_selected(route, bounds)]
     for one in routes:
         one.setdefault("metadata", {"filter_metadata": {METADATA: {"endpoint": route.name}}})
+    host: dict[str, Any] = {"name": route.name, "domains": ["*"], "routes": routes}
+    if any(target.sequences for target in route.targets):
+        # Of the host: a request with a token first finds another route than the one that holds its body.
+        host["request_body_buffer_limit"] = str(HELD_BYTES)
     return {
         "name": route.name,
-        "virtual_hosts": [{"name": route.name, "domains": ["*"], "routes": routes}],
+        "virtual_hosts": [host if route.auth == "key" else {**host, **tokens.other_filters()}],
         "response_headers_to_add": [header(CLIENT_REQUEST_ID, f"%REQ({CLIENT_REQUEST_ID})%")],
         "request_headers_to_remove": ["authorization"],
         # The agent orders clusters before routes itself; a cluster that is missing nevertheless answers 503.
@@ -62,27 +69,7 @@ def _refusals(route: Route, max_body_bytes: int) -> Iterator[dict[str, Any]]:
         "match": {"prefix": "/", "headers": [_not(":path", {"prefix": "/endpoints/"})]},
         **direct(404, "ResourceNotFound", "scoring addresses are /endpoints/<endpoint>/"),
     }
-    yield {
-        # Each accepted value, negated: true when the header is given twice (Envoy joins the values with a comma) or
-        # is anything else. An absent one counts as empty: without that word a negated match on it is *false*, and
-        # whoever sends no key would be let in. With no accepted key this is true of every request.
-        "match": {
-            "prefix": "/",
-            "headers": [
-                {
-                    **_not("authorization", {"exact": f"Bearer {k.reveal()}"}),
-                    "treat_missing_header_as_empty": True,
-                }
-                for k in route.credentials
-            ],
-        },
-        **direct(
-            401,
-            "AuthenticationFailed",
-            "no key, or not one of this endpoint's: send the header 'Authorization: Bearer <key>'",
-            {"www-authenticate": "Bearer"},
-        ),
-    }
+    yield from _unauthenticated(route)
     yield {
         "match": {"safe_regex": {"regex": _REFUSED}},
         **direct(403, "Forbidden", "this part of the model server's API cannot be reached from outside"),
@@ -111,6 +98,38 @@ def _refusals(route: Route, max_body_bytes: int) -> Iterator[dict[str, Any]]:
                 {"allow": "POST"},
             ),
         }  # fmt: skip
+
+
+def _unauthenticated(route: Route) -> Iterator[dict[str, Any]]:
+    if route.auth != "key":
+        message = (
+            "no token, or not a valid one of this endpoint's (a token ends): "
+            "send the header 'Authorization: Bearer <token>'"
+        )
+        refusal = direct(401, "AuthenticationFailed", message, _CHALLENGE)
+        yield from ({**part, **refusal} for part in tokens.refusals(route))
+        return
+    yield {
+        # Each accepted value, negated: true when the header is given twice (Envoy joins the values with a comma) or
+        # is anything else. An absent one counts as empty: without that word a negated match on it is *false*, and
+        # whoever sends no key would be let in. With no accepted key this is true of every request.
+        "match": {
+            "prefix": "/",
+            "headers": [
+                {
+                    **_not("authorization", {"exact": f"Bearer {k.reveal()}"}),
+                    "treat_missing_header_as_empty": True,
+                }
+                for k in route.credentials
+            ],
+        },
+        **direct(
+            401,
+            "AuthenticationFailed",
+            "no key, or not one of this endpoint's: send the header 'Authorization: Bearer <key>'",
+            _CHALLENGE,
+        ),
+    }
 
 
 def _selected(route: Route, bounds: Mapping[str, int]) -> Iterator[dict[str, Any]]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from amphitrite.dataplane.envoy import sequences
 from amphitrite.dataplane.envoy.bodiless import enabled as bodiless
 from amphitrite.dataplane.envoy.clusters import seconds
 from amphitrite.dataplane.envoy.model_errors import enabled as model_errors
@@ -72,7 +73,7 @@ def target_routes(
     for path in (f"{root}/", root):
         yield {"match": {**post, "path": path}, **_score(placed, mirrors)}
     below = _forward(placed, mirrors, "/")
-    yield {"match": {**post, "prefix": f"{root}/"}, **below, **model_errors()}
+    yield {"match": {**post, "prefix": f"{root}/"}, **below, **_for_posts(placed.target)}
     yield {"match": {**match, "prefix": f"{root}/"}, **below, **bodiless()}
 
 
@@ -81,7 +82,15 @@ def _score(placed: Placed, mirrors: Sequence[tuple[Placed, int]]) -> dict[str, A
     if target.score_path is None:
         reason = target.score_reason or "the deployment has no single model to score"
         return direct(404, "NoScoringModel", reason, {DEPLOYMENT: target.name})
-    return {**_forward(placed, mirrors, target.score_path), **model_errors()}
+    return {**_forward(placed, mirrors, target.score_path), **_for_posts(target, at_address=True)}
+
+
+def _for_posts(target: Target, *, at_address: bool = False) -> dict[str, Any]:
+    """The filters that requests meet which run a model."""
+    filters = model_errors(at_address=at_address)
+    if not target.sequences:
+        return filters
+    return {"typed_per_filter_config": {**filters["typed_per_filter_config"], **sequences.enabled()}}
 
 
 def _forward(placed: Placed, mirrors: Sequence[tuple[Placed, int]], rewrite: str) -> dict[str, Any]:
@@ -102,6 +111,7 @@ def _forward(placed: Placed, mirrors: Sequence[tuple[Placed, int]], rewrite: str
                 for copy, percent in mirrors
                 if copy.target.cluster is not None
             ],
+            **({"hash_policy": sequences.hash_policy()} if target.sequences else {}),
         },
         "metadata": {
             "filter_metadata": {

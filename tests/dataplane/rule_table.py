@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from amphitrite.dataplane.routing import Address, Cluster, HealthCheck, Route, RoutingTable, Secret, Target
 
-from .upstream import Upstream
+from .minting import ISSUERS
+from .upstream import FAILURES, Upstream
 
 MAX_BODY = 2_000_000
 KEYS = ("primary-key", "secondary-key")
@@ -15,7 +16,8 @@ BLUE_PERCENT = 70
 
 def rule_table(upstreams: Mapping[str, Upstream]) -> RoutingTable:
     """``images``: a split and a mirror; ``idle``: no traffic; ``closed``: no key; ``solo``: one slow, bounded target;
-    ``ill``: unhealthy."""
+    ``ill``: unhealthy; ``failing``: a target for each of FAILURES, called by its name; ``tokens``, ``other-tokens`` and
+    ``oidc``: as ``images``, for tokens."""
     check = HealthCheck(interval_s=0.5, timeout_s=0.5)
     keys = tuple(Secret(k) for k in KEYS)
     images = (
@@ -23,15 +25,22 @@ def rule_table(upstreams: Mapping[str, Upstream]) -> RoutingTable:
         Target("blue", "blue", 5.0, "/v2/models/m/infer"),
         Target("green", "green", 5.0, None, "the deployment serves 2 models (a, b)"),
     )
+    failing = tuple(Target(name, "blue", 5.0, f"/v2/models/{name}/infer") for name in sorted(FAILURES))
+    split = (("blue", BLUE_PERCENT), ("green", 100 - BLUE_PERCENT))
     return RoutingTable(
         version=1,
+        issuers=ISSUERS,
         routes=(
             Route("closed", (), (Target("blue", "blue", 5.0),), (("blue", 100),)),
+            Route("failing", keys, failing),
             Route("idle", keys, (Target("blue", "blue", 5.0),)),
             Route("ill", keys, (Target("ill", "ill", 5.0),), (("ill", 100),)),
-            Route("images", keys, images, (("blue", BLUE_PERCENT), ("green", 100 - BLUE_PERCENT)), (("green", 50),)),
+            Route("images", keys, images, split, (("green", 50),)),
+            Route("oidc", (), images, split, auth="aad_token"),
             Route("other", (Secret("other-key"),), (Target("blue", "blue", 5.0),), (("blue", 100),)),
+            Route("other-tokens", (), images, split, auth="aml_token"),
             Route("solo", keys, (Target("solo", "solo", 0.5, "/v2/models/m/infer"),), (("solo", 100),)),
+            Route("tokens", (), images, split, (("green", 50),), auth="aml_token"),
         ),
         clusters=tuple(
             Cluster(name, (Address("127.0.0.1", upstreams[name].port),), 2 if name == "solo" else 64, 5.0, check)

@@ -16,7 +16,7 @@ import yaml
 
 from amphitrite.dataplane.envoy.binary import find_envoy
 from amphitrite.dataplane.envoy.bootstrap import ProxySettings, bootstrap
-from amphitrite.dataplane.envoy.resources import CLUSTER, ENDPOINTS, ROUTES, SCOPES, translate
+from amphitrite.dataplane.envoy.resources import CLUSTER, ENDPOINTS, EXTENSION, ROUTES, SCOPES, translate
 from amphitrite.dataplane.protos import pack
 from amphitrite.dataplane.routing import Address, RoutingTable, from_json
 
@@ -79,7 +79,11 @@ def test_envoy_accepts_them(path: Path, tmp_path: Path) -> None:
         value.pop("eds_cluster_config")
         clusters.append({**value, "type": "STATIC", "load_assignment": made[ENDPOINTS][name]})
     chain = config["static_resources"]["listeners"][0]["filter_chains"][0]
-    scoped = chain["filters"][0]["typed_config"]["scoped_routes"]
+    manager = chain["filters"][0]["typed_config"]
+    for found in manager["http_filters"]:
+        if found.pop("config_discovery", None):
+            found["typed_config"] = made[EXTENSION][found["name"]]["typed_config"]
+    scoped = manager["scoped_routes"]
     if made[SCOPES]:
         del scoped["rds_config_source"], scoped["scoped_rds"]
         scoped["scoped_route_configurations_list"] = {

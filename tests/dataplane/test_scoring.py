@@ -13,7 +13,7 @@ import pytest
 
 from .agents import BEARER, RunningAgent, eventually
 from .rule_table import BLUE_PERCENT
-from .upstream import Upstream
+from .upstream import FAILURES, Upstream
 
 pytestmark = pytest.mark.serving
 
@@ -68,6 +68,25 @@ def test_a_failing_model_is_424_with_its_own_body(scoring: RunningAgent, path: s
     assert list(answer.json()) == ["error"]
     plain = scoring.client.get(f"/endpoints/images/v2/models/{path}/ready", headers={**BEARER, PIN: "blue"})
     assert plain.status_code == int(status)
+
+
+WORDS = {
+    "fails": "unexpected shape for input",
+    "overloaded": "queue is full",
+    "quoting": 'no "such" thing \\',
+    "structured": "in an object",
+}
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_at_the_scoring_address_a_failure_has_the_form_that_sdks_read(scoring: RunningAgent, name: str) -> None:
+    answer = scoring.client.post("/endpoints/failing/", headers={**BEARER, PIN: name})
+    status, body = FAILURES[name]
+    assert (answer.status_code, answer.headers["ms-azureml-model-error-statuscode"]) == (424, str(status))
+    if name in WORDS:
+        assert answer.json()["error"]["message"] == WORDS[name]
+    else:
+        assert answer.content == body, "what is not Triton's form stays as it is"
 
 
 def test_past_the_bound_is_429(scoring: RunningAgent, rules: Rules) -> None:

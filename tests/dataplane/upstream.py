@@ -1,7 +1,7 @@
 """A model server for tests: one thread for each connection, keeps what it was sent, answers by the path.
 
-``…/fails/…`` answers 400 and ``…/overloaded/…`` 503 with a body of their own, ``…/held/…`` waits until ``release()``,
-``…/vanishes/…`` closes the connection; all else echoes. ``ready`` decides what the health check sees.
+``…/fails/…`` and the other names of ``FAILURES`` answer with a body of their own, ``…/held/…`` waits until
+``release()``, ``…/vanishes/…`` closes the connection; all else echoes. ``ready`` decides what the health check sees.
 """
 
 from __future__ import annotations
@@ -12,6 +12,15 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any
+
+FAILURES = {
+    "fails": (400, b'{"error":"unexpected shape for input"}'),
+    "overloaded": (503, b'{"error":"queue is full"}'),
+    "quoting": (400, b'{ "error" : "no \\"such\\" thing \\\\" }\n'),
+    "structured": (400, b'{"error":{"message":"in an object"}}'),
+    "talkative": (500, b'{"error":"one","error_code":"two"}'),
+    "wordless": (500, b""),
+}
 
 
 class Upstream:
@@ -122,12 +131,8 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if "/held/" in self.path:
             upstream.wait_for_release()
-        if "/fails/" in self.path:
-            self._send(400, b'{"error":"unexpected shape for input"}')
-        elif "/overloaded/" in self.path:
-            self._send(503, b'{"error":"queue is full"}')
-        else:
-            self._send(200, json.dumps(seen).encode())
+        failure = next((FAILURES[word] for word in self.path.split("/") if word in FAILURES), None)
+        self._send(*(failure or (200, json.dumps(seen).encode())))
 
     def _send(self, status: int, body: bytes) -> None:
         self.send_response(status)

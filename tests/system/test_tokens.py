@@ -1,0 +1,188 @@
+"""Endpoints with tokens, as Azure's tools and scripts use them, through the whole product."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import jwt
+import pytest
+
+from .models import REQUEST, adding
+from .product import Product, running, wait_until
+
+pytestmark = pytest.mark.serving
+
+INFER = "v2/models/tiny/infer"
+RESOURCE = "https://ml.azure.com"
+
+
+@pytest.fixture(scope="module")
+def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    """Endpoint ``pass``, whose mode is aml_token, with a deployment; ``other`` likewise, ``oidc``, whose mode is
+    aad_token, and ``cats``, whose mode is key, with none: who is let in is answered 404 there."""
+    root = tmp_path_factory.mktemp("tokens")
+    for product in running(root / "product"):
+        product.run(
+            "model", "create", "-n", "tiny", "-v", "1", "-t", "triton_model", "-p", str(adding(root / "one", 1))
+        )
+        for name, mode in (("pass", "aml_token"), ("other", "AMLToken"), ("oidc", "aad_token"), ("cats", "key")):
+            product.run("online-endpoint", "create", "-n", name, "--auth-mode", mode)
+        product.deploy("blue", "tiny:1", "--all-traffic", endpoint="pass")
+        yield product
+
+
+def pass_now(product: Product) -> None:
+    """Have the control plane look around, which it does by itself every few seconds."""
+    endpoint = product.rest("GET", "onlineEndpoints/other").json()
+    assert product.rest("PUT", "onlineEndpoints/other", endpoint).is_success
+
+
+def credentials(product: Product, endpoint: str) -> dict[str, Any]:
+    found: dict[str, Any] = product.json("online-endpoint", "get-credentials", "-n", endpoint)
+    return found
+
+
+def status(product: Product, endpoint: str, token: str) -> int:
+    return product.request(f"/endpoints/{endpoint}/{INFER}", key=token, body=REQUEST).status
+
+
+def test_a_token_opens_its_endpoint_alone(product: Product) -> None:
+    found = credentials(product, "pass")
+    assert list(found) == ["accessToken", "expiryTimeUtc", "refreshAfterTimeUtc", "tokenType"]
+    assert found["tokenType"] == "Bearer"
+    assert time.time() < found["refreshAfterTimeUtc"] < found["expiryTimeUtc"]
+    claims = jwt.decode(found["accessToken"], options={"verify_signature": False})
+    assert (claims["endpoint"], claims["exp"]) == ("pass", found["expiryTimeUtc"])
+
+    oidc, key = credentials(product, "oidc"), product.keys()[0]
+    assert list(oidc) == ["accessToken", "expiryTimeUtc"]
+    opened = {
+        (name, endpoint): status(product, endpoint, token)
+        for name, token in (("pass", found["accessToken"]), ("oidc", oidc["accessToken"]), ("cats", key))
+        for endpoint in ("pass", "oidc", "cats", "other")
+    }
+    assert {pair: code for pair, code in opened.items() if code != 401} == {
+        ("pass", "pass"): 200, ("oidc", "oidc"): 404, ("cats", "cats"): 404,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "verb", "says"),
+    [
+        ("cats", "token", "Endpoint 'cats' does not use tokens"),
+        ("oidc", "token", "Endpoint 'oidc' does not use tokens"),
+        ("pass", "listKeys", "Endpoint 'pass' does not use keys for authentication."),
+        ("oidc", "listKeys", "Endpoint 'oidc' does not use keys for authentication."),
+        ("pass", "regenerateKeys", "Endpoint 'pass' does not use keys for authentication."),
+    ],
+)
+def test_other_credentials_are_refused(product: Product, endpoint: str, verb: str, says: str) -> None:
+    answer = product.rest("POST", f"onlineEndpoints/{endpoint}/{verb}", {"keyType": "Primary"})
+    assert answer.status_code == 400
+    assert says in answer.json()["error"]["message"]
+
+
+def test_invoke(product: Product) -> None:
+    product.file("request.json", REQUEST.decode())
+    text = product.run("online-endpoint", "invoke", "-n", "pass", "-r", "request.json", "-o", "tsv").stdout
+    assert json.loads(text)["outputs"][0]["data"] == [2, 3, 4, 5]
+    refused = product.run("online-endpoint", "invoke", "-n", "oidc", "-r", "request.json", check=False).stderr
+    assert "answered 404: NoTraffic" in refused
+
+
+#: What Azure's public script for Triton does, by its description in the contract.
+SCRIPT = """
+scoring_uri=$(ml online-endpoint show -n pass --query scoring_uri -o tsv)
+scoring_uri=${scoring_uri%/*}
+auth_token=$(ml online-endpoint get-credentials -n pass --query accessToken -o tsv)
+exec "$PYTHON" -c '
+import sys, ssl
+import numpy as np
+import tritonclient.http as triton
+base_url, token, ca = sys.argv[1:]
+client = triton.InferenceServerClient(
+    url=base_url[8:], ssl=True, ssl_context_factory=lambda: ssl.create_default_context(cafile=ca)
+)
+headers = {"Authorization": f"Bearer {token}"}
+assert client.is_server_ready(headers=headers)
+assert client.is_model_ready("tiny", "1", headers=headers)
+given = triton.InferInput("X", [1, 4], "FP32")
+given.set_data_from_numpy(np.array([[1, 2, 3, 4]], np.float32))
+print(client.infer("tiny", [given], headers=headers).as_numpy("Y").tolist())
+' "$scoring_uri" "$auth_token" "$CA"
+"""
+
+
+def test_the_public_triton_script(product: Product) -> None:
+    environment = {**product.environment, "PYTHON": sys.executable, "CA": str(product.ca_file)}
+    done = subprocess.run(
+        ["bash", "-euc", SCRIPT], env=environment, cwd=product.files, capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout == "[[2.0, 3.0, 4.0, 5.0]]\n", done.stderr
+
+
+def test_a_token_for_scoring_opens_nothing_else(product: Product) -> None:
+    scoring = product.identity(RESOURCE)
+    claims = jwt.decode(scoring["access_token"], options={"verify_signature": False})
+    assert (claims["aud"], str(claims["exp"])) == (RESOURCE, scoring["expires_on"])
+    assert product.identity(f"{RESOURCE}/")["access_token"].count(".") == 2
+    assert product.identity("https://management.azure.com")["access_token"] == product.token()
+    assert product.rest("GET", "onlineEndpoints").status_code == 200
+    for token in (scoring["access_token"], credentials(product, "pass")["accessToken"]):
+        assert product.rest("GET", "onlineEndpoints", token=token).status_code == 401
+
+
+def test_tokens_outlive_the_control_plane(product: Product) -> None:
+    tokens = {name: credentials(product, name)["accessToken"] for name in ("pass", "oidc")}
+
+    def opened() -> dict[str, int]:
+        return {name: status(product, name, token) for name, token in tokens.items()}
+
+    product.kill_control_plane()
+    assert opened() == {"pass": 200, "oidc": 404}
+    product.start()
+    assert opened() == {"pass": 200, "oidc": 404}
+    again = credentials(product, "pass")["accessToken"]
+    kids = {jwt.get_unverified_header(token)["kid"] for token in (again, *tokens.values())}
+    assert (len(kids), status(product, "pass", again)) == (1, 200)
+
+
+def test_a_key_that_grew_old_is_followed(product: Product) -> None:
+    """The database is told that the key is a month old: the next pass makes another, which the proxy knows before it
+    signs, and the old tokens go on counting."""
+    before = credentials(product, "pass")["accessToken"]
+    product.execute("UPDATE signing_keys SET created_at = created_at - ?", 31 * 24 * 3600)
+    pass_now(product)
+    wait_until(lambda: len(product.query("SELECT id FROM signing_keys")) == 2, "there is a second key")
+    product.execute(
+        "UPDATE signing_keys SET created_at = created_at - ? WHERE created_at > ?", 3600, time.time() - 3600
+    )
+    after = credentials(product, "pass")["accessToken"]
+    assert jwt.get_unverified_header(before)["kid"] != jwt.get_unverified_header(after)["kid"]
+    wait_until(lambda: status(product, "pass", after) == 200, "the proxy knows the new key")
+    assert status(product, "pass", before) == 200
+
+
+def test_the_mode_of_an_endpoint_can_change(product: Product) -> None:
+    token = credentials(product, "other")["accessToken"]
+    product.run("online-endpoint", "update", "-n", "other", "--set", "auth_mode=key")
+    key = credentials(product, "other")["primaryKey"]
+    assert (status(product, "other", token), status(product, "other", key)) == (401, 404)
+    product.run("online-endpoint", "update", "-n", "other", "--set", "auth_mode=aml_token")
+    assert (status(product, "other", token), status(product, "other", key)) == (404, 401)
+
+
+def test_no_secret_is_logged(product: Product) -> None:
+    """Neither a token nor the private key that signs them."""
+    token = credentials(product, "pass")["accessToken"]
+    assert status(product, "pass", token) == 200
+    pem = product.query("SELECT private_key FROM signing_keys")[0][0].splitlines()[3]
+    said = "".join(path.read_text(errors="replace") for path in product.home.rglob("*.log*"))
+    assert said
+    assert pem not in said
+    assert token.rsplit(".")[-1] not in said
