@@ -11,16 +11,22 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from amphitrite.controlplane.api import (
+    authority,
     blobs,
+    code_uploads,
+    codes,
     computes,
     dataplane,
     deployments,
     endpoints,
+    environments,
     failures,
     fetch,
     health,
     identity,
+    metadata,
     models,
+    openapi,
     operations,
     unsupported,
     workspace,
@@ -40,8 +46,10 @@ def create_app(services: Services) -> FastAPI:
     app.add_exception_handler(HTTPException, failures.on_http_exception)
     app.add_exception_handler(RequestValidationError, failures.on_invalid_request)
     for module in (
-        *(health, identity, dataplane, operations, workspace, computes, endpoints, deployments, models, blobs, fetch),
-        unsupported,
+        *(health, identity, metadata, dataplane, operations, workspace, computes, endpoints, deployments, models),
+        # Authority last: its paths begin with a word of the client's. Uploads of code before other blobs.
+        *(environments, codes, code_uploads, blobs, fetch, authority),
+        *(openapi, unsupported),
     ):
         app.include_router(module.router)
     # The last one added is the outermost.

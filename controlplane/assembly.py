@@ -7,12 +7,13 @@ know when anything is started or ended (``running``).
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from amphitrite.controlplane import cluster_built_in, leadership_chosen
+from amphitrite.controlplane import cluster_built_in, leadership_chosen, model_check
 from amphitrite.controlplane.agents import AgentRegistry, TableFeed
 from amphitrite.controlplane.api.services import Services
 from amphitrite.controlplane.cluster_sources import Sources
@@ -29,9 +30,14 @@ from amphitrite.controlplane.runtimes.composite import CompositeRuntime
 from amphitrite.controlplane.settings import Settings
 from amphitrite.controlplane.store.agent_reports import StoredAgents
 from amphitrite.controlplane.store.blobs import Limits
+from amphitrite.controlplane.store.codes import CodeStore
 from amphitrite.controlplane.store.content import open_content
 from amphitrite.controlplane.store.database import SqlStore, open_store
+from amphitrite.controlplane.store.environments import EnvironmentStore
 from amphitrite.controlplane.store.models import ModelStore
+from amphitrite.controlplane.store.stored_files import StoredFiles
+from amphitrite.controlplane.tokens_issuers import Issuers
+from amphitrite.controlplane.tokens_oidc import IssuerKeys
 from amphitrite.schemas.errors import Error
 
 log = logging.getLogger(__name__)
@@ -61,7 +67,13 @@ def assemble(
     store = _open_store(settings, ending)
     stack.callback(store.close)
     content = open_content(settings.models_url, settings.home.models, time.time)
-    models = ModelStore(store.database, content, settings.home.models, Limits(file_bytes=limits.file_bytes))
+
+    def check(files: StoredFiles) -> None:
+        on_clusters = built_in is not None or bool(store.list_computes())
+        model_check.check(files, model_check.server(os.environ, on_clusters))
+
+    file_limits = Limits(file_bytes=limits.file_bytes)
+    models = ModelStore(store.database, content, settings.home.models, file_limits, check=check)
     feed = TableFeed()
     delivery = Delivery(secrets.fetch_key, time.time)
     leadership = leadership_chosen.choose(settings, store, stack, ending)
@@ -79,6 +91,7 @@ def assemble(
 
     shared = store.database.is_shared
     registry = StoredAgents(store.database, wake) if shared else AgentRegistry(wake)
+    oidc = None if settings.tokens.issuer is None else IssuerKeys(settings.tokens.issuer, wake)
     reconciler = Reconciler(
         store,
         runtime,
@@ -87,10 +100,13 @@ def assemble(
         time.time,
         max_body_bytes=limits.scoring_body_bytes,
         may_act=leadership.leading,
+        issuers=Issuers(store, settings.tokens, lambda: None if oidc is None else oidc.known()),
     )
     runtime.watch(reconciler.wake)
     following = Following(store.database.listen, store.published, feed, clusters.refresh, reconciler.wake)
     besides = [("maintenance", Maintenance(store, models, runtime).run)]
+    if oidc is not None:
+        besides.append(("issuer keys", oidc.run))
     if settings.cluster.table_secret is not None:
         besides.append(("table secret", sources.table_secret(feed, settings.cluster.table_secret, stack).run))
     duties = LeadersDuties(reconciler, besides)
@@ -100,6 +116,8 @@ def assemble(
         delivery=delivery,
         store=store,
         models=models,
+        environments=EnvironmentStore(store.database),
+        codes=CodeStore(store.database, models.blobs),
         blobs=models.blobs,
         agents=registry,
         feed=feed,

@@ -21,7 +21,8 @@ ENTROPY = 32
 @dataclass(slots=True)
 class Credentials:
     """``token`` opens everything, ``agent_token`` only the data plane's routes, ``identity_header`` is traded for
-    ``token`` at the identity endpoint, ``fetch_key`` signs what pods fetch models with and leaves nowhere.
+    ``token`` at the identity endpoint and the authority, ``fetch_key`` signs what pods fetch models with and what opens
+    a container of blobs, and leaves nowhere.
 
     One object for the life of the process: ``refresh`` replaces the first three in it."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from amphitrite.controlplane.agents import Agents, TableFeed
@@ -18,6 +18,7 @@ from amphitrite.controlplane.core.rollout import backoff_s
 from amphitrite.controlplane.core.status import Ref, Status, World
 from amphitrite.controlplane.runtimes import Runtime
 from amphitrite.controlplane.store.protocol import Store
+from amphitrite.dataplane.routing import TokenIssuer
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import key
 
@@ -25,6 +26,10 @@ log = logging.getLogger(__name__)
 
 #: Facts that nobody announces (an agent that went silent, a certificate that ages) are looked at this often.
 RESYNC_S = 5.0
+
+
+def _nobody(published: Sequence[TokenIssuer], now: float) -> Sequence[TokenIssuer]:
+    return ()
 
 
 class Reconciler:
@@ -40,11 +45,14 @@ class Reconciler:
         *,
         max_body_bytes: int,
         may_act: Callable[[], bool] = lambda: True,
+        issuers: Callable[[Sequence[TokenIssuer], float], Sequence[TokenIssuer]] = _nobody,
     ) -> None:
         """``max_body_bytes``: of one scoring request; goes to the proxies with the table. ``may_act`` is asked before
-        each change: a control plane may lose the lead in the middle of a pass."""
+        each change: a control plane may lose the lead in the middle of a pass. ``issuers``: from those of the last
+        table and the time to those of the next (see ``tokens_issuers``)."""
         self._store, self._runtime, self._agents, self._feed = store, runtime, agents, feed
         self._clock, self._max_body_bytes, self._may_act = clock, max_body_bytes, may_act
+        self._issuers = issuers
         self._event = threading.Event()
         self._failed_passes = 0
         self._recorded: dict[Ref, Status] = {}
@@ -65,7 +73,9 @@ class Reconciler:
         unknown = self._runtime.unknown()
         agents = self._agents.live(now)
         ours = tuple(of_this_history(report, world.table.version) for report in agents)
-        decided = plan(world, self._runtime.observe(), ours, now, unknown)
+        self._require_lead()
+        issuers = self._issuers(world.table.issuers, now)
+        decided = plan(world, self._runtime.observe(), ours, now, unknown, issuers)
         refused = self._act(decided)
         self._require_lead()
         table = self._store.publish(

@@ -1,7 +1,8 @@
 """How one control plane is set up: command-line arguments over environment over defaults, read once.
 
-Decides names, defaults and ranges of settings; those about a cluster are in ``settings_cluster``. Must not know what is
-done with them. Passwords in ``database_url`` make it a value that is never printed.
+Decides names, defaults and ranges of settings; those about a cluster are in ``settings_cluster``, those about tokens in
+``settings_tokens``. Must not know what is done with them. Passwords in ``database_url`` make it a value that is never
+printed.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
-from amphitrite.controlplane import addresses, settings_cluster
+from amphitrite.controlplane import addresses, settings_cluster, settings_tokens
 from amphitrite.controlplane import settings_values as values
 from amphitrite.controlplane.core.rules import Bounds
 from amphitrite.controlplane.home import Home
 from amphitrite.controlplane.settings_cluster import ClusterSettings
+from amphitrite.controlplane.settings_tokens import TokenSettings
 from amphitrite.schemas.errors import Error
 
 RUNTIMES = ("local", "kubernetes")
@@ -77,8 +79,11 @@ class Settings:
     resource_group: str = "local"
     workspace: str = "local"
     location: str = "local"
+    #: Repositories of images that are Triton, besides those called ``tritonserver`` (``core.images.Image.matches``).
+    local_triton_images: tuple[str, ...] = ()
     limits: Limits = Limits()
     cluster: ClusterSettings = field(default_factory=ClusterSettings)
+    tokens: TokenSettings = field(default_factory=TokenSettings)
 
     @property
     def api_url(self) -> str:
@@ -124,8 +129,8 @@ def read(
     Variables: ``ML_HOME``, ``ML_HOST``, ``ML_PORT``, ``ML_SCORING_PORT``, ``ML_RUNTIME``, ``ML_DATAPLANE``,
     ``ML_DATABASE_URL``, ``ML_MODELS_URL``, ``ML_API_URL``, ``ML_SCORING_URL``, ``ML_TLS_DIRECTORY``,
     ``ML_CREDENTIALS_DIRECTORY``, ``ML_LOG_FORMAT``, ``ML_LOG_TO``, ``ML_SUBSCRIPTION``, ``ML_RESOURCE_GROUP``,
-    ``ML_WORKSPACE``, ``ML_LIMIT_*`` and those of ``settings_cluster``. Raises Error("BadArgument") that names the
-    setting and what is allowed.
+    ``ML_WORKSPACE``, ``ML_LOCAL_TRITON_IMAGES``, ``ML_LIMIT_*`` and those of ``settings_cluster`` and of
+    ``settings_tokens``. Raises Error("BadArgument") that names the setting and what is allowed.
     """
     place = home_of(environ, home)
     default = Settings(place)
@@ -147,8 +152,10 @@ def read(
         subscription=environ.get("ML_SUBSCRIPTION") or default.subscription,
         resource_group=environ.get("ML_RESOURCE_GROUP") or default.resource_group,
         workspace=environ.get("ML_WORKSPACE") or default.workspace,
+        local_triton_images=values.names(environ.get("ML_LOCAL_TRITON_IMAGES")),
         limits=_limits(environ),
         cluster=settings_cluster.read(environ, kubeconfig=kubeconfig, namespace=namespace, host=socket.gethostname()),
+        tokens=settings_tokens.read(environ),
     )
     _check(settings, environ)
     return settings

@@ -11,6 +11,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from amphitrite.controlplane.certificates import Certificates
+from amphitrite.controlplane.patience import PatientProtocol
 from amphitrite.controlplane.settings import Settings
 
 
@@ -18,6 +19,7 @@ def server(settings: Settings, tls: Certificates, app: FastAPI) -> uvicorn.Serve
     """Not yet running: ``run`` it in a thread; ``should_exit`` ends it within about a second."""
     config = uvicorn.Config(
         app,
+        http=PatientProtocol,
         host=settings.host,
         port=settings.port,
         ssl_certfile=str(tls.certificate_file),

@@ -26,6 +26,8 @@ def check(kind: str, document: object) -> Iterator[Violation]:
         yield from _legacy(document)
     if kind == "kubernetes_online_deployment":
         yield from _scale(document)
+    if kind == "environment":
+        yield from _container(document)
 
 
 def _shares(value: object) -> dict[str, int] | None:
@@ -96,6 +98,17 @@ def _scale(document: Mapping[str, Any]) -> Iterator[Violation]:
     least, most = settings.get("min_instances"), settings.get("max_instances")
     if type(least) is int and type(most) is int and least > most:
         yield Violation(("scale_settings", "min_instances"), f"must be at most max_instances {most}; found {least}")
+
+
+def _container(document: Mapping[str, Any]) -> Iterator[Violation]:
+    """An image is named or built, and a conda specification comes on top of one that is named."""
+    if document.get("build") is None:
+        if "image" not in document:
+            yield Violation(("image",), "required, but missing", "give the container image, with registry and tag")
+        return
+    for field in ("image", "conda_file"):
+        if document.get(field) is not None:
+            yield Violation((field,), "not allowed beside build", "remove one of the two")
 
 
 def _legacy(document: Mapping[str, Any]) -> Iterator[Violation]:

@@ -56,6 +56,10 @@ def environment_id(workspace: str, name: str, version: str | None = None) -> str
     return f"{workspace}/environments/{name}" + (f"/versions/{version}" if version is not None else "")
 
 
+def code_id(workspace: str, name: str, version: str) -> str:
+    return f"{workspace}/codes/{name}/versions/{version}"
+
+
 def compute_id(workspace: str, reference: str) -> str:
     """``azureml:name``, a name or an ARM id -> the compute's ARM id."""
     name = reference.removeprefix("azureml:")

@@ -147,6 +147,13 @@ def show_environment(resource: Mapping[str, Any]) -> dict[str, Any]:
     )
 
 
+def show_environment_container(resource: Mapping[str, Any]) -> dict[str, Any]:
+    """All versions of an environment together."""
+    shown = show_model_container(resource)
+    del shown["type"]
+    return shown
+
+
 def _present(**values: Any) -> dict[str, Any]:
     return {key: value for key, value in values.items() if value is not None}
 

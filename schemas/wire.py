@@ -12,10 +12,13 @@ from amphitrite.schemas.shown import (
     show_deployment,
     show_endpoint,
     show_environment,
+    show_environment_container,
     show_model,
     show_model_container,
 )
 from amphitrite.schemas.wire_asset import (
+    code_from_wire,
+    code_to_wire,
     container_from_wire,
     environment_from_wire,
     environment_to_wire,
@@ -36,6 +39,8 @@ from amphitrite.schemas.wire_endpoint import endpoint_from_wire, endpoint_to_wir
 
 __all__ = [
     "Resolve",
+    "code_from_wire",
+    "code_to_wire",
     "compute_from_wire",
     "compute_to_wire",
     "container_from_wire",
@@ -53,6 +58,7 @@ __all__ = [
     "show_deployment",
     "show_endpoint",
     "show_environment",
+    "show_environment_container",
     "show_model",
     "show_model_container",
     "show_node",

@@ -1,4 +1,4 @@
-"""The wire form of models and environments: versions of registered assets.
+"""The wire form of models, environments and code: versions of registered assets.
 
 Decides which wire property is which field, and refuses fields that a workspace of ours has no place for. Must not
 read files or upload anything: paths, conda text and build contexts come from the caller.
@@ -41,6 +41,7 @@ ENVIRONMENT = (
     INFERENCE_CONFIG,
     enumeration("os_type", "osType"),
 )
+CODE = (Field("path", "codeUri"), *_TEXT_AND_TAGS)
 _FLAGS = frozenset({"isArchived", "isAnonymous"})
 _READ_ONLY = STATE | _FLAGS | {"jobName", "latestVersion", "nextVersion"}
 _DATASTORES = frozenset({"workspaceblobstore", "azureml:workspaceblobstore", "azureml://datastores/workspaceblobstore"})
@@ -81,7 +82,7 @@ def model_flags(body: Mapping[str, Any]) -> tuple[bool, bool]:
     flags = []
     for name in ("isArchived", "isAnonymous"):
         value = properties.get(name)
-        if value not in (None, True, False):
+        if value is not None and not isinstance(value, bool):
             raise Error("BadArgument", f"properties.{name}: must be true or false", target=name)
         flags.append(bool(value))
     return flags[0], flags[1]
@@ -125,6 +126,17 @@ def environment_to_wire(
 def environment_from_wire(name: str, version: str, body: object) -> dict[str, Any]:
     """The document of an environment version; ``conda_file`` is its text. Raises Error("BadArgument")."""
     return _from_wire("environments", ENVIRONMENT, name, version, body)
+
+
+def code_to_wire(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The body of a code version. A version is anonymous always: it is named by its uploader's accident."""
+    body = {"tags": {}, "properties": {}, **write(CODE, document)}
+    return {"properties": {**body, "isAnonymous": True, "isArchived": False}}
+
+
+def code_from_wire(name: str, version: str, body: object) -> dict[str, Any]:
+    """The document of a code version; ``path`` is the codeUri. Raises Error("BadArgument")."""
+    return _from_wire("codes", CODE, name, version, body)
 
 
 def _from_wire(kind: str, fields: tuple[Field, ...], name: str, version: str, body: object) -> dict[str, Any]:

@@ -43,28 +43,28 @@ def _read_types(body: object) -> list[dict[str, Any]]:
     return types
 
 
-_KUBERNETES = (
+KUBERNETES = (
     Field("namespace", "namespace"),
     Field("default_instance_type", "defaultInstanceType"),
     Field("instance_types", "instanceTypes", _write_types, _read_types),
     Field("kubeconfig", "kubeconfig"),
     Field("in_cluster", "inCluster"),
 )
-_PROPERTIES = (
+PROPERTIES = (
     enumeration("type", "computeType"),
     Field("description", "description"),
     Field("resource_id", "resourceId"),
-    Field("properties", "properties", fields=_KUBERNETES),
+    Field("properties", "properties", fields=KUBERNETES),
 )
-_READ_ONLY = STATE | {"createdOn", "modifiedOn", "isAttachedCompute", "disableLocalAuth", "provisioningErrors"}
+READ_ONLY = STATE | {"createdOn", "modifiedOn", "isAttachedCompute", "disableLocalAuth", "provisioningErrors"}
 
 
 def compute_to_wire(document: Mapping[str, Any], location: str) -> dict[str, Any]:
     """The PUT body of a compute; ``kubeconfig`` is the text of the file by now."""
-    inner = {field.name for field in _KUBERNETES}
+    inner = {field.name for field in KUBERNETES}
     nested = {name: value for name, value in document.items() if name in inner}
     outer = {name: value for name, value in document.items() if name not in inner}
-    body = write(_PROPERTIES, {"type": "kubernetes", **outer, "properties": nested})
+    body = write(PROPERTIES, {"type": "kubernetes", **outer, "properties": nested})
     return {"location": location, "tags": document.get("tags") or {}, "properties": body}
 
 
@@ -75,7 +75,7 @@ def compute_from_wire(name: str, body: object) -> dict[str, Any]:
     document: dict[str, Any] = {"name": name}
     document.update(reader.read([TAGS], envelope, (), ENVELOPE | {"properties", "sku", "identity"}))
     properties = reader.object(envelope.get("properties"), ("properties",))
-    read = reader.read(_PROPERTIES, properties, ("properties",), _READ_ONLY)
+    read = reader.read(PROPERTIES, properties, ("properties",), READ_ONLY)
     reader.finish(f"computes/{name}")
     nested = read.pop("properties", {})
     return {**document, **read, **nested}

@@ -34,7 +34,8 @@ def _read_identity(body: object) -> dict[str, Any]:
     if unknown:
         raise ValueError(f"unknown property {sorted(map(str, unknown))[0]}")
     kind = casing.to_document(body.get("type", "SystemAssigned"))
-    assigned = body.get("userAssignedIdentities") or {}
+    assigned = body.get("userAssignedIdentities")
+    assigned = {} if assigned is None else assigned
     if not isinstance(assigned, Mapping):
         raise ValueError("userAssignedIdentities must be a JSON object")
     if kind == "system_assigned" and not assigned:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from jsonschema import ValidationError
 
 _TYPES = {
+    "null": "nothing",
     "string": "text",
     "integer": "a whole number",
     "number": "a number",

@@ -13,7 +13,7 @@ from typing import Any
 from amphitrite.controlplane.api.services import Services
 from amphitrite.controlplane.core import capacity, instance_types, resources
 from amphitrite.controlplane.core.capacity import NodeCapacity
-from amphitrite.controlplane.core.resources import Deployment, ModelReference
+from amphitrite.controlplane.core.resources import Deployment
 from amphitrite.controlplane.core.rules import Place
 from amphitrite.controlplane.runtimes.kubernetes.pod_resources import demand
 from amphitrite.controlplane.store.protocol import Record
@@ -71,19 +71,21 @@ def _added(
     if former is None or before is None or former.deleting:
         return False, wanted.instance_count
     moved = former.compute is not None and former.compute != wanted.workload.compute
-    # The workload's name says nothing of another model version here: both were made with the new one.
-    if moved or former.document.get("model") != document["model"] or before.workload != wanted.workload:
+    # The workload's name says nothing of another model or environment here: both were made with the new ones.
+    other = any(former.document.get(field) != document.get(field) for field in ("model", "environment"))
+    if moved or other or before.workload != wanted.workload:
         return True, wanted.instance_count
     return False, max(0, wanted.instance_count - before.instance_count)
 
 
 def _wanted(document: Document, model: Document, place: Place) -> Deployment:
     """The document as desired state."""
-    reference = ModelReference(model["name"], model["version"], model["digest"], tuple(model["model_names"]))
+    reference, container = resources.resolved(model)
     return resources.deployment_from_document(
         document,
         endpoint=document["endpoint_name"],
         model=reference,
+        container=container,
         compute=place.name,
         generation=0,
         observed_generation=0,

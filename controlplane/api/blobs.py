@@ -18,7 +18,7 @@ from fastapi import APIRouter, Depends, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from amphitrite.controlplane.api import blob_xml, ranges, uploads
+from amphitrite.controlplane.api import blob_names, blob_xml, ranges, signed_access, uploads
 from amphitrite.controlplane.api.bodies import read_bytes
 from amphitrite.controlplane.api.services import Here, Services
 from amphitrite.controlplane.api.streams import Streamed
@@ -31,12 +31,13 @@ from amphitrite.schemas.names import key
 BLOCK_LIST_MAX = 8 * 1024 * 1024
 LIST_MAX = 5000
 _META = "x-ms-meta-"
-#: What XML and therefore a list of blobs cannot say.
-_UNSPEAKABLE = re.compile("[\x00-\x1f\x7f\ufffe\uffff]")
+#: Preconditions of a write that are not looked at, and therefore not taken.
+_CONDITIONS = ("if-match", "if-modified-since", "if-unmodified-since", "x-ms-if-tags", "x-ms-lease-id")
 _META_NAME = re.compile(r"[a-z_][a-z0-9_]*\Z")
 
 
-def _ours(account: str, container: str, here: Here) -> None:
+def _ours(request: Request, account: str, container: str, here: Here) -> None:
+    signed_access.require(request, container, here)
     if key(account.split(".")[0]) != key(here.settings.workspace) or container != CONTAINER:
         message = f"there is no container {container} in account {account}"
         raise Error("ResourceNotFound", message, target=container)
@@ -59,8 +60,7 @@ def list_(
     include: str = "",
     maxresults: Annotated[int, Query(ge=1, le=LIST_MAX)] = LIST_MAX,
 ) -> Response:
-    if (restype, comp) != ("container", "list"):
-        raise _unsupported("restype and comp", f"{restype}, {comp}", "restype=container&comp=list")
+    require_listing(restype, comp)
     listing = here.blobs.list(prefix, delimiter, marker=marker, limit=maxresults)
     metadata = "metadata" in include.split(",")
     body = blob_xml.listing(listing, str(request.base_url), CONTAINER, prefix, delimiter, metadata=metadata)
@@ -94,8 +94,9 @@ def get(request: Request, path: str, here: Here, comp: Comp = "") -> Response:
 @router.put("/{path:path}")
 async def put(request: Request, path: str, here: Here, comp: Comp = "", blockid: str = "") -> Response:
     """A blob in one piece; ``comp`` makes it a block, a list of blocks or metadata."""
-    if _UNSPEAKABLE.search(path):
-        raise Error("BadArgument", f"{path!r} has characters that no name of a blob can have", target=path)
+    blob_names.check(path, request.scope.get("raw_path"))
+    here.blobs.check_path(path)
+    _require_conditions(request.headers)
     if comp == "block":
         await uploads.block(here.blobs, path, blockid, request)
         return Response(status_code=201)
@@ -108,18 +109,35 @@ async def put(request: Request, path: str, here: Here, comp: Comp = "", blockid:
         raise _unsupported("comp", comp, "block, blocklist, metadata")
     kind = request.headers.get("x-ms-blob-type", "BlockBlob")
     if kind != "BlockBlob":
-        raise _unsupported("x-ms-blob-type", kind, "BlockBlob")
+        message = f"x-ms-blob-type is {kind!r}; allowed here: BlockBlob"
+        raise Error("InvalidHeaderValue", message, target="x-ms-blob-type")
     return _created(await uploads.blob(here.blobs, path, request, metadata(request.headers)), 201)
 
 
+def require_listing(restype: str, comp: str) -> None:
+    """A container is listed and nothing else. Raises Error("Unsupported")."""
+    if (restype, comp) != ("container", "list"):
+        raise _unsupported("restype and comp", f"{restype}, {comp}", "restype=container&comp=list")
+
+
 def metadata(headers: Mapping[str, str]) -> dict[str, str]:
-    """``x-ms-meta-*`` without the prefix. Raises Error("BadArgument") for names that Azure does not take either."""
+    """``x-ms-meta-*`` without the prefix. Raises Error("InvalidMetadata") for names that Azure does not take either."""
     found = {name[len(_META) :]: value for name, value in headers.items() if name.startswith(_META)}
     for name in found:
         if not _META_NAME.match(name):
             message = f"metadata name {name!r} is not made of letters, digits and _, the first no digit"
-            raise Error("BadArgument", message, target=f"{_META}{name}")
+            raise Error("InvalidMetadata", message, target=f"{_META}{name}")
     return found
+
+
+def _require_conditions(headers: Mapping[str, str]) -> None:
+    """``If-None-Match: *`` is the only precondition of a write. Raises Error("ConditionHeadersNotSupported")."""
+    found = [name for name in _CONDITIONS if name in headers]
+    if headers.get("if-none-match", "*") != "*":
+        found.append("if-none-match")
+    if found:
+        message = f"the header {found[0]} is not offered for writes; allowed: If-None-Match: *"
+        raise Error("ConditionHeadersNotSupported", message, target=found[0])
 
 
 def _commit(here: Services, path: str, body: bytes, headers: Mapping[str, str]) -> Blob:
@@ -150,7 +168,7 @@ def _headers(blob: Blob) -> dict[str, str]:
 
 def _range(headers: Mapping[str, str]) -> tuple[int, int | None] | None:
     """(first, last) of the range asked for, None for all."""
-    return ranges.read(headers.get("x-ms-range") or headers.get("range"), "x-ms-range")
+    return ranges.read(headers.get("x-ms-range", headers.get("range")), "x-ms-range")
 
 
 def _http_date(seconds: float) -> str:

@@ -56,6 +56,13 @@ async def _json_object(request: Request, here: Here) -> dict[str, Any]:
 Body = Annotated[dict[str, Any], Depends(_json_object)]
 
 
+def whole(value: Any) -> int | None:
+    """A whole number, which JSON may write as 5 and as 5.0; None for anything else."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
 @dataclass(frozen=True, slots=True)
 class Conditions:
     """HTTP's preconditions of a write: ``If-Match`` as sent, and whether ``If-None-Match: *`` was."""

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import JSONResponse, Response
 
 from amphitrite.controlplane.agents import Proxy, TableFeed
-from amphitrite.controlplane.api.bodies import Body
+from amphitrite.controlplane.api.bodies import Body, whole
 from amphitrite.controlplane.api.services import Here
 from amphitrite.controlplane.core.observed import AgentReport
 from amphitrite.dataplane.routing import RoutingTable, to_json
@@ -94,11 +94,11 @@ def farewell(agent_id: str, here: Here) -> None:
 
 
 def _version(body: dict[str, Any], name: str) -> int | None:
-    value = body.get(name)
-    if value is None:
+    if body.get(name) is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise Error("BadArgument", f"{name} is {value!r}; a whole number is needed", target=name)
+    value = whole(body[name])
+    if value is None or value < 0:
+        raise Error("BadArgument", f"{name} is {body[name]!r}; a whole number is needed", target=name)
     if value > VERSION_MAX:
         raise Error("BadArgument", f"{name} is greater than {VERSION_MAX}", target=name)
     return value

@@ -6,15 +6,15 @@ Decides only HTTP: everything else is one call away. Must not know how a deploym
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from amphitrite.controlplane.api import admission, documents, operations, references, replies
-from amphitrite.controlplane.api.bodies import Body, IfMatch
+from amphitrite.controlplane.api import admission, contained, documents, operations, previews, references, replies
+from amphitrite.controlplane.api.bodies import Body, IfMatch, whole
 from amphitrite.controlplane.api.paging import Page
 from amphitrite.controlplane.api.services import Here, Services
 from amphitrite.controlplane.api.workspace import IN_WORKSPACE, WORKSPACE
@@ -48,7 +48,15 @@ def get(endpoint: str, name: str, here: Here) -> Response:
 
 
 @router.put("/{name}")
-def put(request: Request, endpoint: str, name: str, body: Body, conditions: IfMatch, here: Here) -> Response:
+def put(
+    request: Request,
+    endpoint: str,
+    name: str,
+    body: Body,
+    conditions: IfMatch,
+    here: Here,
+    dry_run: previews.DryRun = False,
+) -> Response:
     parent = here.store.get_endpoint(endpoint)
     document = documents.deployment(parent.name, name, body)
     with here.store.exclusive():
@@ -56,6 +64,9 @@ def put(request: Request, endpoint: str, name: str, body: Body, conditions: IfMa
         former = _former(here, endpoint, name)
         document, model = _checked(here, parent.name, document, former, place)
         waiting = admission.admit(here, place, former, document, model)
+        if dry_run:
+            on_cluster = place.compute is not None
+            return previews.deployment(here, parent.name, former, document, on_cluster=on_cluster)
         record, operation = here.store.put_deployment(
             endpoint, document, model, compute=place.name,
             if_match=conditions.if_match, if_none_match=conditions.if_none_match, now=here.clock(),
@@ -87,8 +98,8 @@ def get_logs(endpoint: str, name: str, body: Body, here: Here) -> dict[str, str]
 def _checked(
     here: Services, endpoint: str, document: dict[str, Any], former: Record | None, place: Place
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The document with its model pinned to a version and its instance type named, and that model. Raises
-    Error("InvalidDocument")."""
+    """The document with its model and environment pinned to versions and its instance type named, and what the store
+    takes as its model. Raises Error("InvalidDocument")."""
     target = f"{endpoint}/{document['name']}"
     name, bounds = key(document["name"]), here.settings.limits.bounds
     siblings = [record for record in here.store.list_deployments(endpoint) if record.ref.deployment != name]
@@ -96,14 +107,20 @@ def _checked(
     if found and former and former.document.get("model") == references.arm_id(here.workspace, found):
         # A model may be archived while it serves: it is new users that it is hidden from.
         found = replace(found, archived=False)
+    environment = contained.resolve(here, document, found, former, place)
+    if found is not None and environment.model_names is not None:
+        found = replace(found, model_names=environment.model_names)
     violations = rules.check_deployment(document, siblings=len(siblings), model=found, bounds=bounds, place=place)
-    documents.refuse(violations, target)
+    documents.refuse([*violations, *environment.violations], target)
     assert found is not None  # no model is a violation
     pinned = {**document, "model": references.arm_id(here.workspace, found)}
+    if environment.id is not None:
+        pinned["environment"] = environment.id
     if place.compute is not None:
         # What the compute's default is may change; what runs is not to change with it.
         pinned.setdefault("instance_type", place.compute.default_instance_type)
-    return pinned, here.models.reference(found.name, found.version)
+    model = {**here.models.reference(found.name, found.version), "model_names": list(found.model_names)}
+    return pinned, {**model, **({"container": asdict(environment.container)} if environment.container else {})}
 
 
 def _former(here: Services, endpoint: str, name: str) -> Record | None:
@@ -126,14 +143,16 @@ def _delete(here: Services, endpoint: str, name: str, if_match: str | None) -> O
 
 
 def _tail(body: dict[str, Any]) -> int:
-    tail = body.get("tail", DEFAULT_TAIL)
-    if isinstance(tail, bool) or not isinstance(tail, int) or tail < 1:
-        raise Error("BadArgument", f"tail is {tail!r}; a whole number of lines is needed, 1 or more", target="tail")
+    tail = whole(body.get("tail", DEFAULT_TAIL))
+    if tail is None or tail < 1:
+        message = f"tail is {body['tail']!r}; a whole number of lines is needed, 1 or more"
+        raise Error("BadArgument", message, target="tail")
     return tail
 
 
 def _container(body: dict[str, Any]) -> Container:
-    container = str(body.get("containerType") or "InferenceServer")
+    container = body.get("containerType")
+    container = "InferenceServer" if container is None else str(container)
     if container.lower() not in _CONTAINERS:
         message = f"containerType is {container!r}; allowed: InferenceServer, StorageInitializer"
         raise Error("BadArgument", message, target="containerType")

@@ -41,11 +41,22 @@ def model(name: str, version: str, body: Document) -> Document:
     return _judged("model", wire.model_from_wire(name, version, body), f"{name}:{version}")
 
 
+def environment(name: str, version: str, body: Document) -> Document:
+    """The document of an environment version, its ``conda_file`` text; raises as :func:`endpoint`."""
+    return _judged("environment", wire.environment_from_wire(name, version, body), f"{name}:{version}")
+
+
+def code(name: str, version: str, body: Document) -> Document:
+    """The document of a code version; raises as :func:`endpoint`."""
+    # Nobody writes one by hand, so there is no schema of its own: it has the fields of a model that are judged here.
+    return _judged("model", wire.code_from_wire(name, version, body), f"{name}:{version}")
+
+
 def container(name: str, body: Document) -> Document:
-    """``tags`` and ``properties`` of all versions of a model together; raises as :func:`endpoint`."""
+    """``tags`` and ``properties`` of all versions of a model or an environment together; raises as :func:`endpoint`."""
     document = wire.container_from_wire(name, body)
     if document.get("description"):
-        raise Error("Unsupported", "a description belongs to a version of a model", target=name, hint="remove it")
+        raise Error("Unsupported", "a description belongs to a version", target=name, hint="remove it")
     # Judged as a version is, whose path is the only thing it lacks.
     judged = _judged("model", {**document, "path": "."}, name)
     return {"tags": judged.get("tags", {}), "properties": judged.get("properties", {})}

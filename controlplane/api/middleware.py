@@ -7,6 +7,7 @@ any route. Plain ASGI, so that a streamed body is never held back.
 from __future__ import annotations
 
 import logging
+import re
 import time
 import uuid
 from secrets import compare_digest
@@ -15,7 +16,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from amphitrite.controlplane.api import failures
+from amphitrite.controlplane.api import failures, signed_access
 from amphitrite.controlplane.api.paths import canonical
 from amphitrite.controlplane.credentials import Credentials
 from amphitrite.dataplane.routing import Secret
@@ -23,8 +24,11 @@ from amphitrite.schemas.errors import Error
 
 log = logging.getLogger("amphitrite.controlplane.request")
 
-#: Open to everybody. The identity endpoint asks for a header of its own.
-OPEN = frozenset({"/healthz", "/readyz", "/identity/token"})
+#: Open to everybody. The identity endpoint asks for a header of its own; metadata says nothing that is not in the
+#: address that it was asked at.
+OPEN = frozenset({"/healthz", "/readyz", "/identity/token", "/metadata/endpoints"})
+#: Clients come here for a token: below a tenant, whose name they choose. The routes look at what they present.
+AUTHORITY = re.compile(r"/[^/]+(/v2\.0/\.well-known/openid-configuration|/oauth2/v2\.0/token)")
 PROBED = frozenset({"/healthz", "/readyz"})
 AGENT_PREFIX = "/dataplane/"
 #: Pods come here without a token of ours: these routes look at grants and signatures themselves.
@@ -69,7 +73,7 @@ class Requests:
             # Once a body is under way nothing true can be said any more: the connection breaks off.
             if status:
                 raise ConnectionAbortedError(f"request {request_id} failed half-way") from None
-            await failures.response(error, bodiless=method == "HEAD")(scope, receive, stamped)
+            await failures.response(error, scope)(scope, receive, stamped)
         finally:
             fields = {
                 "method": method,
@@ -86,15 +90,15 @@ class Requests:
 
 
 class Gate:
-    """Lets in who presents a token: ours anywhere, the agents' below ``/dataplane/``. What is below
-    ``/fetch/`` has credentials of its own. Raises AuthenticationFailed."""
+    """Lets in who presents a token: ours anywhere, the agents' below ``/dataplane/``. Whatever has credentials of
+    its own passes: what is below ``/fetch/``, and blobs with a signature. Raises AuthenticationFailed."""
 
     def __init__(self, app: ASGIApp, credentials: Credentials) -> None:
         self._app = app
         self._credentials = credentials
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and not _has_its_own(scope["path"]):
+        if scope["type"] == "http" and not _has_its_own(scope["path"], scope["query_string"]):
             scheme, _, given = Headers(scope=scope).get("authorization", "").partition(" ")
             accepted = same(given.strip(), self._credentials.token)
             if scope["path"].startswith(AGENT_PREFIX):
@@ -109,8 +113,10 @@ class Gate:
         await self._app(scope, receive, send)
 
 
-def _has_its_own(path: str) -> bool:
-    return path in OPEN or path.startswith(FETCH_PREFIX)
+def _has_its_own(path: str, query: bytes) -> bool:
+    if path in OPEN or path.startswith(FETCH_PREFIX) or AUTHORITY.fullmatch(path):
+        return True
+    return signed_access.judges(path, query)
 
 
 class Paths:

@@ -5,30 +5,28 @@ Decides only HTTP and the shape of replies (B3, B4). Must not know files.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, cast
+from functools import partial
+from typing import Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 from starlette.responses import JSONResponse, Response
 
 from amphitrite.controlplane.api import documents, replies
 from amphitrite.controlplane.api.bodies import Body
 from amphitrite.controlplane.api.paging import Page
 from amphitrite.controlplane.api.services import Here, Services
+from amphitrite.controlplane.api.views import Order, View, read_order
 from amphitrite.controlplane.api.workspace import IN_WORKSPACE, WORKSPACE
-from amphitrite.controlplane.store.models import ModelContainer, ModelVersion
+from amphitrite.controlplane.store.models import Container, ModelVersion
 from amphitrite.schemas import wire
-from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import PROVIDER, model_id
 
 router = APIRouter(prefix=f"{WORKSPACE}/models", dependencies=IN_WORKSPACE)
 
-View = Annotated[Literal["ActiveOnly", "ArchivedOnly", "All"], Query(alias="listViewType")]
-Order = Literal["createdtime desc", "createdtime asc"]
-
 
 @router.get("")
 def list_(here: Here, pager: Page, view: View = "ActiveOnly") -> dict[str, Any]:
-    return pager.page(here.models.list_models(view), lambda found: _container(found, here))
+    return pager.part(partial(here.models.list_models, view), lambda found: _container(found, here))
 
 
 @router.get("/{name}")
@@ -49,9 +47,9 @@ def list_versions(
     here: Here,
     pager: Page,
     view: View = "ActiveOnly",
-    order: Annotated[str, Query(alias="$orderBy")] = "createdtime desc",
+    order: Order = "createdtime desc",
 ) -> dict[str, Any]:
-    return pager.page(here.models.list_versions(name, view, _order(order)), lambda found: _version(found, here))
+    return pager.page(here.models.list_versions(name, view, read_order(order)), lambda found: _version(found, here))
 
 
 @router.get("/{name}/versions/{version}")
@@ -83,26 +81,5 @@ def _version(found: ModelVersion, here: Services) -> dict[str, Any]:
     }
 
 
-def _container(found: ModelContainer, here: Services) -> dict[str, Any]:
-    return {
-        "id": model_id(here.workspace, found.name),
-        "name": found.name,
-        "type": f"{PROVIDER}/workspaces/models",
-        "properties": {
-            "description": None,
-            "tags": dict(found.tags),
-            "properties": dict(found.properties),
-            "isArchived": found.is_archived,
-            "latestVersion": found.latest_version,
-            "nextVersion": found.next_version,
-        },
-        "systemData": replies.system_data(found.created_at, found.modified_at),
-    }
-
-
-def _order(text: str) -> Order:
-    order = " ".join(text.lower().split())
-    if order not in ("createdtime desc", "createdtime asc"):
-        allowed = "createdtime desc, createdtime asc"
-        raise Error("BadArgument", f"$orderBy is {text!r}; allowed: {allowed}", target="$orderBy")
-    return cast(Order, order)
+def _container(found: Container, here: Services) -> dict[str, Any]:
+    return replies.container(found, "models", model_id(here.workspace, found.name))

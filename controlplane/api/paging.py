@@ -13,6 +13,8 @@ from starlette.requests import Request
 
 PAGE = 100
 PAGE_MAX = 1000
+#: More than any database counts to is no number of items.
+SKIP_MAX = 10**9
 
 T = TypeVar("T")
 
@@ -23,7 +25,7 @@ class Pager:
     def __init__(
         self,
         request: Request,
-        skip: Annotated[int, Query(alias="$skip", ge=0)] = 0,
+        skip: Annotated[int, Query(alias="$skip", ge=0, le=SKIP_MAX)] = 0,
         top: Annotated[int, Query(alias="$top", ge=1)] = PAGE,
     ) -> None:
         self._url = request.url
@@ -31,10 +33,14 @@ class Pager:
 
     def page(self, items: Sequence[T], reply: Callable[[T], Any]) -> dict[str, Any]:
         """The page, each item as ``reply`` makes it; ``nextLink`` is an absolute URL."""
-        end = self._skip + self._top
-        answer: dict[str, Any] = {"value": [reply(item) for item in items[self._skip : end]]}
-        if end < len(items):
-            answer["nextLink"] = str(self._url.include_query_params(**{"$skip": end}))
+        return self.part(lambda skip, limit: items[skip : skip + limit], reply)
+
+    def part(self, read: Callable[[int, int], Sequence[T]], reply: Callable[[T], Any]) -> dict[str, Any]:
+        """As :meth:`page`, of a list of which ``read(skip, limit)`` gives a part, so that none is read as a whole."""
+        found = read(self._skip, self._top + 1)
+        answer: dict[str, Any] = {"value": [reply(item) for item in found[: self._top]]}
+        if len(found) > self._top:
+            answer["nextLink"] = str(self._url.include_query_params(**{"$skip": self._skip + self._top}))
         return answer
 
 

@@ -16,6 +16,8 @@ _WORDS = {
         *("listNodes", "vmSizes"),
         *("datastores", "listSecrets", "listKeys", "regenerateKeys", "getLogs", "token", "skus"),
         *("environments", "codes", "computes", "data", "jobs", "components", "batchEndpoints", "startPendingUpload"),
+        *("featuresets", "featurestoreEntities", "schedules", "serverlessEndpoints", "marketplaceSubscriptions"),
+        *("connections", "outboundRules", "labelingJobs", "registries", "package", "diagnose"),
     )
 }
 

@@ -1,4 +1,4 @@
-"""What the API answers about endpoints and deployments: the wire body with everything that clients rely on.
+"""What the API answers about endpoints, deployments and containers: the wire body with everything that clients rely on.
 
 Decides which defaults, addresses and states a reply adds to the stored document. Fields that Azure's SDK cannot do
 without are there always: ``systemData``, ``properties.properties``, ``sku``, ``scaleSettings``. Must not know what a
@@ -12,6 +12,7 @@ from typing import Any
 
 from amphitrite.controlplane.api import defaults
 from amphitrite.controlplane.api.services import Services
+from amphitrite.controlplane.store.catalogue import Container
 from amphitrite.controlplane.store.protocol import Record
 from amphitrite.schemas import wire
 from amphitrite.schemas.casing import to_wire
@@ -53,6 +54,24 @@ def deployment(record: Record, endpoint_name: str, services: Services) -> Reply:
         "type": f"{PROVIDER}/workspaces/onlineEndpoints/deployments",
         **body,
         "systemData": system_data(record.created_at, record.modified_at),
+    }
+
+
+def container(found: Container, kind: str, arm_id: str) -> Reply:
+    """B4. ``kind``: the word of the path, ``models`` or ``environments``."""
+    return {
+        "id": arm_id,
+        "name": found.name,
+        "type": f"{PROVIDER}/workspaces/{kind}",
+        "properties": {
+            "description": None,
+            "tags": dict(found.tags),
+            "properties": dict(found.properties),
+            "isArchived": found.is_archived,
+            "latestVersion": found.latest_version,
+            "nextVersion": found.next_version,
+        },
+        "systemData": system_data(found.created_at, found.modified_at),
     }
 
 

@@ -23,8 +23,11 @@ from amphitrite.controlplane.delivery import Delivery
 from amphitrite.controlplane.runtimes import Runtime
 from amphitrite.controlplane.settings import Settings
 from amphitrite.controlplane.store.blobs import BlobStore
+from amphitrite.controlplane.store.codes import CodeStore
+from amphitrite.controlplane.store.environments import EnvironmentStore
 from amphitrite.controlplane.store.models import ModelStore
 from amphitrite.controlplane.store.protocol import Store
+from amphitrite.controlplane.tokens import ScoringTokens
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import workspace_id
 
@@ -53,6 +56,8 @@ class Services:
     delivery: Delivery
     store: Store
     models: ModelStore
+    environments: EnvironmentStore
+    codes: CodeStore
     blobs: BlobStore
     runtime: Runtime
     agents: Agents
@@ -76,6 +81,11 @@ class Services:
         return workspace_id(self.settings.subscription, self.settings.resource_group, self.settings.workspace)
 
     @property
+    def tokens(self) -> ScoringTokens:
+        """What clients score with where an endpoint's auth mode is not key."""
+        return ScoringTokens(self.store.signing_keys, self.settings.tokens, self.workspace, self.clock)
+
+    @property
     def default_compute(self) -> str:
         """Where instances of endpoints run that name no compute."""
         return LOCAL if self.built_in is None else self.built_in.name
@@ -85,7 +95,7 @@ class Services:
         leads has made a pass lately; whoever does not needs the store, and a table for the proxies that ask it."""
         if self.ending.is_set():
             raise Error("RuntimeUnavailable", "this control plane is ending")
-        self.store.list_endpoints()
+        self.store.list_endpoints(limit=1)
         since, last = self.leads_since(), self.last_pass()
         if last is None and not self.feed.known():
             raise Error("RuntimeUnavailable", "the reconciler has not finished its first pass")

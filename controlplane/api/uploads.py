@@ -6,6 +6,7 @@ the body arrives on the event loop, writing it happens in threads.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from collections.abc import Mapping
 from functools import partial
@@ -14,20 +15,23 @@ from anyio.to_thread import run_sync
 from starlette.requests import Request
 
 from amphitrite.controlplane.store.blobs import Blob, BlobStore
-from amphitrite.controlplane.store.spool import Upload
+from amphitrite.controlplane.store.spool import Upload, too_large
 from amphitrite.schemas.errors import Error
 
 BINARY = "application/octet-stream"
-#: Bytes gathered before a thread is asked to write them.
+#: Bytes gathered before a thread is asked to hash and write them.
 _CHUNK = 1024 * 1024
 
 
 async def blob(blobs: BlobStore, path: str, request: Request, metadata: Mapping[str, str]) -> Blob:
-    """Store the body as ``path``. Raises Error Md5Mismatch, BlobAlreadyExists (``If-None-Match: *``), LimitExceeded."""
+    """Store the body as ``path``. Raises Error Md5Mismatch, BlobAlreadyExists (``If-None-Match: *``), RequestTooLarge,
+    MissingContentLengthHeader."""
     overwrite = request.headers.get("if-none-match") != "*"
     content_type = request.headers.get("x-ms-blob-content-type") or request.headers.get("content-type") or BINARY
     expected = content_md5(request.headers)
+    _require_length(request.headers, blobs.limits.file_bytes)
     upload = await run_sync(blobs.begin)
+    upload.hash_as(block=False, md5=expected is not None)
     try:
         await _receive(upload, request)
         digest, size = await run_sync(upload.finish, expected)
@@ -40,7 +44,9 @@ async def blob(blobs: BlobStore, path: str, request: Request, metadata: Mapping[
 async def block(blobs: BlobStore, path: str, block_id: str, request: Request) -> None:
     """Store the body as one block of ``path``. Raises as :func:`blob`."""
     expected = content_md5(request.headers)
+    _require_length(request.headers, blobs.limits.file_bytes)
     upload = await run_sync(blobs.begin)
+    upload.hash_as(block=True, md5=expected is not None)
     try:
         await _receive(upload, request)
         await run_sync(partial(blobs.put_block, path, block_id, upload, expected_md5=expected))
@@ -49,27 +55,48 @@ async def block(blobs: BlobStore, path: str, block_id: str, request: Request) ->
 
 
 def content_md5(headers: Mapping[str, str]) -> bytes | None:
-    """The 16 bytes of ``Content-MD5``, None without one. Raises Error("BadArgument")."""
-    if "x-ms-structured-body" in headers:
-        raise Error("Unsupported", "structured bodies are not offered", target="x-ms-structured-body")
+    """The 16 bytes of ``Content-MD5``, None without one. Raises Error InvalidMd5, Unsupported."""
+    for name in ("x-ms-structured-body", "x-ms-content-crc64", "content-encoding"):
+        if name in headers:
+            raise Error("Unsupported", f"the header {name} is not offered", target=name)
     text = headers.get("content-md5")
     if text is None:
         return None
     try:
         digest = base64.b64decode(text, validate=True)
     except ValueError as exc:  # binascii.Error, and its parent for what is not ASCII
-        raise Error("BadArgument", f"Content-MD5 is no base64: {text!r}", target="Content-MD5") from exc
+        raise Error("InvalidMd5", f"Content-MD5 is no base64: {text!r}", target="Content-MD5") from exc
     if len(digest) != 16:
-        raise Error("BadArgument", f"Content-MD5 has {len(digest)} bytes instead of 16", target="Content-MD5")
+        raise Error("InvalidMd5", f"Content-MD5 has {len(digest)} bytes instead of 16", target="Content-MD5")
     return digest
 
 
+def _require_length(headers: Mapping[str, str], limit: int) -> None:
+    """A body is counted as it comes; one that says itself that it is too long is not begun."""
+    declared = headers.get("content-length")
+    if declared is None and "transfer-encoding" not in headers:
+        raise Error("MissingContentLengthHeader", "the header Content-Length is missing", target="Content-Length")
+    if declared is not None and declared.isdigit() and int(declared) > limit:
+        raise too_large(limit, int(declared))
+
+
 async def _receive(upload: Upload, request: Request) -> None:
+    """One piece is hashed and written while the next one arrives."""
     gathered = bytearray()
-    async for part in request.stream():
-        gathered += part
-        if len(gathered) >= _CHUNK:
-            await run_sync(upload.write, bytes(gathered))
-            gathered.clear()
+    writing: asyncio.Future[None] | None = None
+    try:
+        async for part in request.stream():
+            gathered += part
+            if len(gathered) >= _CHUNK:
+                if writing is not None:
+                    await writing
+                writing, gathered = asyncio.ensure_future(run_sync(upload.write, gathered)), bytearray()
+        if writing is not None:
+            await writing
+    finally:
+        # Whoever aborts the upload does so in another thread: the one that writes has ended by then.
+        if writing is not None:
+            await asyncio.wait([writing])
+            writing.exception()  # Looked at, also where the request has failed for another reason.
     if gathered:
-        await run_sync(upload.write, bytes(gathered))
+        await run_sync(upload.write, gathered)

@@ -10,6 +10,8 @@ from typing import Any
 from fastapi import APIRouter, Depends
 from starlette.requests import Request
 
+from amphitrite.controlplane.api import signed_access
+from amphitrite.controlplane.api.bodies import Body, whole
 from amphitrite.controlplane.api.paging import Page
 from amphitrite.controlplane.api.services import Here
 from amphitrite.schemas.errors import Error
@@ -20,6 +22,8 @@ WORKSPACE = (
 )
 DATASTORE = "workspaceblobstore"
 CONTAINER = "azureml-blobstore"
+#: How long a signature for it may be good.
+SECRET_HOURS_MAX = 24
 
 
 def _ours(subscription: str, resource_group: str, workspace: str, here: Here) -> None:
@@ -76,11 +80,14 @@ def datastore(request: Request, here: Here) -> dict[str, Any]:
 
 
 @router.post("/datastores/{datastore}/listSecrets", dependencies=[Depends(_known)])
-def secrets() -> None:
-    """The datastore has none: ``credentialsType`` None tells clients to send their bearer token."""
-    message = f"datastore {DATASTORE} has no secrets"
-    hint = "send the control plane's bearer token with blob requests"
-    raise Error("Unsupported", message, target=DATASTORE, hint=hint)
+def secrets(body: Body, here: Here) -> dict[str, str]:
+    """A signature that opens the container for ``expireAfterHours``. Azure's clients do without, as ``credentialsType``
+    None tells them to send their bearer token; whoever asks hands it on to a program that has none."""
+    hours = whole(body.get("expireAfterHours", 1))
+    if hours is None or not 1 <= hours <= SECRET_HOURS_MAX:
+        message = f"expireAfterHours is {body['expireAfterHours']!r}; allowed: 1 to {SECRET_HOURS_MAX}"
+        raise Error("BadArgument", message, target="expireAfterHours")
+    return {"secretsType": "Sas", "sasToken": signed_access.signatures(here).query(CONTAINER, hours * 3600)}
 
 
 def _datastore(request: Request, here: Here) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from amphitrite.controlplane.core.resources import Deployment, Endpoint
 from amphitrite.controlplane.core.routing import routing_table, with_unchanged
 from amphitrite.controlplane.core.status import Ref, Status, World
 from amphitrite.controlplane.core.supply import Start, Supply, supply
-from amphitrite.dataplane.routing import Cluster, Route, RoutingTable
+from amphitrite.dataplane.routing import Cluster, Route, RoutingTable, TokenIssuer
 from amphitrite.schemas.names import key
 
 #: What a stopped instance gets to end by itself; it is drained already.
@@ -62,11 +62,13 @@ def plan(
     agents: Sequence[AgentReport],
     now: float,
     unknown: frozenset[str] = frozenset(),
+    issuers: Sequence[TokenIssuer] = (),
 ) -> Plan:
     """``agents``: the live ones only. ``now``: seconds since the epoch. ``unknown``: computes that do not answer, so
-    that ``instances`` says nothing of what runs there."""
+    that ``instances`` says nothing of what runs there. ``issuers``: whose tokens count now."""
     seen, hidden = _by_sight(world, unknown)
-    decided = _plan(seen, [i for i in instances if i.workload.endpoint not in hidden], agents, now, world.table, hidden)
+    visible = [i for i in instances if i.workload.endpoint not in hidden]
+    decided = _plan(seen, visible, agents, now, world.table, hidden, issuers)
     blind = [(d, out_of_sight(d)) for d in world.deployments if d.endpoint in hidden]
     statuses = tuple((Ref(d.endpoint, d.name), status) for d, status in blind if status is not None)
     return replace(decided, statuses=(*decided.statuses, *statuses))
@@ -90,13 +92,14 @@ def _plan(
     now: float,
     published: RoutingTable,
     hidden: Mapping[str, Endpoint],
+    issuers: Sequence[TokenIssuer],
 ) -> Plan:
     supplies = _supplies(world, instances, now)
     by_endpoint: dict[str, list[Supply]] = {}
     for one in supplies:
         by_endpoint.setdefault(one.deployment.endpoint, []).append(one)
     endpoints = [e for e in world.endpoints if not e.deleting]
-    table = with_unchanged(routing_table(endpoints, by_endpoint, published), published, hidden)
+    table = with_unchanged(routing_table(endpoints, by_endpoint, published, issuers), published, hidden)
 
     kept: frozenset[str] = frozenset().union(*(s.kept for s in supplies))
     overdue: frozenset[str] = frozenset().union(*(s.overdue for s in supplies))

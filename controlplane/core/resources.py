@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from amphitrite.dataplane.routing import Secret
+from amphitrite.controlplane.core.containers import SCORING_MODEL, Container
+from amphitrite.dataplane.routing import Auth, Secret
 from amphitrite.schemas.names import key
 
 #: Ours where Azure's would starve Triton (Azure: 1 request at a time per instance; Triton batches concurrent ones).
@@ -81,7 +82,8 @@ class WorkloadSpec:
     """What one instance runs. Immutable: a change to any field is another workload (see ``rollout.REPLACES``).
 
     ``name`` is ``<endpoint>-<deployment>-<hash>`` in lower case, the hash over all other fields. ``compute``: the name
-    of the compute that it runs on; ``pod`` is None exactly on ``LOCAL``.
+    of the compute that it runs on; ``pod`` is None exactly on ``LOCAL``. ``container``: what runs in place of our own
+    Triton, None for that.
     """
 
     name: str
@@ -92,6 +94,7 @@ class WorkloadSpec:
     environment_variables: tuple[tuple[str, str], ...] = ()
     compute: str = LOCAL
     pod: PodSettings | None = None
+    container: Container | None = None
 
 
 def workload_spec(
@@ -102,21 +105,25 @@ def workload_spec(
     environment_variables: Mapping[str, str],
     compute: str = LOCAL,
     pod: PodSettings | None = None,
+    container: Container | None = None,
 ) -> WorkloadSpec:
     """A workload with its derived name."""
     variables = tuple(sorted(environment_variables.items()))
     content: list[Any] = [model.name, model.version, model.digest, key(instance_type), variables]
     if pod is not None:
         content += [compute, asdict(pod)]
+    if container is not None:
+        content.append(asdict(container))
     digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:8]
     name = f"{key(endpoint)}-{key(deployment)}-{digest}"
-    return WorkloadSpec(name, key(endpoint), key(deployment), model, instance_type, variables, compute, pod)
+    return WorkloadSpec(name, key(endpoint), key(deployment), model, instance_type, variables, compute, pod, container)
 
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
     """A wanted deployment. ``endpoint`` and ``name`` are lower case (names compare without case). ``changed_at``: when
-    the user last asked for it, in seconds since the epoch; failures before that are forgiven."""
+    the user last asked for it, in seconds since the epoch; failures before that are forgiven. ``sequences``: a model of
+    it keeps state between the requests of one sequence."""
 
     endpoint: str
     name: str
@@ -133,6 +140,7 @@ class Deployment:
     ever_succeeded: bool
     changed_at: float
     capacity_policy: CapacityPolicy = "refuse"
+    sequences: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +154,14 @@ class Endpoint:
     generation: int
     observed_generation: int
     deleting: bool
+    auth_mode: Auth = "key"
+
+
+def resolved(model: Mapping[str, Any]) -> tuple[ModelReference, Container | None]:
+    """What ``Store.put_deployment`` was given as ``model``: the version, and the container that serves it, if any."""
+    reference = ModelReference(model["name"], model["version"], model["digest"], tuple(model["model_names"]))
+    container = model.get("container")
+    return reference, Container(**container) if container is not None else None
 
 
 def deployment_from_document(
@@ -153,6 +169,8 @@ def deployment_from_document(
     *,
     endpoint: str,
     model: ModelReference,
+    container: Container | None = None,
+    sequences: bool = False,
     compute: str = LOCAL,
     generation: int,
     observed_generation: int,
@@ -160,7 +178,8 @@ def deployment_from_document(
     ever_succeeded: bool,
     changed_at: float,
 ) -> Deployment:
-    """A valid deployment document, the model and the compute that it resolved to, as desired state with defaults."""
+    """A valid deployment document, and what its model, environment and compute resolved to, as desired state with
+    defaults."""
     settings = document.get("request_settings") or {}
     properties = document.get("properties") or {}
     variables = {k: str(v) for k, v in (document.get("environment_variables") or {}).items()}
@@ -175,6 +194,7 @@ def deployment_from_document(
             variables,
             compute,
             None if compute == LOCAL else pod_settings(document),
+            container,
         ),
         instance_count=int(document.get("instance_count", 1)),
         request_timeout_ms=int(settings.get("request_timeout_ms", DEFAULT_REQUEST_TIMEOUT_MS)),
@@ -183,13 +203,14 @@ def deployment_from_document(
         ),
         readiness_probe=probe(document.get("readiness_probe"), DEFAULT_READINESS_PROBE),
         liveness_probe=probe(document.get("liveness_probe"), DEFAULT_LIVENESS_PROBE),
-        scoring_model=properties.get("amphitrite.scoring_model"),
+        scoring_model=properties.get(SCORING_MODEL),
         generation=generation,
         observed_generation=observed_generation,
         deleting=deleting,
         ever_succeeded=ever_succeeded,
         changed_at=changed_at,
         capacity_policy=properties.get(CAPACITY_POLICY, "refuse"),
+        sequences=sequences,
     )
 
 
@@ -241,6 +262,7 @@ def endpoint_from_document(
         generation=generation,
         observed_generation=observed_generation,
         deleting=deleting,
+        auth_mode=document.get("auth_mode", "key"),
     )
 
 

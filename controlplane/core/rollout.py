@@ -12,7 +12,7 @@ from amphitrite.controlplane.core.observed import Instance
 from amphitrite.controlplane.core.resources import Probe
 
 #: A change to one of these is another workload: new instances are ready before the old ones are touched.
-REPLACES = frozenset({"model", "instance_type", "environment_variables"})
+REPLACES = frozenset({"environment", "environment_variables", "instance_type", "model"})
 
 #: On a cluster so is a change to one of these: what a pod was made with stays as long as the pod.
 REPLACES_PODS = frozenset({"liveness_probe", "model_mount_path", "readiness_probe", "resources"})

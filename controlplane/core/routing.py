@@ -11,18 +11,25 @@ from dataclasses import replace
 
 from amphitrite.controlplane.core.resources import Endpoint, WorkloadSpec
 from amphitrite.controlplane.core.supply import Supply
-from amphitrite.dataplane.routing import Cluster, HealthCheck, Route, RoutingTable, Target
+from amphitrite.dataplane.routing import Cluster, HealthCheck, Route, RoutingTable, Secret, Target, TokenIssuer
 from amphitrite.schemas.names import key
 
 Shares = tuple[tuple[str, int], ...]
 
+#: Our own Triton's.
+READY = HealthCheck().path
+
 
 def routing_table(
-    endpoints: Iterable[Endpoint], supplies: Mapping[str, Sequence[Supply]], previous: RoutingTable
+    endpoints: Iterable[Endpoint],
+    supplies: Mapping[str, Sequence[Supply]],
+    previous: RoutingTable,
+    issuers: Iterable[TokenIssuer] = (),
 ) -> RoutingTable:
     """The table for these endpoints (none that is being deleted), with the version of ``previous``.
 
-    ``supplies``: by lower-case endpoint name, for each deployment that is not being deleted.
+    ``supplies``: by lower-case endpoint name, for each deployment that is not being deleted. ``issuers``: whose tokens
+    count now.
     """
     before = {key(route.name): route for route in previous.routes}
     routes: list[Route] = []
@@ -38,14 +45,15 @@ def routing_table(
         routes=tuple(sorted(routes, key=lambda r: r.name)),
         clusters=tuple(clusters[name] for name in sorted(clusters)),
         max_body_bytes=previous.max_body_bytes,
+        issuers=tuple(sorted(issuers, key=lambda i: i.auth)),
     )
 
 
 def with_unchanged(table: RoutingTable, previous: RoutingTable, endpoints: Mapping[str, Endpoint]) -> RoutingTable:
     """``table`` and, as they are in ``previous``, the routes of ``endpoints`` (by lower-case name) with their clusters.
-    Only the keys follow: a withdrawn key must not open anything, whatever else is unknown."""
+    Only who is let in follows: a withdrawn key must not open anything, whatever else is unknown."""
     kept = [
-        replace(route, credentials=endpoints[key(route.name)].keys)
+        replace(route, auth=endpoints[key(route.name)].auth_mode, credentials=_keys(endpoints[key(route.name)]))
         for route in previous.routes
         if key(route.name) in endpoints
     ]
@@ -69,7 +77,12 @@ def _route(endpoint: Endpoint, supplies: Sequence[Supply], before: Route | None)
         split = _still(before.split if before else (), known, whole=True)
     if not {name for name, _ in mirrors} <= ready:
         mirrors = _still(before.mirrors if before else (), known, whole=False)
-    return Route(endpoint.name, endpoint.keys, targets, split, mirrors)
+    return Route(endpoint.name, _keys(endpoint), targets, split, mirrors, endpoint.auth_mode)
+
+
+def _keys(endpoint: Endpoint) -> tuple[Secret, ...]:
+    """Those that open it: an endpoint with tokens has keys too, for the day on which its auth mode changes."""
+    return endpoint.keys if endpoint.auth_mode == "key" else ()
 
 
 def effective(endpoint: Endpoint, route: Route) -> bool:
@@ -92,12 +105,16 @@ def _target(supply: Supply) -> Target:
         timeout_s=deployment.request_timeout_ms / 1000,
         score_path=score_path,
         score_reason=reason,
+        sequences=deployment.sequences,
     )
 
 
 def score_path_of(workload: WorkloadSpec, chosen: str | None) -> tuple[str | None, str]:
-    """Where a POST to the scoring address itself goes: the only model, or the one that the deployment names."""
-    names = workload.model.model_names
+    """Where a POST to the scoring address itself goes: the only model, or the one that the deployment names; of a
+    container its scoring route, unless that is ``/``, where a Triton answers nothing."""
+    names, container = workload.model.model_names, workload.container
+    if container is not None and (container.scoring_path != "/" or not names):
+        return container.scoring_path, ""
     if chosen is not None and chosen in names:
         return f"/v2/models/{chosen}/infer", ""
     if chosen is not None:
@@ -119,9 +136,11 @@ def _cluster(supply: Supply, workload: WorkloadSpec) -> Cluster:
         max_requests=supply.routed_count * deployment.max_concurrent_requests_per_instance,
         drain_timeout_s=deployment.request_timeout_ms / 1000 + 1,
         health_check=HealthCheck(
+            path=READY if workload.container is None else workload.container.readiness_path,
             interval_s=float(probe.period),
             timeout_s=float(probe.timeout),
             healthy_threshold=probe.success_threshold,
             unhealthy_threshold=probe.failure_threshold,
         ),
+        sequences=deployment.sequences,
     )

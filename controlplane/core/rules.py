@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from amphitrite.controlplane.core import compute_rules, instance_types, unsupported
+from amphitrite.controlplane.core import compute_rules, containers, instance_types, unsupported
 from amphitrite.controlplane.core.computes import Compute
 from amphitrite.controlplane.core.resources import CAPACITY_POLICY, LOCAL, CapacityPolicy, shares
 from amphitrite.schemas.errors import Error, Violation
@@ -39,7 +39,8 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """What a deployment's model reference resolved to."""
+    """What a deployment's model reference resolved to. ``model_names``: the Triton models in it; in a custom_model they
+    are looked for only where a container serves it."""
 
     name: str
     version: str
@@ -172,9 +173,8 @@ def _pods(document: Document, place: Place) -> list[Violation]:
         found.append(Violation(("properties", CAPACITY_POLICY), message, hint))
     if place.compute is None:
         return found
-    mount = document.get("model_mount_path")
-    if mount is not None and (not mount.startswith("/") or mount.rstrip("/") == "" or ".." in mount.split("/")):
-        found.append(Violation(("model_mount_path",), f"{mount} is no absolute path of a directory", "such as /models"))
+    if not document.get("environment"):  # With one, ``containers`` judges it.
+        found += containers.mount_path(document)
     return found + compute_rules.quantities(document.get("resources") or {}, ("resources",))
 
 
@@ -183,19 +183,26 @@ def _model(document: Document, model: ModelFacts | None) -> list[Violation]:
         return [_no_model(document.get("model"))]
     found = []
     named = f"model {model.name}:{model.version}"
-    if model.type != "triton_model":
-        message = f"{named} is a {model.type}; this server serves triton_model"
-        found.append(Violation(("model",), message, "register the files as type: triton_model"))
-    elif not model.model_names:
+    contained = bool(document.get("environment"))
+    if model.type == "custom_model" and not contained:
+        message = f"{named} is a custom_model; without environment this server serves triton_model"
+        hint = "register the files as type: triton_model, or give environment with an image of Triton"
+        found.append(Violation(("model",), message, hint))
+    elif model.type == "mlflow_model":
+        message = f"{named} is an mlflow_model; this server serves triton_model, and custom_model with environment"
+        hint = "export the model (to ONNX, for example) and register the files as type: triton_model"
+        found.append(Violation(("model",), message, hint))
+    elif not model.model_names and not contained:
         hint = "lay the files out as <model name>/<version number>/<model file>"
         found.append(Violation(("model",), f"{named} holds no model directory", hint))
     if model.archived:
         found.append(Violation(("model",), f"{named} is archived", f"ml model restore -n {model.name}"))
-    chosen = (document.get("properties") or {}).get("amphitrite.scoring_model")
-    if chosen is not None and model.type == "triton_model" and chosen not in model.model_names:
+    chosen = (document.get("properties") or {}).get(containers.SCORING_MODEL)
+    serves = model.type == "triton_model" or (contained and model.type == "custom_model")
+    if chosen is not None and serves and chosen not in model.model_names:
         message = f"{named} holds no model {chosen!r}"
-        hint = f"allowed: {', '.join(model.model_names)}"
-        found.append(Violation(("properties", "amphitrite.scoring_model"), message, hint))
+        hint = f"allowed: {', '.join(model.model_names) or 'none'}"
+        found.append(Violation(("properties", containers.SCORING_MODEL), message, hint))
     return found
 
 

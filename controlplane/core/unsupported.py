@@ -16,15 +16,18 @@ Document = Mapping[str, Any]
 
 #: Deployment fields that are refused whenever they say something: (field, why, what to do).
 _FIELDS = (
-    ("code_configuration", "scoring scripts are not offered", "serve a triton_model; remove code_configuration"),
-    ("environment", "custom containers are not offered", "serve a triton_model; remove environment"),
+    (
+        "code_configuration",
+        "scoring scripts are not run here: Triton serves the model's files itself",
+        "make the script a model of Triton's python backend (<model>/1/model.py, whose TritonPythonModel.execute does "
+        "what run does, and config.pbtxt), register it as type: triton_model, and remove code_configuration",
+    ),
     ("data_collector", "data collection is not offered", "remove data_collector"),
     ("app_insights_enabled", "there is no Application Insights here", "set it to false or remove it"),
     ("private_network_connection", "private networks are not offered", "remove private_network_connection"),
 )
 #: The same, where instances are processes of this machine.
 _FIELDS_WITHOUT_PODS = (
-    ("model_mount_path", "there is no container to mount the model into", "remove model_mount_path"),
     ("resources", "there is no container whose resources could be set", "remove resources; instance_type says them"),
 )
 
@@ -32,9 +35,6 @@ _FIELDS_WITHOUT_PODS = (
 def in_endpoint(document: Document) -> list[Violation]:
     """What an endpoint document asks for in vain."""
     found = []
-    mode = str(document.get("auth_mode", "key"))
-    if mode != "key":
-        found.append(Violation(("auth_mode",), f"{mode} is not offered; allowed: key", "set auth_mode: key"))
     if key(str(document.get("public_network_access") or "enabled")) == "disabled":
         found.append(_closed("public_network_access", "--host decides which addresses are listened on"))
     identity = document.get("identity") or {}
@@ -48,6 +48,9 @@ def in_deployment(document: Document, *, on_cluster: bool = False) -> list[Viola
     """What a deployment document asks for in vain; ``on_cluster``: its instances are pods."""
     fields = _FIELDS if on_cluster else (*_FIELDS, *_FIELDS_WITHOUT_PODS)
     found = [Violation((field,), why, hint) for field, why, hint in fields if document.get(field)]
+    if document.get("model_mount_path") and not on_cluster and not document.get("environment"):
+        hint = "remove model_mount_path, or give environment with an image of Triton"
+        found.append(Violation(("model_mount_path",), "there is no container to mount the model into", hint))
     if key(str(document.get("egress_public_network_access") or "enabled")) == "disabled":
         pods = "network policies of the cluster decide what instances may reach"
         why = pods if on_cluster else "instances run as processes of this machine"

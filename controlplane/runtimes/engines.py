@@ -1,6 +1,6 @@
 """What really serves an instance's models, in words.
 
-Decides the engine's description and the note about GPUs. Must not know processes or records.
+Decides the engine's description and the notes about images and GPUs. Must not know processes or records.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from amphitrite.controlplane.core import instance_types
+from amphitrite.controlplane.core.containers import Container
+from amphitrite.controlplane.core.resources import WorkloadSpec
 from amphitrite.dataplane.routing import Address
 from amphitrite.dataplane.triton import client
 
@@ -27,9 +29,23 @@ def describe(version: str, address: Address, models: Sequence[str], log: str, ti
     return f"Triton {version} ({names})" if names else f"Triton {version}"
 
 
-def note(instance_type: str, engine: str | None = None) -> str | None:
-    """What a user of a GPU instance type must know: that this machine has no GPU, or (once ``engine`` is known) that
-    what serves does not use it."""
+def note(workload: WorkloadSpec, engine: str | None = None) -> str | None:
+    """What a user must know of how a workload is served here, None for nothing. ``engine``: see :func:`describe`, None
+    while it is not known."""
+    told = [_image_note(workload.container, engine), _gpu_note(workload.instance_type, engine)]
+    return "; ".join(one for one in told if one) or None
+
+
+def _image_note(container: Container | None, engine: str | None) -> str | None:
+    """Nobody runs the image itself, so its version, and what it was made of besides Triton, do not count."""
+    if container is None:
+        return None
+    version = engine.partition(" (")[0] if engine else "Triton"
+    return f"image {container.image} is not run on this machine: its own {version} serves in place of it"
+
+
+def _gpu_note(instance_type: str, engine: str | None) -> str | None:
+    """That this machine has no GPU, or (once ``engine`` is known) that what serves does not use it."""
     wanted = instance_types.find(instance_type)
     if not wanted.gpus:
         return None

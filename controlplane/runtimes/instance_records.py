@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from amphitrite.controlplane.core.containers import Container
 from amphitrite.controlplane.core.observed import Instance, Phase
 from amphitrite.controlplane.core.resources import ModelReference, Probe, WorkloadSpec
 from amphitrite.dataplane.files import write_private
@@ -107,6 +108,7 @@ def _from_json(value: dict[str, Any]) -> InstanceRecord:
                     **workload,
                     "model": ModelReference(**{**model, "model_names": tuple(model["model_names"])}),
                     "environment_variables": tuple((n, v) for n, v in workload["environment_variables"]),
+                    "container": Container(**workload["container"]) if workload.get("container") else None,
                 }
             ),
             "readiness": Probe(**value["readiness"]),

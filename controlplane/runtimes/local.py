@@ -19,10 +19,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from amphitrite.controlplane.core.containers import MODEL_DIR
 from amphitrite.controlplane.core.observed import Instance
 from amphitrite.controlplane.core.resources import Probe, WorkloadSpec
 from amphitrite.controlplane.home import Home
-from amphitrite.controlplane.runtimes import Container, engines, instance_logs, instance_processes, instance_records
+from amphitrite.controlplane.runtimes import (
+    Container,
+    engines,
+    instance_logs,
+    instance_processes,
+    instance_records,
+    model_directories,
+)
 from amphitrite.controlplane.runtimes.instance_records import InstanceRecord
 from amphitrite.controlplane.runtimes.log_text import render
 from amphitrite.controlplane.runtimes.supervision import STARTED, Supervision
@@ -87,7 +95,7 @@ class LocalRuntime:
                 return
             self._find_triton()
             self._repositories(workload.model.digest)
-            note = engines.note(workload.instance_type)
+            note = engines.note(workload)
             record = InstanceRecord(
                 instance_id, workload, slot, attempt, readiness, liveness, 0, time.time(), note=note
             )
@@ -196,9 +204,13 @@ class LocalRuntime:
         taken = {r.port for r in instance_records.load_all(self._home.instances) if r.phase != "exited"}
         record = replace(record, port=self._choose_port(taken), process=None)
         instance_records.save(directory, record)
+        repository, given = self._repositories(spec.model.digest), dict(spec.environment_variables)
+        if spec.container is not None:
+            model_dir, repository = model_directories.lay_out(directory, spec.container, repository)
+            given[MODEL_DIR] = str(model_dir)
         options = Options(
             server_id=record.id,
-            repository=self._repositories(spec.model.digest),
+            repository=repository,
             backends=backends,
             address=record.address,
             shm_prefix=instance_processes.shm_prefix(self._home.root, record.id),
@@ -210,7 +222,7 @@ class LocalRuntime:
             marker=instance_processes.marker(self._home.root, record.id),
             cores=engines.cores(spec.instance_type),
             gpus=engines.uses_gpus(spec.instance_type),
-            variables=dict(spec.environment_variables),
+            variables=given,
         )
         instance_logs.append(directory, f"{STARTED}{record.address.host}:{record.port}")
         log = instance_logs.open_for_append(directory)

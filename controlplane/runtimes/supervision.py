@@ -139,7 +139,7 @@ class Supervision:
         starting = record.ready_at is None
         server = client.server(record.address, probe.timeout) if starting else None
         succeeded = not starting or (server is not None and server[0] == record.id)
-        succeeded = succeeded and client.ready(record.address, models, probe.timeout)
+        succeeded = succeeded and self._ready(record)
         self._readiness = step(self._readiness, succeeded, probe)
         if starting:
             self._look_for_dead_stubs(record)
@@ -147,11 +147,19 @@ class Supervision:
         if passing and starting and server is not None:
             text = instance_logs.end(self._directory)
             engine = engines.describe(server[1], record.address, models, text, probe.timeout)
-            note = record.note or engines.note(record.workload.instance_type, engine)
+            note = engines.note(record.workload, engine)
             self._update(phase="ready", ready_at=time.time(), engine=engine, note=note)
         elif not starting and passing != (record.phase == "ready"):
             self._update(phase="ready" if passing else "unready")
         return STARTING_PERIOD_S if self._record.ready_at is None else _period(probe)
+
+    @staticmethod
+    def _ready(record: InstanceRecord) -> bool:
+        """As the deployment has it: by its environment's readiness route, else the server and each of its models."""
+        workload, timeout_s = record.workload, record.readiness.timeout
+        if workload.container is not None:
+            return client.all_ok(record.address, [workload.container.readiness_path], timeout_s)
+        return client.ready(record.address, workload.model.model_names, timeout_s)
 
     def _look_for_dead_stubs(self, record: InstanceRecord) -> None:
         now = time.time()
@@ -167,7 +175,9 @@ class Supervision:
         begin = record.started_at + probe.initial_delay
         if time.time() < begin:
             return begin - time.time()
-        self._liveness = step(self._liveness, client.live(record.address, probe.timeout), probe)
+        container = record.workload.container
+        route = {"path": container.liveness_path} if container is not None else {}
+        self._liveness = step(self._liveness, client.live(record.address, probe.timeout, **route), probe)
         if self._liveness.passing != record.live:
             self._update(live=self._liveness.passing)
         return _period(probe)

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, RowMapping, insert, select, update
 
 from amphitrite.controlplane.store.blocks import Blocks
 from amphitrite.controlplane.store.content import Content
-from amphitrite.controlplane.store.spool import Chunks, Upload
+from amphitrite.controlplane.store.spool import Chunks, Upload, too_large
 from amphitrite.controlplane.store.tables import blobs, model_files
 from amphitrite.controlplane.store.transactions import Database
 from amphitrite.schemas.errors import Error
@@ -65,7 +65,8 @@ class Listing:
 class BlobStore:
     """Thread-safe. ``path`` is what follows the container in the URL, percent-decoded.
 
-    Every verb with a path raises Error BadArgument or LimitExceeded for one that no blob can have.
+    Every verb with a path raises Error BadArgument or LimitExceeded for one that no blob can have, every verb with
+    metadata Error MetadataTooLarge.
     """
 
     def __init__(
@@ -81,6 +82,10 @@ class BlobStore:
     def begin(self) -> Upload:
         """Somewhere to write a body to; then ``finish`` it and ``put`` the result, or ``put_block`` it."""
         return self.content.begin(self.limits.file_bytes)
+
+    def check_path(self, path: str) -> None:
+        """Raises for a path that no blob can have: for whoever is to read a long body first."""
+        self._check_path(path)
 
     def put(
         self,
@@ -116,18 +121,23 @@ class BlobStore:
         """Let ``path`` hold the blocks in this order; its other blocks are dropped. The same list once more, as sent by
         a client that missed the answer, gives the blob as it is.
 
-        Raises Error BadArgument (no such block), LimitExceeded and what ``put`` raises.
+        Raises Error InvalidBlockList (no such block), RequestTooLarge and what ``put`` raises.
         """
         self._check_path(path)
-        names = self._blocks.find(path, block_ids)
-        if names is None:
+        found = self._blocks.find(path, block_ids)
+        if found is None:
             committed = self._committed(path, block_ids)
             if committed is not None:
                 return committed
-            raise Error("BadArgument", "the block list names a block that was not uploaded", target=path)
+            raise Error("InvalidBlockList", "the block list names a block that was not uploaded", target=path)
         if not overwrite and self._find(path) is not None:
             raise _already_exists(path)
+        names, total = found
+        if total > self.limits.file_bytes:
+            # One block may be named many times, so a list says more than was ever sent.
+            raise too_large(self.limits.file_bytes, total)
         with self.begin() as upload:
+            upload.hash_as(block=False, md5=False)
             self._blocks.copy(names, upload)
             digest, size = upload.finish()
         blob = self._put(path, digest, size, overwrite, content_type, metadata, list(block_ids))
@@ -250,7 +260,7 @@ class BlobStore:
         size = sum(len(name) + len(value) for name, value in metadata.items())
         if size > self.limits.metadata_bytes:
             raise Error(
-                "LimitExceeded",
+                "MetadataTooLarge",
                 f"metadata may have {self.limits.metadata_bytes} characters (metadata_bytes), this has {size}",
                 target=path,
                 hint="this is a limit of Azure Blob as well: use less metadata",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 
-from sqlalchemy import delete, insert, select
+from sqlalchemy import delete, func, insert, select
 
 from amphitrite.controlplane.store.content import Content
 from amphitrite.controlplane.store.spool import Upload
@@ -18,6 +18,8 @@ from amphitrite.controlplane.store.transactions import Database
 from amphitrite.schemas.errors import Error
 
 _ID_LENGTH = 255
+#: Azure's own limit.
+_UNCOMMITTED_MAX = 100_000
 
 
 class Blocks:
@@ -30,7 +32,8 @@ class Blocks:
         """Keep ``upload`` as a block; one of the same id is replaced."""
         if not 0 < len(block_id) <= _ID_LENGTH:
             upload.abort()
-            raise Error("BadArgument", f"not a block id of 1 to {_ID_LENGTH} characters", target=path)
+            raise Error("InvalidBlockId", f"not a block id of 1 to {_ID_LENGTH} characters", target=path)
+        self._require_room(path, upload)
         name = uuid.uuid4().hex
         upload.finish_as_block(name, expected_md5)
         this = (blocks.c.path == path) & (blocks.c.block_id == block_id)
@@ -42,12 +45,25 @@ class Blocks:
             )
         self._content.drop_blocks(replaced)
 
-    def find(self, path: str, block_ids: Sequence[str]) -> list[str] | None:
-        """The names of these blocks in order; None when one is missing."""
+    def _require_room(self, path: str, upload: Upload) -> None:
+        """Raises Error("BlockCountExceedsLimit")."""
         with self._database.read() as connection:
-            query = select(blocks.c.block_id, blocks.c.file).where(blocks.c.path == path)
-            names = {row.block_id: str(row.file) for row in connection.execute(query)}
-        return [names[block_id] for block_id in block_ids] if names.keys() >= set(block_ids) else None
+            query = select(func.count()).select_from(blocks).where(blocks.c.path == path)
+            count = connection.execute(query).scalar_one()
+        if count >= _UNCOMMITTED_MAX:
+            upload.abort()
+            message = f"{path} has {count} blocks that no list has named yet; at most {_UNCOMMITTED_MAX}"
+            raise Error("BlockCountExceedsLimit", message, target=path, hint="commit them, or wait a day")
+
+    def find(self, path: str, block_ids: Sequence[str]) -> tuple[list[str], int] | None:
+        """The names of these blocks in order, and their bytes together; None when one is missing."""
+        with self._database.read() as connection:
+            query = select(blocks.c.block_id, blocks.c.file, blocks.c.size).where(blocks.c.path == path)
+            found = {row.block_id: (str(row.file), int(row.size)) for row in connection.execute(query)}
+        if not found.keys() >= set(block_ids):
+            return None
+        listed = [found[block_id] for block_id in block_ids]
+        return [name for name, _ in listed], sum(size for _, size in listed)
 
     def copy(self, names: Sequence[str], upload: Upload) -> None:
         """Write the blocks one after the other. Raises Error Conflict when another commit has taken them away."""

@@ -6,7 +6,8 @@ Must not know files on the disk.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -39,8 +40,9 @@ class ModelVersion:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelContainer:
-    """All versions of one name. ``latest_version``: created last; ``next_version``: the highest number + 1."""
+class Container:
+    """All versions of one name, of a model or an environment. ``latest_version``: created last; ``next_version``: the
+    highest number + 1."""
 
     name: str
     latest_version: str | None
@@ -85,20 +87,37 @@ def list_versions(connection: Connection, name: str, view: View, order: Order) -
     return [_version(row) for row in connection.execute(query).mappings()]
 
 
-def list_containers(connection: Connection, view: View) -> list[ModelContainer]:
+def anonymous_version(connection: Connection, name: str, version: str, kind: str | None) -> str:
+    """Where anonymous files of type ``kind`` belong. Clients call them by their content and version 1, whatever type
+    they say: another type is another version, or the same directory could not be deployed in two ways."""
+    columns = (model_versions.c.version, model_versions.c.document, model_versions.c.is_anonymous)
+    rows = connection.execute(
+        select(*columns).where(model_versions.c.model == key(name)).order_by(model_versions.c.ordinal)
+    ).all()
+    if not any(row.version == version and row.is_anonymous for row in rows):
+        return version
+    same = [row.version for row in rows if row.is_anonymous and row.document.get("type") == kind]
+    return same[0] if same else str(len(rows) + 1)
+
+
+def list_containers(connection: Connection, view: View, skip: int = 0, limit: int | None = None) -> list[Container]:
+    """In two queries, however many there are."""
     named = select(model_versions.c.model).where(model_versions.c.is_anonymous.is_(False))
     query = select(models).where(models.c.key.in_(named)).order_by(models.c.key)
     if view != "All":
         query = query.where(models.c.is_archived.is_(view == "ArchivedOnly"))
-    return [_container(connection, row) for row in connection.execute(query).mappings().all()]
+    rows = connection.execute(query.offset(skip).limit(limit)).mappings().all()
+    of_these = select(model_versions.c.model, model_versions.c.version).order_by(model_versions.c.ordinal)
+    return containers(connection, rows, of_these, model_versions.c.model)
 
 
-def get_container(connection: Connection, name: str) -> ModelContainer:
+def get_container(connection: Connection, name: str) -> Container:
     """Raises Error ResourceNotFound."""
     row = connection.execute(select(models).where(models.c.key == key(name))).mappings().first()
     if row is None:
         raise Error("ResourceNotFound", f"no model '{name}'", target=name, hint="`ml model list` shows all")
-    return _container(connection, row)
+    query = select(model_versions.c.version).where(model_versions.c.model == key(name))
+    return container(row, connection.execute(query.order_by(model_versions.c.ordinal)).scalars().all())
 
 
 def touch_container(connection: Connection, name: str, now: float) -> None:
@@ -151,11 +170,23 @@ def _version(row: RowMapping) -> ModelVersion:
     )
 
 
-def _container(connection: Connection, row: RowMapping) -> ModelContainer:
-    query = select(model_versions.c.version).where(model_versions.c.model == row["key"])
-    versions = connection.execute(query.order_by(model_versions.c.ordinal)).scalars().all()
+def containers(
+    connection: Connection, rows: Sequence[RowMapping], versions: Select[Any], owner: ColumnElement[str]
+) -> list[Container]:
+    """Of rows that are sorted by ``key``. ``versions`` selects (key, version) of any, in the order of their creation;
+    ``owner`` is the former column."""
+    if not rows:
+        return []
+    found: dict[str, list[str]] = defaultdict(list)
+    for key_, version in connection.execute(versions.where(owner.between(rows[0]["key"], rows[-1]["key"]))):
+        found[key_].append(version)
+    return [container(row, found[row["key"]]) for row in rows]
+
+
+def container(row: RowMapping, versions: Sequence[str]) -> Container:
+    """Of a row of ``models`` or ``environments`` and its versions in the order of their creation."""
     numbers = [int(version) for version in versions if version.isascii() and version.isdigit()]
-    return ModelContainer(
+    return Container(
         name=row["name"],
         latest_version=versions[-1] if versions else None,
         next_version=str(max(numbers, default=0) + 1),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import stat
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from io import BufferedReader
@@ -57,9 +58,10 @@ class ContentDirectory:
     def size(self, digest: str) -> int | None:
         with disk_errors(self.root):
             try:
-                return self.path(digest).stat().st_size
+                found = self.path(digest).lstat()
             except FileNotFoundError:
                 return None
+            return found.st_size if stat.S_ISREG(found.st_mode) else None
 
     def read(self, digest: str, first: int, end: int) -> Chunks:
         return self._chunks(self._open(self.path(digest)), first, end)
@@ -138,8 +140,13 @@ class ContentDirectory:
     def _open(self, path: Path) -> BufferedReader:
         with disk_errors(self.root):
             try:
-                return path.open("rb")
+                return open(path, "rb", opener=_no_link)
             except FileNotFoundError:
+                raise LookupError(path.name) from None
+            except OSError as exc:
+                if exc.errno != errno.ELOOP:
+                    raise
+                # Nothing of ours is a link: somebody put it there, and what it leads to is not content.
                 raise LookupError(path.name) from None
 
     def _chunks(self, file: BufferedReader, first: int, end: int | None) -> Chunks:
@@ -152,3 +159,7 @@ class ContentDirectory:
                     yield data
 
         return Chunks(pieces(), file.close)
+
+
+def _no_link(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW)

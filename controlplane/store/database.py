@@ -17,7 +17,8 @@ from sqlalchemy import Connection, delete, insert, select
 from amphitrite.controlplane.core.computes import Compute
 from amphitrite.controlplane.core.resources import LOCAL
 from amphitrite.controlplane.core.status import Ref, Status, World
-from amphitrite.controlplane.store import changes, computes, operations, outcomes, rows
+from amphitrite.controlplane.core.token_keys import SigningKey
+from amphitrite.controlplane.store import changes, computes, operations, outcomes, rows, signing_keys
 from amphitrite.controlplane.store.migrations import migrate
 from amphitrite.controlplane.store.protocol import Operation, Record
 from amphitrite.controlplane.store.tables import deployments, endpoints, routing_tables
@@ -89,9 +90,10 @@ class SqlStore:
         with self.database.read() as connection:
             return rows.record(rows.get(connection, Ref(key(name))))
 
-    def list_endpoints(self) -> list[Record]:
+    def list_endpoints(self, skip: int = 0, limit: int | None = None) -> list[Record]:
+        query = select(endpoints).order_by(endpoints.c.key).offset(skip).limit(limit)
         with self.database.read() as connection:
-            found = connection.execute(select(endpoints).order_by(endpoints.c.key)).mappings()
+            found = connection.execute(query).mappings()
             return [rows.record(row) for row in found]
 
     def get_deployment(self, endpoint: str, name: str) -> Record:
@@ -156,6 +158,10 @@ class SqlStore:
         with self.database.write() as connection:
             return computes.delete(connection, name)
 
+    def signing_keys(self) -> tuple[SigningKey, ...]:
+        with self.database.read() as connection:
+            return signing_keys.list_all(connection)
+
     # -- reconciler side ----------------------------------------------------------------------------------------------
     def load_world(self) -> World:
         with self.database.read() as connection:
@@ -167,6 +173,10 @@ class SqlStore:
                 deployments=tuple(rows.deployment(row) for row in _behind(connection, None)),
                 table=_published(connection) or RoutingTable(version=0),
             )
+
+    def change_signing_keys(self, added: Sequence[SigningKey], removed: Sequence[SigningKey]) -> None:
+        with self.database.write() as connection:
+            signing_keys.change(connection, added, removed)
 
     def publish(self, table: RoutingTable, *, above: int = 0) -> RoutingTable:
         with self.database.write() as connection:

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, delete, select
 from amphitrite.controlplane.store.blocks import Blocks
 from amphitrite.controlplane.store.content import Content
 from amphitrite.controlplane.store.spool import Scratch, disk_errors, remove_older, remove_path
-from amphitrite.controlplane.store.tables import blobs, model_files, model_versions
+from amphitrite.controlplane.store.tables import blobs, code_versions, model_files, model_versions
 from amphitrite.controlplane.store.transactions import Database
 
 #: An upload that nobody has registered after this long is given up; everything younger is left alone.
@@ -58,8 +58,10 @@ def _drop_paths(connection: Connection, before: float) -> int:
         group = _group(row.path)
         groups[group].append(row.path)
         newest[group] = max(newest[group], row.modified_at)
-    for path in connection.execute(select(model_files.c.blob_path).distinct()).scalars():
-        groups.pop(_group(path), None)
+    files_at = code_versions.c.document["files_at"].as_string()
+    for query in (select(model_files.c.blob_path).distinct(), select(files_at)):
+        for path in connection.execute(query).scalars():
+            groups.pop(_group(path), None)
     doomed = [path for group, paths in groups.items() if newest[group] < before for path in paths]
     for start in range(0, len(doomed), 500):
         connection.execute(delete(blobs).where(blobs.c.path.in_(doomed[start : start + 500])))
@@ -67,7 +69,7 @@ def _drop_paths(connection: Connection, before: float) -> int:
 
 
 def _group(path: str) -> str:
-    """``LocalUpload/<hash>/...`` is one upload."""
+    """``LocalUpload/<hash>/...`` is one upload, and so is ``codes/<upload>/...`` (:mod:`codes`)."""
     return "/".join(path.split("/")[:2])
 
 

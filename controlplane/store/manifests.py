@@ -61,11 +61,15 @@ def blob_prefix(address: str) -> str:
 
 
 def read_manifest(connection: Connection, address: str, *, files_max: int) -> tuple[File, ...]:
-    """The files at an address, sorted by path: one file, or all below a directory.
+    """The files at an address: :func:`read_files` there. Raises what :func:`blob_prefix` raises, too."""
+    return read_files(connection, blob_prefix(address), files_max=files_max)
 
-    Raises what :func:`blob_prefix` raises, Error UserError (none; names that cannot be files), LimitExceeded.
+
+def read_files(connection: Connection, prefix: str, *, files_max: int) -> tuple[File, ...]:
+    """The files at a path below the container, sorted by path: one file, or all below a directory.
+
+    Raises Error UserError (none; names that cannot be files), LimitExceeded.
     """
-    prefix = blob_prefix(address)
     # Clients do not agree on whether the path in an address is percent-encoded.
     files = _below(connection, prefix, files_max) or _below(connection, unquote(prefix), files_max)
     if not files:
@@ -73,7 +77,7 @@ def read_manifest(connection: Connection, address: str, *, files_max: int) -> tu
     if len(files) > files_max:
         raise Error(
             "LimitExceeded",
-            f"a model may have {files_max} files (files_per_model), there are more below {prefix}",
+            f"a version may have {files_max} files (files_per_model), there are more below {prefix}",
             target="path",
             hint="this is Azure ML's limit as well: pack small files together",
         )
@@ -81,7 +85,7 @@ def read_manifest(connection: Connection, address: str, *, files_max: int) -> tu
     if violations:
         raise Error(
             "UserError",
-            "the model cannot be laid out as files: " + "; ".join(v.message for v in violations[:5]),
+            "the version cannot be laid out as files: " + "; ".join(v.message for v in violations[:5]),
             target="path",
             violations=violations,
         )

@@ -16,18 +16,19 @@ from sqlalchemy import Connection, RowMapping, insert, update
 
 from amphitrite.controlplane.store import catalogue, garbage
 from amphitrite.controlplane.store.blobs import DEFAULT_LIMITS, BlobStore, Limits
-from amphitrite.controlplane.store.catalogue import ModelContainer, ModelVersion, Order, View
+from amphitrite.controlplane.store.catalogue import Container, ModelVersion, Order, View
 from amphitrite.controlplane.store.content import Content
 from amphitrite.controlplane.store.manifests import File, manifest_digest, read_manifest
-from amphitrite.controlplane.store.repositories import materialise, missing_directories
+from amphitrite.controlplane.store.repositories import keeps_sequences, materialise, missing_directories
 from amphitrite.controlplane.store.spool import Scratch
+from amphitrite.controlplane.store.stored_files import StoredFiles
 from amphitrite.controlplane.store.tables import model_files, model_versions, models
 from amphitrite.controlplane.store.transactions import Database
 from amphitrite.dataplane.triton.repository import model_names
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import key
 
-__all__ = ["Layout", "Limits", "ModelContainer", "ModelStore", "ModelVersion", "Order", "View"]
+__all__ = ["Container", "Layout", "Limits", "ModelStore", "ModelVersion", "Order", "View"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +51,10 @@ class ModelStore:
         scratch: Path,
         limits: Limits = DEFAULT_LIMITS,
         clock: Callable[[], float] = time.time,
+        check: Callable[[StoredFiles], None] = lambda files: None,
     ) -> None:
-        self._database, self._scratch = database, Scratch(scratch)
+        """``check``: raises Error for files that must not become a ``triton_model``."""
+        self._database, self._scratch, self._check = database, Scratch(scratch), check
         self.blobs = BlobStore(database, content, limits, clock)
 
     def put_version(
@@ -67,12 +70,17 @@ class ModelStore:
         """Register a version, or change what may change of one: everything but its files. Returns (it, created).
 
         ``document``: a valid snake_case model document; its ``path`` is the address of the uploaded files. The same
-        files at another address are the same content; the first address stays.
+        files at another address are the same content; the first address stays. Anonymous files of another type become
+        another version than the one asked for.
 
         Raises Error UserError (no file below the path, other files than registered, not a Triton repository),
-        LimitExceeded, Unsupported (an address that is not an upload).
+        LimitExceeded, Unsupported (an address that is not an upload), Conflict (the files change meanwhile), and what
+        ``check`` raises.
         """
+        judged = self._judge(name, version, document, is_anonymous)
         with self._database.write() as connection:
+            if is_anonymous:
+                version = catalogue.anonymous_version(connection, name, version, document.get("type"))
             row = catalogue.find_version(connection, name, version)
             if row is not None:
                 self._check_same_content(connection, row, document)
@@ -86,6 +94,8 @@ class ModelStore:
                 return catalogue.get_version(connection, name, version), False
             files = self._manifest(connection, document)
             found = model_names([f.path for f in files]) if document.get("type") == "triton_model" else ()
+            if judged not in (None, manifest_digest(files)):
+                raise Error("Conflict", "the files changed while they were looked at", target="path", hint="try again")
             catalogue.touch_container(connection, name, now)
             connection.execute(
                 insert(model_versions).values(
@@ -135,12 +145,12 @@ class ModelStore:
             )
         return found[0]
 
-    def list_models(self, view: View = "ActiveOnly") -> list[ModelContainer]:
-        """Sorted by name, without those that only have anonymous versions."""
+    def list_models(self, view: View = "ActiveOnly", skip: int = 0, limit: int | None = None) -> list[Container]:
+        """Sorted by name, without those that only have anonymous versions; ``skip`` and ``limit`` choose a part."""
         with self._database.read() as connection:
-            return catalogue.list_containers(connection, view)
+            return catalogue.list_containers(connection, view, skip, limit)
 
-    def get_container(self, name: str) -> ModelContainer:
+    def get_container(self, name: str) -> Container:
         """Raises Error ResourceNotFound."""
         with self._database.read() as connection:
             return catalogue.get_container(connection, name)
@@ -153,7 +163,7 @@ class ModelStore:
         tags: Mapping[str, str] | None = None,
         properties: Mapping[str, str] | None = None,
         now: float,
-    ) -> ModelContainer:
+    ) -> Container:
         """Hide the model from lists, or show it again; None leaves tags or properties as they are. Raises Error
         ResourceNotFound."""
         values: dict[str, Any] = {"is_archived": archived, "modified_at": now}
@@ -164,14 +174,16 @@ class ModelStore:
             return catalogue.get_container(connection, name)
 
     def reference(self, name: str, version: str) -> dict[str, Any]:
-        """{"name", "version", "digest", "model_names"}: what ``Store.put_deployment`` takes. Raises Error
+        """{"name", "version", "digest", "model_names", "sequences"}: what ``Store.put_deployment`` takes. Raises Error
         ResourceNotFound."""
         found = self.get_version(name, version)
+        sequences = found.model_names and keeps_sequences(self.blobs.content, self._files(found.digest))
         return {
             "name": found.name,
             "version": found.version,
             "digest": found.digest,
             "model_names": list(found.model_names),
+            "sequences": bool(sequences),
         }
 
     def repository(self, digest: str) -> Path:
@@ -200,6 +212,21 @@ class ModelStore:
 
     def _manifest(self, connection: Connection, document: Mapping[str, Any]) -> tuple[File, ...]:
         return read_manifest(connection, _address(document), files_max=self.blobs.limits.files_per_model)
+
+    def _judge(self, name: str, version: str, document: Mapping[str, Any], is_anonymous: bool) -> str | None:
+        """The digest of the files that a new version would have, which have been found good; None where nothing is to
+        be judged. It reads content, so no transaction waits for it."""
+        if document.get("type") != "triton_model":
+            return None
+        with self._database.read() as connection:
+            if is_anonymous:
+                version = catalogue.anonymous_version(connection, name, version, document.get("type"))
+            if catalogue.find_version(connection, name, version) is not None:
+                return None
+            files = self._manifest(connection, document)
+        model_names([file.path for file in files])
+        self._check(StoredFiles(self.blobs.content, files))
+        return manifest_digest(files)
 
     def _check_same_content(self, connection: Connection, row: RowMapping, document: Mapping[str, Any]) -> None:
         """The same address means the files that were there when the version was registered."""

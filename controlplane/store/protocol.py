@@ -14,6 +14,7 @@ from typing import Any, Literal, Protocol
 from amphitrite.controlplane.core.computes import Compute
 from amphitrite.controlplane.core.resources import LOCAL
 from amphitrite.controlplane.core.status import Ref, State, Status, World
+from amphitrite.controlplane.core.token_keys import SigningKey
 from amphitrite.dataplane.routing import RoutingTable, Secret
 from amphitrite.schemas.errors import Error
 
@@ -76,13 +77,17 @@ class Store(Protocol):
         if_none_match: bool,
         now: float,
     ) -> tuple[Record, Operation]:
-        """Create or replace; ``model`` is {"name", "version", "digest", "model_names"} as resolved now, ``compute`` the
+        """Create or replace; ``model`` is {"name", "version", "digest", "model_names"} (and
+        "container", see ``core.resources.resolved``) as resolved now, ``compute`` the
         name of the compute that it runs on; both are stored beside the document. Raises ResourceNotFound (no such
         endpoint) and what ``put_endpoint`` raises."""
         ...
 
     def get_endpoint(self, name: str) -> Record: ...
-    def list_endpoints(self) -> list[Record]: ...
+    def list_endpoints(self, skip: int = 0, limit: int | None = None) -> list[Record]:
+        """Sorted by name; a part of them where ``skip`` or ``limit`` says so."""
+        ...
+
     def get_deployment(self, endpoint: str, name: str) -> Record: ...
     def list_deployments(self, endpoint: str) -> list[Record]: ...
 
@@ -120,8 +125,16 @@ class Store(Protocol):
         it."""
         ...
 
+    def signing_keys(self) -> tuple[SigningKey, ...]:
+        """The key pairs that sign scoring tokens, from the oldest to the newest."""
+        ...
+
     # -- reconciler side ----------------------------------------------------------------------------------------------
     def load_world(self) -> World: ...
+
+    def change_signing_keys(self, added: Sequence[SigningKey], removed: Sequence[SigningKey]) -> None:
+        """Both at once."""
+        ...
 
     def publish(self, table: RoutingTable, *, above: int = 0) -> RoutingTable:
         """Store ``table`` under the next version if its content differs from the stored one; return the stored one.

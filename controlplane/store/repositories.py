@@ -10,13 +10,16 @@ import errno
 import os
 import shutil
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from amphitrite.controlplane.store.content import Content
 from amphitrite.controlplane.store.manifests import File
 from amphitrite.controlplane.store.spool import Scratch, disk_errors, sync_directory
 from amphitrite.dataplane.triton.repository import empty_directories
 from amphitrite.schemas.errors import Error
+from amphitrite.schemas.repository.files import TEXT_BYTES_MAX
+from amphitrite.schemas.repository.layout import CONFIG
+from amphitrite.schemas.repository.text_format import parse
 
 
 def materialise(content: Content, scratch: Scratch, digest: str, manifest: Sequence[File]) -> Path:
@@ -52,9 +55,21 @@ def missing_directories(content: Content, manifest: Sequence[File]) -> tuple[str
     def read_text(path: str) -> str:
         file = files[path]
         require(content, file)
-        return b"".join(content.read(file.digest, 0, file.size)).decode("utf-8", errors="replace")
+        return b"".join(content.read(file.digest, 0, min(file.size, TEXT_BYTES_MAX))).decode("utf-8", errors="replace")
 
     return empty_directories([file.path for file in manifest], read_text)
+
+
+def keeps_sequences(content: Content, manifest: Sequence[File]) -> bool:
+    """Whether a model keeps state between the requests of a sequence. A configuration that cannot be read says nothing;
+    whether it can is asked elsewhere. Raises as :func:`require`."""
+    for file in manifest:
+        if PurePosixPath(file.path).name == CONFIG and file.size <= TEXT_BYTES_MAX:
+            require(content, file)
+            text = b"".join(content.read(file.digest, 0, file.size)).decode("utf-8", errors="replace")
+            if parse(text, file.path)[0].has("sequence_batching"):
+                return True
+    return False
 
 
 def require(content: Content, file: File) -> None:

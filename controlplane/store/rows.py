@@ -96,11 +96,13 @@ def endpoint(row: Row) -> resources.Endpoint:
 
 
 def deployment(row: Row) -> resources.Deployment:
-    model = row["model"]
+    model, container = resources.resolved(row["model"])
     return resources.deployment_from_document(
         row["document"],
         endpoint=row["endpoint"],
-        model=resources.ModelReference(model["name"], model["version"], model["digest"], tuple(model["model_names"])),
+        model=model,
+        container=container,
+        sequences=bool(row["model"].get("sequences")),
         compute=row["compute"],
         generation=row["generation"],
         observed_generation=row["observed_generation"],

@@ -19,7 +19,8 @@ from types import TracebackType
 from amphitrite.schemas.errors import Error
 
 CHUNK = 1024 * 1024
-_FULL = (errno.ENOSPC, errno.EDQUOT)
+#: The last one: this process may not write files that large.
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 #: Takes a complete file away, to be kept under a name: the digest of content, or the name of a block.
 Adopt = Callable[[Path, str], None]
@@ -42,29 +43,33 @@ class Scratch:
 
 
 class Upload:
-    """Bytes on their way, from one thread at a time. A context manager: it aborts what is not finished."""
+    """Bytes on their way, from one thread at a time. A context manager: it aborts what is not finished.
+
+    Hashing takes longer than writing: ``hash_as`` says before the first byte which hashes will be asked for.
+    """
 
     def __init__(self, temporary: Path, max_bytes: int, adopt: Adopt, adopt_block: Adopt) -> None:
         self._directory, self._max_bytes = temporary, max_bytes
         self._adopt, self._adopt_block = adopt, adopt_block
         self._path = temporary_name(temporary)
         self._sha256, self._md5 = hashlib.sha256(), hashlib.md5(usedforsecurity=False)
+        self._hashes = [self._sha256, self._md5]
         self.size = 0
         with disk_errors(temporary):
             self._file = open(self._path, "xb", opener=_private)  # noqa: SIM115 - closed by finish and abort
 
-    def write(self, data: bytes) -> None:
-        """Raises Error LimitExceeded (the file is too large), RuntimeUnavailable (the disk is full); both abort."""
+    def hash_as(self, *, block: bool, md5: bool) -> None:
+        """``block``: it will be finished as one, which has no digest. ``md5``: one will be expected."""
+        self._hashes = [*([] if block else [self._sha256]), *([self._md5] if md5 else [])]
+
+    def write(self, data: bytes | bytearray) -> None:
+        """Raises Error RequestTooLarge (the file is), RuntimeUnavailable (the disk is full); both abort."""
         self.size += len(data)
         if self.size > self._max_bytes:
             self.abort()
-            raise Error(
-                "LimitExceeded",
-                f"a file may have {self._max_bytes} bytes (file_bytes), this one has at least {self.size}",
-                hint="start the control plane with a larger ML_LIMIT_FILE_BYTES",
-            )
-        self._sha256.update(data)
-        self._md5.update(data)
+            raise too_large(self._max_bytes, self.size)
+        for hashed in self._hashes:
+            hashed.update(data)
         with self._aborting():
             self._file.write(data)
 
@@ -116,6 +121,12 @@ class Upload:
         except BaseException:
             self.abort()
             raise
+
+
+def too_large(limit: int, size: int) -> Error:
+    """``size``: bytes of a file, as far as they are known."""
+    message = f"a file may have {limit} bytes (file_bytes), this one has at least {size}"
+    return Error("RequestTooLarge", message, hint="start the control plane with a larger ML_LIMIT_FILE_BYTES")
 
 
 class Chunks:

@@ -20,12 +20,15 @@ from sqlalchemy import select
 
 from amphitrite.controlplane import data
 from amphitrite.controlplane.core.computes import Compute
-from amphitrite.controlplane.core.resources import ModelReference
+from amphitrite.controlplane.core.resources import resolved
 from amphitrite.controlplane.core.status import Ref, Status
+from amphitrite.controlplane.core.token_keys import SigningKey
 from amphitrite.controlplane.home import Home
 from amphitrite.controlplane.store import transfer
+from amphitrite.controlplane.store.codes import CodeStore
 from amphitrite.controlplane.store.content_directory import ContentDirectory
 from amphitrite.controlplane.store.database import SqlStore, open_store
+from amphitrite.controlplane.store.environments import EnvironmentStore
 from amphitrite.controlplane.store.models import ModelStore
 from amphitrite.controlplane.store.transactions import CONTROL_PLANE
 from amphitrite.dataplane.routing import RoutingTable, Secret
@@ -90,6 +93,8 @@ def fill(url: str, home: Home) -> Any:
         models.blobs.put(f"LocalUpload/a/r/m{number}/1/model.onnx", digest, size, overwrite=False)
     address = "azureml://datastores/workspaceblobstore/paths/LocalUpload/a/r"
     models.put_version("m", "1", {"type": "triton_model", "path": address}, now=1.0)
+    EnvironmentStore(store.database).put_version("e", "1", {"image": "triton"}, now=1.0)
+    CodeStore(store.database, models.blobs).put_version("c", "1", {"name": "c"}, "LocalUpload/a/r", hash=None, now=1.0)
     store.put_compute(Compute("cluster", "ns", Secret("the kubeconfig")), now=1.0)
     store.put_endpoint({"name": "gone"}, **ALWAYS)
     store.delete(Ref("gone"), if_match=None, now=1.0)
@@ -98,6 +103,7 @@ def fill(url: str, home: Home) -> Any:
     store.put_deployment("ep1", {"name": "blue", "instance_type": "x"}, models.reference("m", "1"), **ALWAYS)
     failed = Status("Failed", 1, "Failed", "m", Error("ResourceNotReady", "no"))
     store.record({Ref("ep1", "blue"): failed}, now=2.0)
+    store.change_signing_keys([SigningKey("k", Secret("a private key"), 1.0)], [])
     store.publish(RoutingTable(0))
     kept = rows_of(store)
     store.close()
@@ -143,7 +149,7 @@ def test_deployments_and_content_move_along(home: Home, database: Databases, run
     store = open_store(new)
     (deployment,) = store.load_world().deployments
     assert deployment.workload.compute == "kubernetes"
-    assert deployment.workload.model == ModelReference(**{**_reference(store), "model_names": ("m0", "m1", "m2")})
+    assert deployment.workload.model == resolved(_reference(store))[0]
     store.close()
 
 

@@ -20,11 +20,14 @@ def test_defaults(tmp_path: Path) -> None:
     assert (chosen.subscription, chosen.resource_group, chosen.workspace) == ("local", "local", "local")
     assert chosen.database_url == f"sqlite:///{tmp_path}/amphitrite.db"
     assert chosen.limits.bounds == Bounds()
+    assert chosen.local_triton_images == ()
 
 
 def test_arguments_win_over_the_environment(tmp_path: Path) -> None:
     environment = {"ML_HOME": "/nowhere", "ML_PORT": "1", "ML_HOST": "a", "ML_LIMIT_INSTANCES_PER_DEPLOYMENT": "70"}
+    environment["ML_LOCAL_TRITON_IMAGES"] = "a/b, triton-*"
     chosen = settings.read(environment, home=tmp_path, port=2)
+    assert chosen.local_triton_images == ("a/b", "triton-*")
     assert (chosen.home.root, chosen.host, chosen.port) == (tmp_path, "a", 2)
     assert chosen.limits.bounds.instances_per_deployment == 70
 

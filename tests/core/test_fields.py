@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from amphitrite import schemas
+from amphitrite.controlplane.core.containers import Container
 from amphitrite.controlplane.core.resources import LOCAL, Deployment, deployment_from_document
 from amphitrite.controlplane.core.rollout import IN_PLACE, REPLACES, REPLACES_PODS
 from amphitrite.controlplane.core.unsupported import in_deployment
@@ -22,13 +23,14 @@ REFUSED: dict[str, Any] = {
     "code_configuration": {"code": ".", "scoring_script": "score.py"},
     "data_collector": {"collections": {"request": {"enabled": "true"}}},
     "egress_public_network_access": "disabled",
-    "environment": "azureml:e:1",
     "model_mount_path": "/models",
     "private_network_connection": True,
     "scale_settings": {"type": "target_utilization"},
 }
+CONTAINER = Container("tritonserver", 8000, "/v2/health/live", "/v2/health/ready", "/", "/models", "m", "")
 BASE = {"name": "blue", "endpoint_name": "cats", "instance_type": "Standard_DS3_v2", "instance_count": 1}
 CHANGED: dict[str, Any] = {
+    "environment": CONTAINER,
     "environment_variables": {"A": "b"},
     "instance_type": "Standard_F2s_v2",
     "description": "other",
@@ -50,10 +52,12 @@ CHANGED_ON_CLUSTER: dict[str, Any] = {
 
 
 def wanted(document: dict[str, Any], version: int = 1, compute: str = LOCAL) -> Deployment:
+    """``environment`` stands for what it was resolved to."""
     return deployment_from_document(
         document,
         endpoint="cats",
         model=model(version),
+        container=document.get("environment"),
         compute=compute,
         generation=1,
         observed_generation=0,

@@ -31,7 +31,7 @@ ENDPOINTS: list[tuple[dict[str, Any], list[str]]] = [
     ({"traffic": {"red": 0}}, []),
     ({"traffic": {"red": 100}}, ["traffic.red: there is no deployment red"]),
     ({"mirror_traffic": {"red": 10}}, ["mirror_traffic.red: there is no deployment red"]),
-    ({"auth_mode": "aml_token"}, ["auth_mode: aml_token is not offered; allowed: key"]),
+    ({"auth_mode": "aml_token"}, []),
     ({"public_network_access": "enabled"}, []),
     (
         {"public_network_access": "disabled"},
@@ -86,8 +86,12 @@ DEPLOYMENTS: list[tuple[dict[str, Any], list[str]]] = [
         {"properties": {"amphitrite.scoring_model": "other"}},
         ["properties.amphitrite.scoring_model: model m:1 holds no model 'other'"],
     ),
-    ({"code_configuration": {"code": "a"}}, ["code_configuration: scoring scripts are not offered"]),
-    ({"environment": "azureml:e:1"}, ["environment: custom containers are not offered"]),
+    (
+        {"code_configuration": {"code": "a"}},
+        ["code_configuration: scoring scripts are not run here: Triton serves the model's files itself"],
+    ),
+    ({"environment": "azureml:e:1"}, []),
+    ({"environment": "azureml:e:1", "model_mount_path": "/m"}, []),
     ({"model_mount_path": "/m"}, ["model_mount_path: there is no container to mount the model into"]),
     ({"data_collector": {"collections": {}}}, ["data_collector: data collection is not offered"]),
     ({"app_insights_enabled": False}, []),
@@ -152,7 +156,7 @@ KUBERNETES: list[tuple[dict[str, Any], list[str]]] = [
         {"scale_settings": {"type": "target_utilization"}},
         ["scale_settings.type: target_utilization is not offered"],
     ),
-    ({"environment": "azureml:e:1"}, ["environment: custom containers are not offered"]),
+    ({"environment": "azureml:e:1"}, []),
 ]
 
 COMPUTES: list[tuple[dict[str, Any], Compute | None, list[str]]] = [
@@ -197,7 +201,12 @@ MODELS: list[tuple[str | None, ModelFacts | None, list[str]]] = [
     (
         "azureml:m:1",
         replace(MODEL, type="custom_model", model_names=()),
-        ["model: model m:1 is a custom_model; this server serves triton_model"],
+        ["model: model m:1 is a custom_model; without environment this server serves triton_model"],
+    ),
+    (
+        "azureml:m:1",
+        replace(MODEL, type="mlflow_model", model_names=()),
+        ["model: model m:1 is an mlflow_model; this server serves triton_model, and custom_model with environment"],
     ),
     ("azureml:m:1", replace(MODEL, model_names=()), ["model: model m:1 holds no model directory"]),
 ]

@@ -86,7 +86,12 @@ ROWS: list[tuple[str, Any, list[str]]] = [
     ("model", {"name": "bad name!", "path": "."},
      ['name: found "bad name!"; allowed: up to 255 letters, digits, hyphens, underscores and points,'
       " the first a letter or a digit"]),
-    ("environment", {"name": "env", "inference_config": {"scoring_route": {"port": 0, "path": "/"}}},
+    ("environment", {"name": "env"},
+     ["image: required, but missing | give the container image, with registry and tag"]),
+    ("environment", {"name": "env", "image": "i:1", "conda_file": "c.yml", "build": {"path": "."}},
+     ["conda_file: not allowed beside build | remove one of the two",
+      "image: not allowed beside build | remove one of the two"]),
+    ("environment", {"name": "env", "image": "i:1", "inference_config": {"scoring_route": {"port": 0, "path": "/"}}},
      ["inference_config.liveness_route: required, but missing",
       "inference_config.readiness_route: required, but missing",
       "inference_config.scoring_route.port: must be at least 1; found 0"]),

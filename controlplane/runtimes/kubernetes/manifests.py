@@ -16,9 +16,9 @@ from urllib.parse import urlsplit
 from amphitrite.controlplane.core.resources import WorkloadSpec
 from amphitrite.controlplane.runtimes.kubernetes.names import (
     HASH_ANNOTATION,
-    HTTP_PORT,
     METRICS_PORT,
     SPEC_ANNOTATION,
+    http_port,
     labels,
     object_name,
     selector_labels,
@@ -76,14 +76,11 @@ def disruption_budget(workload: WorkloadSpec, settings: KubernetesSettings, owne
 def _service(workload: WorkloadSpec, settings: KubernetesSettings) -> dict[str, Any]:
     """Headless: names for the pods, for people and Prometheus; the proxies have the pods' addresses themselves."""
     made = _object(workload, settings, "v1", "Service")
-    made["spec"] = {
-        "clusterIP": "None",
-        "selector": selector_labels(workload),
-        "ports": [
-            {"name": "http", "port": HTTP_PORT, "targetPort": HTTP_PORT, "protocol": "TCP", "appProtocol": "http"},
-            {"name": "metrics", "port": METRICS_PORT, "targetPort": METRICS_PORT, "protocol": "TCP"},
-        ],
-    }
+    port = http_port(workload)
+    ports = [{"name": "http", "port": port, "targetPort": port, "protocol": "TCP", "appProtocol": "http"}]
+    if workload.container is None:
+        ports.append({"name": "metrics", "port": METRICS_PORT, "targetPort": METRICS_PORT, "protocol": "TCP"})
+    made["spec"] = {"clusterIP": "None", "selector": selector_labels(workload), "ports": ports}
     return made
 
 
@@ -103,8 +100,9 @@ def _network_policy(workload: WorkloadSpec, settings: KubernetesSettings) -> dic
         "podSelector": {"matchLabels": selector_labels(workload)},
         "policyTypes": ["Ingress", *(["Egress"] if egress is not None else [])],
         "ingress": [
-            {**({"from": proxies} if proxies else {}), "ports": [_tcp(HTTP_PORT)]},
-            {"from": [anywhere], "ports": [_tcp(METRICS_PORT)]},
+            {**({"from": proxies} if proxies else {}), "ports": [_tcp(http_port(workload))]},
+            # What a container has on its other ports is not known.
+            *([{"from": [anywhere], "ports": [_tcp(METRICS_PORT)]}] if workload.container is None else []),
         ],
         **({"egress": egress} if egress is not None else {}),
     }

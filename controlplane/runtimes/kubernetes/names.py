@@ -31,6 +31,11 @@ NAME_MAX = 46
 _DIGEST = 8
 
 
+def http_port(workload: WorkloadSpec) -> int:
+    """Where an instance is asked: the port of its container's routes, or that of our own Triton."""
+    return HTTP_PORT if workload.container is None else workload.container.port
+
+
 def object_name(workload: WorkloadSpec) -> str:
     """The workload's name; a long one is cut, and then told apart by a digest of all of it."""
     name = workload.name

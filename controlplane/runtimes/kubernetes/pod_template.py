@@ -12,6 +12,7 @@ from typing import Any
 
 from amphitrite.controlplane.core.capacity import quantity
 from amphitrite.controlplane.core.computes import PodShape
+from amphitrite.controlplane.core.containers import MODEL_DIR, Container
 from amphitrite.controlplane.core.resources import WorkloadSpec
 from amphitrite.controlplane.runtimes.kubernetes.model_facts import ModelFacts
 from amphitrite.controlplane.runtimes.kubernetes.names import (
@@ -19,6 +20,7 @@ from amphitrite.controlplane.runtimes.kubernetes.names import (
     HTTP_PORT,
     METRICS_PORT,
     SERVER,
+    http_port,
     labels,
     object_name,
     selector_labels,
@@ -26,11 +28,18 @@ from amphitrite.controlplane.runtimes.kubernetes.names import (
 from amphitrite.controlplane.runtimes.kubernetes.pod_resources import gpus, shared_memory, shown
 from amphitrite.controlplane.runtimes.kubernetes.probing import Ending, probes
 from amphitrite.controlplane.runtimes.kubernetes.settings import KubernetesSettings
+from amphitrite.dataplane.triton.command import RESPONSE_CACHE_BYTES
 
 MODEL_MOUNT = "/mnt/models"
 _CACHE_MOUNT, _CONFIG_MOUNT = "/var/cache/amphitrite", "/etc/amphitrite"
+_METRICS = {"name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP"}
 CA_FILE, WORKLOAD_FILE = "ca.crt", "workload.json"
 _USER = 1000
+_SCRAPED = {
+    "prometheus.io/scrape": "true",
+    "prometheus.io/port": str(METRICS_PORT),
+    "prometheus.io/path": "/metrics",
+}
 
 _FETCHER_REQUESTS = (("cpu", "100m"), ("memory", "256Mi"))
 
@@ -41,6 +50,8 @@ _KEY_HEADER = "amphitrite-pod"
 
 #: The first of NVIDIA's releases whose Triton bounds a request's body, at 64 MiB unless it is told otherwise.
 _BOUNDS_INPUT = (25, 12)
+#: The first with response caches that are chosen by name.
+_HAS_CACHES = (23, 3)
 _RELEASE = re.compile(r"/tritonserver:(\d\d)\.(\d\d)-")
 
 
@@ -75,9 +86,7 @@ def pod_template(
             "labels": labels(workload, settings.release),
             "annotations": {
                 "kubectl.kubernetes.io/default-container": SERVER,
-                "prometheus.io/scrape": "true",
-                "prometheus.io/port": str(METRICS_PORT),
-                "prometheus.io/path": "/metrics",
+                **(_SCRAPED if workload.container is None else {}),
             },
         },
         "spec": spec,
@@ -91,25 +100,25 @@ def _server(
     ending: Ending,
     facts: ModelFacts | None,
 ) -> dict[str, Any]:
-    where = model_mount(workload)
-    image = demand.image or settings.image_for(demand)
+    where, container = model_mount(workload), workload.container
+    image = container.image if container is not None else demand.image or settings.image_for(demand)
     # A volume of an image holds one model; the cache holds many, and the pod sees only its own.
     part = {} if settings.cache.kind == "image" else {"subPath": workload.model.digest}
     return {
         "name": SERVER,
         "image": image,
         "imagePullPolicy": settings.image_pull_policy,
-        "command": ["tritonserver"],
-        "args": _arguments(where, image, settings, ending),
+        **_command(container, ending, _arguments(where, image, settings, ending)),
         "env": _environment(workload),
         "ports": [
-            {"name": "http", "containerPort": HTTP_PORT, "protocol": "TCP"},
-            {"name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP"},
+            {"name": "http", "containerPort": http_port(workload), "protocol": "TCP"},
+            *([_METRICS] if container is None else []),
         ],
         "resources": {"requests": dict(demand.requests), "limits": dict(demand.limits)},
-        **probes(workload.pod, facts),
+        **probes(workload.pod, facts, container),
         "lifecycle": {"preStop": {"sleep": {"seconds": ending.pre_stop_s}}},
-        "securityContext": _confined(),
+        # An image that brings its own command may write where it likes; all else of the level stays.
+        "securityContext": _confined(read_only=container is None or container.repository is not None),
         # The end of the log of a container that failed is in the pod's status then, also when its node is gone.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [
@@ -120,9 +129,24 @@ def _server(
     }
 
 
+def _command(container: Container | None, ending: Ending, ours: list[str]) -> dict[str, Any]:
+    """Of a container its own. That of NVIDIA's image is a shell, so Triton is started there, with what the environment
+    says and Triton's defaults for everything else."""
+    if container is None:
+        return {"command": ["tritonserver"], "args": ours}
+    if container.repository_path is None:
+        return {}
+    arguments = [
+        f"--model-repository={container.repository_path}",
+        f"--http-port={container.port}",
+        f"--exit-timeout-secs={ending.exit_timeout_s}",
+    ]
+    return {"command": ["tritonserver"], "args": [argument.replace("$(", "$$(") for argument in arguments]}
+
+
 def _arguments(where: str, image: str, settings: KubernetesSettings, ending: Ending) -> list[str]:
     release = _RELEASE.search(image)
-    bounds_input = release is not None and (int(release[1]), int(release[2])) >= _BOUNDS_INPUT
+    version = (int(release[1]), int(release[2])) if release is not None else (0, 0)
     return [
         "--id=$(AMPHITRITE_INSTANCE)",
         f"--model-repository={where}",
@@ -133,7 +157,8 @@ def _arguments(where: str, image: str, settings: KubernetesSettings, ending: End
         "--allow-http=true",
         f"--http-port={HTTP_PORT}",
         f"--http-restricted-api={_RESTRICTED}:{_KEY_HEADER}=$(AMPHITRITE_POD_UID)",
-        *([f"--http-max-input-size={settings.max_input_bytes}"] if bounds_input else []),
+        *([f"--http-max-input-size={settings.max_input_bytes}"] if version >= _BOUNDS_INPUT else []),
+        *([f"--cache-config=local,size={RESPONSE_CACHE_BYTES}"] if version >= _HAS_CACHES else []),
         "--allow-grpc=false",
         "--allow-metrics=true",
         f"--metrics-port={METRICS_PORT}",
@@ -151,6 +176,8 @@ def _environment(workload: WorkloadSpec) -> list[dict[str, Any]]:
     }
     # The root file system is read-only, and the image's user need not have a home.
     given = {"HOME": "/tmp", "PYTHONUNBUFFERED": "1", **dict(workload.environment_variables)}
+    if workload.container is not None:
+        given[MODEL_DIR] = workload.container.model_dir
     theirs = [{"name": name, "value": _literal(value)} for name, value in given.items() if name not in ours]
     return [*({"name": name, **value} for name, value in ours.items()), *theirs]
 
@@ -232,16 +259,18 @@ def _scheduling(workload: WorkloadSpec, demand: PodShape, settings: KubernetesSe
     return fields
 
 
-def _confined() -> dict[str, Any]:
+def _confined(read_only: bool = True) -> dict[str, Any]:
     return {
         "allowPrivilegeEscalation": False,
         "capabilities": {"drop": ["ALL"]},
-        "readOnlyRootFilesystem": True,
+        "readOnlyRootFilesystem": read_only,
         "runAsNonRoot": True,
         "seccompProfile": {"type": "RuntimeDefault"},
     }
 
 
 def model_mount(workload: WorkloadSpec) -> str:
-    """Where the server finds its models: ``model_mount_path``, or our own place."""
+    """Where the model's files are: as a container has them, else ``model_mount_path``, or our own place."""
+    if workload.container is not None:
+        return workload.container.mount
     return (workload.pod.model_mount_path if workload.pod else None) or MODEL_MOUNT

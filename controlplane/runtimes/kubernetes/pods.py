@@ -21,7 +21,7 @@ from amphitrite.controlplane.core.observed import Fault, Instance, ModelFetch
 from amphitrite.controlplane.core.resources import WorkloadSpec
 from amphitrite.controlplane.runtimes.kubernetes.exits import Exit, ended_count, exits, fetcher_words
 from amphitrite.controlplane.runtimes.kubernetes.faults import deployment_fault, pod_fault, was_ready
-from amphitrite.controlplane.runtimes.kubernetes.names import FETCHER, HTTP_PORT, SERVER, STOPPING_ANNOTATION
+from amphitrite.controlplane.runtimes.kubernetes.names import FETCHER, SERVER, STOPPING_ANNOTATION, http_port
 from amphitrite.controlplane.runtimes.kubernetes.pod_facts import (
     Json,
     condition,
@@ -123,10 +123,10 @@ def _living(workload: WorkloadSpec, pod: Json, slot: int, fault: Fault | None, s
         slot=slot,
         attempt=ended_count(pod, FETCHER) + ended_count(pod, SERVER) + 1,
         phase="ready" if is_ready(pod) else "unready" if ready_at is not None else "starting",
-        address=_address(pod),
+        address=_address(workload, pod),
         started_at=seconds(running.get("startedAt")) or created(pod),
         ready_at=ready_at,
-        engine=_engine(pod),
+        engine=_engine(workload, pod),
         fault=fault,
         model_fetch=_model_fetch(pod),
     )
@@ -158,11 +158,11 @@ def _stopping(workload: WorkloadSpec, pod: Json, slot: int) -> Instance:
         slot=slot,
         attempt=1,
         phase="stopping",
-        address=_address(pod),
+        address=_address(workload, pod),
         started_at=started,
         ready_at=turned,
         requested_stop=True,
-        engine=_engine(pod),
+        engine=_engine(workload, pod),
     )
 
 
@@ -211,15 +211,18 @@ def _ghost(workload: WorkloadSpec, deployment: Json) -> Instance:
     )
 
 
-def _address(pod: Json) -> Address | None:
+def _address(workload: WorkloadSpec, pod: Json) -> Address | None:
     address = pod.get("status", {}).get("podIP")
-    return Address(str(address), HTTP_PORT) if address else None
+    return Address(str(address), http_port(workload)) if address else None
 
 
-def _engine(pod: Json) -> str | None:
+def _engine(workload: WorkloadSpec, pod: Json) -> str | None:
     """From the image that runs: asking the server would need a way from here to the pod."""
     image = str(spec(pod, SERVER).get("image", "")).rpartition("/")[2]
-    return f"Triton of {image}" if image and state(pod, SERVER, "running") else None
+    if not image or not state(pod, SERVER, "running"):
+        return None
+    container = workload.container
+    return f"Triton of {image}" if container is None or container.repository is not None else f"container of {image}"
 
 
 def _container_id(pod: Json) -> str:

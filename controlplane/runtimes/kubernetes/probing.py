@@ -9,6 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from amphitrite.controlplane.core.containers import Container
 from amphitrite.controlplane.core.resources import DEFAULT_LIVENESS_PROBE, DEFAULT_READINESS_PROBE, PodSettings, Probe
 from amphitrite.controlplane.core.rollout import load_deadline_s
 from amphitrite.controlplane.runtimes.kubernetes.model_facts import ModelFacts
@@ -49,12 +50,18 @@ def load_budget_s(settings: PodSettings | None, facts: ModelFacts | None) -> int
     return math.ceil(max(load_deadline_s(readiness), expected))
 
 
-def probes(settings: PodSettings | None, facts: ModelFacts | None) -> dict[str, Any]:
+def probes(
+    settings: PodSettings | None, facts: ModelFacts | None, container: Container | None = None
+) -> dict[str, Any]:
     """``startupProbe``, ``readinessProbe`` and ``livenessProbe`` of the container.
 
-    Readiness is the server's and, strictly, each model's; liveness only the server's own, so that a model that cannot
-    answer does not end the others. Raises Error("InvalidDeploymentSpec") for what no kubelet can do.
+    Of our own Triton, readiness is the server's and, strictly, each model's; liveness only the server's own, so that a
+    model that cannot answer does not end the others. Of another ``container`` they are what its environment says.
+    Raises Error("InvalidDeploymentSpec") for what no kubelet can do.
     """
+    port = HTTP_PORT if container is None else container.port
+    ready = _http("/v2/health/ready" if container is None else container.readiness_path, port)
+    live = _http("/v2/health/live" if container is None else container.liveness_path, port)
     readiness = (settings.readiness if settings else None) or DEFAULT_READINESS_PROBE
     liveness = (settings.liveness if settings else None) or DEFAULT_LIVENESS_PROBE
     if liveness.success_threshold != 1:
@@ -65,7 +72,7 @@ def probes(settings: PodSettings | None, facts: ModelFacts | None) -> dict[str, 
             hint="leave it out",
         )
     startup = {
-        **_http("/v2/health/ready"),
+        **ready,
         "periodSeconds": STARTUP_PERIOD_S,
         "timeoutSeconds": readiness.timeout,
         "successThreshold": 1,
@@ -75,13 +82,13 @@ def probes(settings: PodSettings | None, facts: ModelFacts | None) -> dict[str, 
         startup["initialDelaySeconds"] = readiness.initial_delay
     return {
         "startupProbe": startup,
-        "readinessProbe": {**_http("/v2/health/ready"), **_timing(readiness)},
-        "livenessProbe": {**_http("/v2/health/live"), **_timing(liveness)},
+        "readinessProbe": {**ready, **_timing(readiness)},
+        "livenessProbe": {**live, **_timing(liveness)},
     }
 
 
-def _http(path: str) -> dict[str, Any]:
-    return {"httpGet": {"path": path, "port": HTTP_PORT, "scheme": "HTTP"}}
+def _http(path: str, port: int) -> dict[str, Any]:
+    return {"httpGet": {"path": path, "port": port, "scheme": "HTTP"}}
 
 
 def _timing(probe: Probe) -> dict[str, int]:

@@ -9,11 +9,15 @@ import json
 from dataclasses import asdict
 from typing import Any
 
+from amphitrite.controlplane.core.containers import Container
 from amphitrite.controlplane.core.resources import ModelReference, PodSettings, Probe, WorkloadSpec
 
 
 def to_json(workload: WorkloadSpec) -> str:
-    return json.dumps(asdict(workload), sort_keys=True, separators=(",", ":"))
+    value = asdict(workload)
+    if workload.container is None:
+        del value["container"]  # As releases before 0.2 write it, and as they can read it.
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
 def from_json(text: str) -> WorkloadSpec:
@@ -27,6 +31,7 @@ def from_json(text: str) -> WorkloadSpec:
                 "model": ModelReference(**{**value["model"], "model_names": tuple(value["model"]["model_names"])}),
                 "environment_variables": _pairs(value["environment_variables"]),
                 "pod": None if pod is None else _pod(pod),
+                "container": Container(**value["container"]) if value.get("container") else None,
             }
         )
     except (KeyError, TypeError) as exc:

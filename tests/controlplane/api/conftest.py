@@ -24,8 +24,10 @@ from amphitrite.controlplane.core.resources import Probe, WorkloadSpec
 from amphitrite.controlplane.core.status import Ref, Status
 from amphitrite.controlplane.delivery import Delivery
 from amphitrite.controlplane.runtimes import Container
-from amphitrite.controlplane.store.content_directory import ContentDirectory
+from amphitrite.controlplane.store.codes import CodeStore
+from amphitrite.controlplane.store.content import open_content
 from amphitrite.controlplane.store.database import SqlStore, open_store
+from amphitrite.controlplane.store.environments import EnvironmentStore
 from amphitrite.controlplane.store.models import ModelStore
 from amphitrite.schemas.errors import Error
 
@@ -159,11 +161,12 @@ def deployment_body(count: int = 1, **properties: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def opened(home: Path, built_in: Compute | None = None, **environment: str) -> Iterator[World]:
+def opened(home: Path, built_in: Compute | None = None, models_url: str = "", **environment: str) -> Iterator[World]:
     chosen = settings.read({"ML_HOME": str(home), "ML_LIMIT_JSON_BODY_BYTES": "20000", **environment})
     chosen.home.create()
     store = open_store(chosen.home.database)
-    models = ModelStore(store.database, ContentDirectory(chosen.home.models, time.time), chosen.home.models)
+    content = open_content(models_url or f"file://{chosen.home.models}", chosen.home.models, time.time)
+    models = ModelStore(store.database, content, chosen.home.models)
     now, wakes, runtime, clusters = [1_800_000_000.0], [], Logs(), Clusters()
     wake = lambda: wakes.append(None)  # noqa: E731 - one line, no name needed
     secrets = credentials.ensure(chosen.home)
@@ -173,6 +176,8 @@ def opened(home: Path, built_in: Compute | None = None, **environment: str) -> I
         delivery=Delivery(secrets.fetch_key, lambda: now[0]),
         store=store,
         models=models,
+        environments=EnvironmentStore(store.database),
+        codes=CodeStore(store.database, models.blobs),
         blobs=models.blobs,
         runtime=runtime,
         agents=AgentRegistry(wake),

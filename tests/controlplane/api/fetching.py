@@ -23,8 +23,6 @@ from anyio.to_thread import run_sync
 from amphitrite.controlplane import certificates
 from amphitrite.controlplane.app import create_app
 from amphitrite.controlplane.delivery import Delivery
-from amphitrite.controlplane.store.content import open_content
-from amphitrite.controlplane.store.models import ModelStore
 
 from .conftest import World, opened
 
@@ -139,11 +137,9 @@ class Site:
 @contextmanager
 def site(home: Path, models_url: str, clock: Callable[[], float] = time.time) -> Iterator[Site]:
     """``models_url``: where the model store keeps content. ``clock`` is what addresses of ours expire by."""
-    with opened(home) as world:
-        content = open_content(models_url, home / "models", time.time)
-        models = ModelStore(world.store.database, content, home / "models")
-        delivery = Delivery(world.services.credentials.fetch_key, clock)
-        world.services = replace(world.services, models=models, blobs=models.blobs, delivery=delivery)
+    with opened(home, models_url=models_url) as world:
+        models, delivery = world.services.models, Delivery(world.services.credentials.fetch_key, clock)
+        world.services = replace(world.services, delivery=delivery)
         for path, data in FILES.items():
             with models.blobs.begin() as body:
                 body.write(data)

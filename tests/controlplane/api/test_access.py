@@ -58,6 +58,10 @@ def test_the_identity_endpoint_trades_its_header_for_the_token(world: Any) -> No
     }
     assert world.client.get("/identity/token", headers=known).status_code == 400
     assert world.client.get("/identity/token?resource=r", headers={"X-IDENTITY-HEADER": "x"}).status_code == 401
+    assert world.client.get("/identity/token?resource=r", headers={"Authorization": ""}).status_code == 401
+    assert world.client.get("/identity/token?resource=r", headers={"Authorization": "Bearer x"}).status_code == 401
+    # ``ml`` has the token, and asks for one to score with.
+    assert world.client.get("/identity/token?resource=r").status_code == 200
 
 
 def test_each_request_has_one_line_without_secrets(world: Any, caplog: pytest.LogCaptureFixture) -> None:

@@ -48,7 +48,7 @@ def test_a_damaged_body_is_refused_and_not_stored(world: Any) -> None:
 @pytest.mark.parametrize("value", ["AAAA", "not base64", "\u00e9"])
 def test_what_is_no_md5_is_400(world: Any, value: str) -> None:
     answer = world.client.put(BLOB, content=b"one", headers={**BLOCK_BLOB, "Content-MD5": value.encode("latin-1")})
-    assert (answer.status_code, answer.headers["x-ms-error-code"]) == (400, "BadArgument")
+    assert (answer.status_code, answer.headers["x-ms-error-code"]) == (400, "InvalidMd5")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 import uvicorn
-from azure.identity import DefaultAzureCredential, ManagedIdentityCredential
+from azure.identity import DefaultAzureCredential, EnvironmentCredential, ManagedIdentityCredential
 
 from amphitrite.controlplane import certificates
 from amphitrite.controlplane.app import create_app
@@ -60,6 +60,19 @@ def test_stock_credentials_get_a_token_that_opens_the_workspace(url: str, world:
         assert client.get(f"{workspace}/local").json()["location"] == "local"
         shown = client.get(f"{workspace}/local/datastores/workspaceblobstore").json()
         assert shown["properties"]["accountName"] == f"{url.removeprefix('https://')}/storage/local"
+
+
+@pytest.mark.parametrize("kind", [EnvironmentCredential, DefaultAzureCredential])
+def test_a_clients_secret_is_traded_for_the_token(
+    url: str, world: Any, kind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = world.services.credentials.identity_header.reveal()
+    names = {"AUTHORITY_HOST": url, "TENANT_ID": "amphitrite", "CLIENT_ID": "amphitrite", "CLIENT_SECRET": secret}
+    for name, value in names.items():
+        monkeypatch.setenv(f"AZURE_{name}", value)
+    monkeypatch.delenv("IDENTITY_ENDPOINT")
+    with kind(disable_instance_discovery=True) as credential:
+        assert credential.get_token(SCOPE).token == world.services.credentials.token.reveal()
 
 
 def test_a_large_body_is_streamed_and_a_client_that_leaves_is_no_fault(

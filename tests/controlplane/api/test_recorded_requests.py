@@ -17,6 +17,7 @@ NEEDED: dict[str, list[tuple[str, type]]] = {
     "workspace": [("location", str)],
     "datastore": [("properties.datastoreType", str), ("properties.credentials.credentialsType", str)],
     "model": [("id", str), ("name", str), ("properties.flavors", dict), ("properties.modelUri", str)],
+    "environment": [("id", str), ("name", str), ("properties.image", str), ("properties.osType", str)],
     "container": [("id", str), ("name", str), ("properties.nextVersion", str)],
     "endpoint": [
         *(("id", str), ("name", str), ("location", str), ("kind", str), ("properties.properties", dict)),

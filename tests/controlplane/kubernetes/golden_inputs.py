@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from amphitrite.controlplane.core.computes import PodShape
+from amphitrite.controlplane.core.containers import Container
 from amphitrite.controlplane.core.resources import ModelReference, PodSettings, Probe, WorkloadSpec, workload_spec
 from amphitrite.controlplane.runtimes.kubernetes.model_facts import ModelFacts
 from amphitrite.controlplane.runtimes.kubernetes.settings import KubernetesSettings, model_cache
@@ -42,6 +43,11 @@ class Case:
     workload: WorkloadSpec
     settings: KubernetesSettings
     timeout_s: float = 5.0
+
+
+def _contained(container: Container, pod: PodSettings = PodSettings()) -> WorkloadSpec:  # noqa: B008
+    model = ModelReference("resnet", "3", DIGEST, ("resnet50",))
+    return workload_spec("cats", "blue", model, "any", {"MODEL_NAME": "resnet"}, "kubernetes", pod, container)
 
 
 def _workload(pod: PodSettings = PodSettings(), endpoint: str = "cats", **variables: str) -> WorkloadSpec:  # noqa: B008
@@ -81,6 +87,37 @@ CASES: Mapping[str, Case] = {
         ),
         _settings(GPU),
         30.5,
+    ),
+    "own-container": Case(
+        _contained(
+            Container(
+                image="example.azurecr.io/tf/serving:1",
+                port=8501,
+                liveness_path="/v1/models/resnet",
+                readiness_path="/v1/models/resnet",
+                scoring_path="/v1/models/resnet:predict",
+                model_dir="/var/azureml-app/azureml-models/resnet/3",
+                folder="resnet50",
+            )
+        ),
+        _settings(),
+    ),
+    "nvidias-container": Case(
+        _contained(
+            Container(
+                image="nvcr.io/nvidia/tritonserver:25.04-py3",
+                port=8000,
+                liveness_path="/v2/health/live",
+                readiness_path="/v2/health/ready",
+                scoring_path="/",
+                model_dir="/$(models)",
+                folder="resnet50",
+                repository="",
+            ),
+            PodSettings(model_mount_path="/$(models)"),
+        ),
+        _settings(GPU),
+        60.0,
     ),
     "claim": Case(
         _workload(),

@@ -91,7 +91,7 @@ def test_a_file_past_the_limit_leaves_nothing(store: SqlStore, content: Content,
     upload.write(b"12345")
     with pytest.raises(Error, match=r"5 bytes \(file_bytes\).* 6") as caught:
         upload.write(b"6")
-    assert caught.value.code == "LimitExceeded"
+    assert caught.value.code == "RequestTooLarge"
     assert caught.value.hint and "ML_LIMIT_FILE_BYTES" in caught.value.hint
     assert not [path for path in (tmp_path / "models").rglob("*") if path.is_file()]
 
@@ -158,7 +158,7 @@ def test_metadata(models: ModelStore, upload: Upload) -> None:
     assert models.blobs.set_metadata("a", {"version": "1"}) == models.blobs.head("a")
     with pytest.raises(Error) as caught:
         models.blobs.set_metadata("a", {"k": "v" * 9000})
-    assert caught.value.code == "LimitExceeded"
+    assert caught.value.code == "MetadataTooLarge"
     for call in (models.blobs.head, lambda path: models.blobs.set_metadata(path, {})):
         with pytest.raises(Error) as caught:
             call("none")

@@ -71,7 +71,7 @@ class AgainstDictionary(RuleBasedStateMachine):
         try:
             self.blobs.commit_blocks(path, ids)
         except Error as error:
-            assert error.code == "BadArgument" and not known
+            assert error.code == "InvalidBlockList" and not known
             return
         if known:
             self.blobs_of[path] = b"".join(blocks[block_id] for block_id in ids)

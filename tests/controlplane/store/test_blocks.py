@@ -65,7 +65,7 @@ def test_blocks_belong_to_their_path(models: ModelStore, kept: Kept) -> None:
     put_block(models, "1", b"one", path="other")
     with pytest.raises(Error) as caught:
         models.blobs.commit_blocks("a", ["1"])
-    assert caught.value.code == "BadArgument"
+    assert caught.value.code == "InvalidBlockList"
     assert kept() == 1
 
 
@@ -83,7 +83,7 @@ def test_committing_over_a_blob_must_be_asked_for(models: ModelStore) -> None:
 def test_a_bad_block_id_leaves_nothing(models: ModelStore, kept: Kept, block_id: str) -> None:
     with pytest.raises(Error) as caught:
         put_block(models, block_id, b"one")
-    assert caught.value.code == "BadArgument"
+    assert caught.value.code == "InvalidBlockId"
     assert kept() == 0
 
 

@@ -21,6 +21,6 @@ def test_killed_at_many_lines(kind: str, tmp_path: Path, scenario: str) -> None:
     command = [sys.executable, str(program), scenario, str(tmp_path), str(every)]
     if kind == "postgresql":
         command.append(postgresql.server().url.render_as_string(hide_password=False))
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert ended.returncode == 0, ended.stderr
     assert int(ended.stdout) >= at_least

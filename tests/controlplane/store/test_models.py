@@ -35,8 +35,24 @@ def test_a_version_has_what_was_uploaded(models: ModelStore, register: Register)
     assert (version.model_names, version.document["tags"]) == (("model_1",), {"a": "b"})
     assert models.get_version("MINE", "1") == version
     assert models.reference("mine", "1") == {
-        "name": "Mine", "version": "1", "digest": version.digest, "model_names": ["model_1"],
+        "name": "Mine", "version": "1", "digest": version.digest, "model_names": ["model_1"], "sequences": False,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("config", "want"),
+    [
+        (b"sequence_batching { direct {} }", True),
+        (b"max_batch_size: 8 # sequence_batching {}", False),
+        (b'parameters { key: "sequence_batching" value { string_value: "x" } }', False),
+        (b"not a configuration {", False),
+    ],
+)
+def test_sequences_are_known_by_the_configuration(
+    models: ModelStore, register: Register, config: bytes, want: bool
+) -> None:
+    register("mine", "1", {"a/1/model.py": b"", "b/1/model.onnx": b"onnx", "a/config.pbtxt": config})
+    assert models.reference("mine", "1")["sequences"] is want
 
 
 @pytest.mark.parametrize("address", [LONG, SHORT, LONG.replace("resourcegroups", "resourceGroups")])

@@ -74,6 +74,14 @@
 {{- range $name, $value := $v.limits }}
 - {name: ML_LIMIT_{{ $name | snakecase | upper }}, value: {{ int64 $value | quote }}}
 {{- end }}
+- {name: ML_SCORING_TOKEN_LIFETIME_S, value: {{ int64 $v.tokens.lifetimeSeconds | quote }}}
+- {name: ML_SCORING_TOKEN_ROTATION_S, value: {{ int64 $v.tokens.rotationSeconds | quote }}}
+{{- with $v.tokens.issuer }}
+- {name: ML_SCORING_ISSUER, value: {{ . | quote }}}
+{{- end }}
+{{- with $v.tokens.audiences }}
+- {name: ML_SCORING_AUDIENCES, value: {{ join "," . | quote }}}
+{{- end }}
 {{- with $v.controlplane.extraEnv }}
 {{ toYaml . }}
 {{- end }}

@@ -1,0 +1,180 @@
+"""From the JSON Schemas of documents and the tables of wire fields to JSON Schemas of wire bodies.
+
+Decides how a field of a document reads on the wire: its name and spelling, and, for what clients send, which other
+spellings are taken for it (``schemas.normalization``). Must not know routes. A request's schema says exactly what is
+read; what refers to other resources, or to other fields of the same body, it cannot say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from amphitrite.schemas import casing, durations
+from amphitrite.schemas.loading import resolve
+from amphitrite.schemas.mapping import Field
+
+Schema = dict[str, Any]
+
+#: Null and ``{}`` say the same as leaving a field out.
+ABSENT: tuple[Schema, ...] = ({"type": "null"}, {"type": "object", "maxProperties": 0})
+#: No text and no name anywhere in a body holds NUL.
+TEXT: Schema = {"type": "string", "pattern": r"^[^\u0000]*$"}
+NAMES: Schema = {"propertyNames": TEXT}
+_TRUE, _FALSE = ("true", "t", "yes", "y", "on", "1"), ("false", "f", "no", "n", "off", "0")
+_KEPT = ("pattern", "minLength", "maxLength", "minimum", "maximum", "description")
+
+
+def request(fields: Sequence[Field], document: Mapping[str, Any], root: Mapping[str, Any]) -> Schema:
+    """The object that ``mapping.Reader.read`` takes with these fields, for documents of the schema ``document``."""
+    return _object(fields, document, root, sent=False)
+
+
+def reply(fields: Sequence[Field], document: Mapping[str, Any], root: Mapping[str, Any]) -> Schema:
+    """The object that ``mapping.write`` makes."""
+    return _object(fields, document, root, sent=True)
+
+
+def optional(schema: Schema) -> Schema:
+    """``schema`` or what counts as absent."""
+    return {"anyOf": [*schema.get("anyOf", [schema]), *ABSENT]}
+
+
+def more(schema: Schema, **properties: Any) -> Schema:
+    """The object with further properties."""
+    return {**schema, "properties": {**schema["properties"], **properties}}
+
+
+def unread(names: Iterable[str]) -> Schema:
+    """Properties of any value: what an answer of ours says and a request may repeat without effect."""
+    return {name: {} for name in sorted(names)}
+
+
+def _object(fields: Sequence[Field], document: Mapping[str, Any], root: Mapping[str, Any], *, sent: bool) -> Schema:
+    named: Mapping[str, Any] = document.get("properties", {})
+    properties, required = {}, []
+    for field in fields:
+        if field.name not in named:
+            # A field of another kind of the same resource: it may be sent as long as it says nothing.
+            if not sent:
+                properties[field.wire] = {"anyOf": list(ABSENT)}
+            continue
+        node = resolve(named[field.name], root)
+        found = _field(field, node, root, sent=sent)
+        must = field.name in document.get("required", ())
+        if must and not sent:
+            required.append(field.wire)
+            # An empty object counts as absent.
+            found = {"minProperties": 1, **found} if found.get("type") == "object" else found
+        properties[field.wire] = found if sent or must else optional(found)
+    made: Schema = {"type": "object", "properties": properties, "additionalProperties": False}
+    return {**made, "required": required} if required else made
+
+
+def _field(field: Field, node: Mapping[str, Any], root: Mapping[str, Any], *, sent: bool) -> Schema:
+    if field.fields:
+        return _object(field.fields, node, root, sent=sent)
+    if field.read is durations.to_seconds:
+        return _duration(node, "|".join(_ranges(node["minimum"], node["maximum"])))
+    if field.read is durations.to_milliseconds:
+        return _duration(node, _milliseconds(node["minimum"], node["maximum"]))
+    if "enum" in node:
+        camel = [casing.to_wire(word) for word in node["enum"]]
+        words = camel if field.write is casing.to_wire else node["enum"]
+        # Any casing is read; these are the ones that clients use.
+        return {"type": "string", "enum": [*words] if sent else [*dict.fromkeys([*words, *node["enum"], *camel])]}
+    return value(node, root, sent=sent)
+
+
+def value(node: Mapping[str, Any], root: Mapping[str, Any], *, sent: bool) -> Schema:
+    """The schema of a value that has the same form in a document and on the wire."""
+    node = resolve(node, root)
+    if "anyOf" in node:
+        return {"anyOf": [value(one, root, sent=sent) for one in node["anyOf"]]}
+    if "enum" in node:
+        return {"type": "string", "enum": list(node["enum"])}
+    kind = node.get("type")
+    if kind == "object":
+        return _mapping(node, root, sent=sent)
+    if kind == "array":
+        items = value(node.get("items", {}), root, sent=sent)
+        return {"type": "array", "items": items, **_only(node, ("minItems", "maxItems", "uniqueItems"))}
+    if kind is None:
+        return {}
+    plain: Schema = {"type": kind, **_only(node, _KEPT)}
+    if kind == "string":
+        plain.setdefault("pattern", TEXT["pattern"])
+        return _lenient_text(plain, node, sent=sent)
+    if sent:
+        return plain
+    if kind == "boolean":
+        words = "|".join(map(_any_case, (*_TRUE, *_FALSE)))
+        return {"anyOf": [plain, {"type": "string", "pattern": f"^({words})$"}]}
+    if kind == "integer":
+        return {"anyOf": [plain, {"type": "string", "pattern": _integers(node.get("minimum"), node.get("maximum"))}]}
+    return plain
+
+
+def _mapping(node: Mapping[str, Any], root: Mapping[str, Any], *, sent: bool) -> Schema:
+    aliases: Mapping[str, str] = node.get("x-aliases", {})
+    named = {name: value(below, root, sent=sent) for name, below in node.get("properties", {}).items()}
+    if not sent:
+        named |= {alias: named[name] for alias, name in aliases.items() if name in named}
+    made: Schema = {"type": "object", **_only(node, ("minProperties", "maxProperties", "required"))}
+    if named:
+        made["properties"] = named
+    others = node.get("additionalProperties")
+    if isinstance(others, Mapping):
+        made["additionalProperties"] = value(others, root, sent=sent)
+    elif others is False:
+        made["additionalProperties"] = False
+    names = node.get("propertyNames")
+    made["propertyNames"] = value(names, root, sent=True) if names else TEXT
+    return made
+
+
+def _lenient_text(plain: Schema, node: Mapping[str, Any], *, sent: bool) -> Schema:
+    if sent or not node.get("x-text"):
+        return plain
+    return {"anyOf": [plain, {"type": ["number", "boolean"]}]}
+
+
+def _integers(least: int | None, most: int | None) -> str:
+    """A pattern of what is read as a whole number from ``least`` to ``most``."""
+    sign = "[+]?" if least is not None and least >= 0 else "[+-]?"
+    if most is None or least is None:
+        return rf"^\s*{sign}[0-9]{{1,18}}\s*$"
+    return rf"^\s*{sign}0{{0,8}}({'|'.join(_ranges(least, most))})\s*$"
+
+
+def _duration(node: Mapping[str, Any], seconds: str) -> Schema:
+    """ISO 8601 as clients write it, in seconds alone; minutes, hours and days are read as well."""
+    return {"type": "string", "pattern": f"^PT({seconds})S$", "example": "PT5S", **_only(node, ("description",))}
+
+
+def _milliseconds(least: int, most: int) -> str:
+    """A pattern of seconds with at most three decimals. ``least``: 0 or 1; ``most``: whole seconds."""
+    decimals = r"([.][0-9]{1,3})?"
+    whole = "|".join(_ranges(1, most // 1000 - 1))
+    below = rf"0{decimals}" if least == 0 else r"0[.](00[1-9]|0[1-9][0-9]?|[1-9][0-9]{0,2})"
+    return f"{below}|({whole}){decimals}|{most // 1000}"
+
+
+def _ranges(least: int, most: int) -> list[str]:
+    """Patterns of the numbers from ``least`` (0 or 1) to ``most``, by their length."""
+    digits, found = str(most), ["0"] if least == 0 else []
+    found += [f"[1-9][0-9]{{{length - 1}}}" for length in range(1, len(digits))]
+    for place, digit in enumerate(digits):
+        low = 1 if place == 0 else 0
+        if int(digit) > low:
+            rest = len(digits) - place - 1
+            found.append(f"{digits[:place]}[{low}-{int(digit) - 1}][0-9]{{{rest}}}")
+    return [*found, digits]
+
+
+def _any_case(word: str) -> str:
+    return "".join(f"[{letter}{letter.upper()}]" if letter.isalpha() else letter for letter in word)
+
+
+def _only(node: Mapping[str, Any], names: Sequence[str]) -> Schema:
+    return {name: node[name] for name in names if name in node}

@@ -1,0 +1,189 @@
+"""Clients that lie about lengths, say things no client says, or stop talking: over TLS, against the server as it is."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from amphitrite.controlplane import certificates, patience, web
+from amphitrite.controlplane.app import create_app
+
+from .conftest import BLOBS, opened
+
+CONNECTIONS = 12
+
+
+class Quick(patience.PatientProtocol):
+    """As in service, within a test's time."""
+
+    HEAD_S = 0.8
+    IDLE_S = 0.8
+    CONNECTIONS_MAX = CONNECTIONS
+
+
+class Live:
+    """A server on a free port."""
+
+    def __init__(self, world: Any, port: int, trust: Path) -> None:
+        self.world, self._port, self._trust = world, port, trust
+        self.token = world.services.credentials.token.reveal().encode()
+
+    def connect(self) -> ssl.SSLSocket:
+        context = ssl.create_default_context(cafile=str(self._trust))
+        plain = socket.create_connection(("127.0.0.1", self._port), timeout=10)
+        return context.wrap_socket(plain, server_hostname="127.0.0.1")
+
+    def head(self, name: bytes, *headers: bytes, query: bytes = b"") -> bytes:
+        lines = [b"PUT " + BLOBS.encode() + b"/" + name + query + b" HTTP/1.1", b"Host: test"]
+        lines += [b"Authorization: Bearer " + self.token, b"Accept: application/xml", b"x-ms-blob-type: BlockBlob"]
+        return b"\r\n".join([*lines, *headers, b"", b""])
+
+    def says(self, sent: bytes, *, end: bool = True) -> bytes:
+        """Everything that the server answers until it closes the connection; ``end``: the client says no more."""
+        with self.connect() as connection:
+            connection.sendall(sent)
+            if end:
+                with contextlib.suppress(OSError):
+                    connection.unwrap()
+            return read(connection)
+
+    def left(self) -> list[Path]:
+        """Files of uploads that are under way."""
+        return list((self.world.services.settings.home.models / "temporary").iterdir())
+
+    def cleaned(self) -> bool:
+        deadline = time.monotonic() + 10
+        while self.left() and time.monotonic() < deadline:
+            threading.Event().wait(0.01)
+        return not self.left()
+
+
+def read(connection: ssl.SSLSocket) -> bytes:
+    said = b""
+    with contextlib.suppress(OSError):
+        while data := connection.recv(65536):
+            said += data
+    return said
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    with opened(tmp_path_factory.mktemp("live") / "home") as world:
+        made = certificates.ensure(world.services.settings.home, ["127.0.0.1"], time.time())
+        server = web.server(replace(world.services.settings, port=0), made, create_app(world.services))
+        server.config.http = Quick
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            thread = threading.Thread(target=server.run, args=([listener],))
+            thread.start()
+            try:
+                yield Live(world, listener.getsockname()[1], made.ca_file)
+            finally:
+                server.should_exit = True
+                thread.join(20)
+        assert not thread.is_alive()
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "status"),
+    [
+        ((b"Content-Length: -1",), b"x", b"400"),
+        ((b"Content-Length: x",), b"x", b"400"),
+        ((b"Content-Length: 1", b"Content-Length: 2"), b"xx", b"400"),
+        ((b"Content-Length: 99999999999999999999999999",), b"x", b"400"),
+        ((b"Content-Length: 99999999999999",), b"x", b"413"),
+        ((), b"", b"411"),
+        ((b"Transfer-Encoding: chunked",), b"zz\r\nx\r\n", b"400"),
+        ((b"Transfer-Encoding: chunked",), b"-1\r\nx\r\n", b"400"),
+        ((b"Transfer-Encoding: gzip",), b"x", b"400"),
+        ((b"X: " + b"x" * 70_000,), b"", b"4"),
+    ],
+)
+def test_lengths_that_are_none(live: Live, headers: tuple[bytes, ...], body: bytes, status: bytes) -> None:
+    said = live.says(live.head(b"lying", *headers, b"Connection: close") + body, end=False)
+    assert said.startswith(b"HTTP/1.1 " + status) or (status[:1] == b"4" and said == b""), said[:200]
+    assert live.world.client.head(f"{BLOBS}/lying").status_code == 404
+    assert live.cleaned()
+
+
+@pytest.mark.parametrize(
+    ("headers", "body"),
+    [
+        ((b"Content-Length: 3000000",), b"x" * 2_000_000),
+        ((b"Transfer-Encoding: chunked",), b"200000\r\n" + b"x" * 0x200000 + b"\r\n5\r\nxx"),
+    ],
+)
+@pytest.mark.parametrize("query", [b"", b"?comp=block&blockid=MQ%3D%3D"])
+@pytest.mark.parametrize("end", [True, False], ids=["gone", "silent"])
+def test_a_body_that_ends_too_early(
+    live: Live, headers: tuple[bytes, ...], body: bytes, query: bytes, end: bool
+) -> None:
+    assert live.says(live.head(b"short", *headers, query=query) + body, end=end) == b""
+    assert live.world.client.head(f"{BLOBS}/short").status_code == 404
+    assert live.cleaned()
+    assert list((live.world.services.settings.home.models / "blocks").iterdir()) == []
+
+
+def test_a_body_that_is_longer_than_it_says_is_cut_there(live: Live) -> None:
+    said = live.says(live.head(b"long", b"Content-Length: 3", b"Connection: close") + b"abcGET / HTTP/1.1\r\n\r\n")
+    assert said.count(b"HTTP/1.1") <= 1
+    # The server may have ended the connection for what came behind before it had taken the three bytes.
+    found = live.world.client.get(f"{BLOBS}/long")
+    assert found.status_code == 404 or found.content == b"abc"
+
+
+@pytest.mark.parametrize("name", [b"../x", b"a/../../x", b"a/./x", b"..", b"a/..", b"../../../../etc/cron.d/x"])
+def test_names_as_no_client_library_sends_them(live: Live, name: bytes) -> None:
+    said = live.says(live.head(name, b"Content-Length: 1", b"Connection: close") + b"x", end=False)
+    assert said.startswith(b"HTTP/1.1 400") and b"InvalidResourceName" in said
+    assert live.cleaned()
+
+
+def test_a_head_that_never_ends(live: Live) -> None:
+    """A byte now and then keeps no connection: the whole head has its time."""
+    with live.connect() as connection:
+        began = time.monotonic()
+        with contextlib.suppress(OSError):
+            for byte in live.head(b"slow", b"Content-Length: 1"):
+                connection.sendall(bytes([byte]))
+                if select_closed(connection, 0.05):
+                    break
+        assert read(connection) == b""
+    assert time.monotonic() - began < 10
+
+
+def select_closed(connection: ssl.SSLSocket, seconds: float) -> bool:
+    """Whether the server has closed the connection; waits that long for it."""
+    connection.settimeout(seconds)
+    try:
+        return connection.recv(1) == b""
+    except TimeoutError:
+        return False
+    except OSError:
+        return True
+    finally:
+        connection.settimeout(10)
+
+
+def test_stalling_clients_keep_nobody_else_out(live: Live) -> None:
+    """More than there may be at one time, each silent at another place; whoever comes then is answered."""
+    places = [b"", b"PUT /", live.head(b"s")[:-2], live.head(b"s", b"Content-Length: 9") + b"x"]
+    with contextlib.ExitStack() as stack:
+        stalling = [stack.enter_context(live.connect()) for _ in range(3 * CONNECTIONS)]
+        for number, connection in enumerate(stalling):
+            with contextlib.suppress(OSError):
+                connection.sendall(places[number % len(places)])
+        said = live.says(live.head(b"honest", b"Content-Length: 2", b"Connection: close") + b"ok", end=False)
+        assert said.startswith(b"HTTP/1.1 201"), said
+        # All of them are given up, and nothing of theirs is left.
+        assert all(read(connection) == b"" for connection in stalling)
+    assert live.cleaned()
+    assert live.world.client.get(f"{BLOBS}/honest").content == b"ok"
