@@ -1,6 +1,7 @@
-"""``--set a.b[0].c=value``: changes to a document from the command line.
+"""``a.b[0].c=value``: where a change from the command line goes, and what it puts there.
 
-Decides how an assignment is read and where it may write. Must not know files or fields.
+Decides how a path and a value are written (as az's generic update reads them) and where a value may be put. Must not
+know files, fields or options.
 """
 
 from __future__ import annotations
@@ -13,56 +14,160 @@ from typing import Any
 
 from amphitrite.schemas.errors import Error
 
+#: Keys of mappings and indexes of lists.
 Path = tuple[str | int, ...]
 
-_STEP = re.compile(r"(?P<key>[^.\[\]=]+)(?P<indexes>(\[\d{1,6}\])*)")
+_KEY = r"[^.\[\]=]+"
+_SELECTOR = r"\[(?:\d{1,6}|[^\[\]=]+=[^\[\]]*)\]"
+_PATH = rf"{_KEY}(?:\.?{_SELECTOR})*(?:\.{_KEY}(?:\.?{_SELECTOR})*)*"
+_ASSIGNMENT = re.compile(rf"(?P<path>{_PATH})=(?P<value>.*)", re.DOTALL)
+_STEP = re.compile(rf"(?P<key>{_KEY})|\[(?P<index>\d+)\]|\[(?P<field>[^\[\]=]+)=(?P<text>[^\[\]]*)\]")
+#: How a literal of Python begins that JSON writes otherwise.
+_LITERAL = re.compile(r"[\[{('\"]|(?:True|False|None)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """``[field=value]``: the only entry of a list whose ``field`` has this value."""
+
+    field: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"[{self.field}={self.text}]"
+
+
+Step = str | int | Selector
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """``path`` is set to ``value``, which is JSON where ``text`` is JSON, else ``text`` itself."""
+    """``steps`` lead to what becomes ``value``; ``text`` is how the value was written."""
 
-    path: Path
+    steps: tuple[Step, ...]
     value: Any
     text: str
 
     @property
+    def path(self) -> Path:
+        """The steps where none is a selector; ``resolved`` gives it for any."""
+        return tuple(step for step in self.steps if not isinstance(step, Selector))
+
+    @property
     def origin(self) -> str:
         """What stands for a location in messages: ``--set a.b``."""
-        dotted = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.path)
-        return f"--set {dotted.removeprefix('.')}"
+        return f"--set {dotted(self.steps)}"
 
 
-def parse_assignment(text: str) -> Assignment:
-    """Raises Error("UsageError") when ``text`` has no path or no ``=``."""
-    written, equals, value = text.partition("=")
-    path: list[str | int] = []
-    for step in written.split("."):
-        match = _STEP.fullmatch(step)
-        if match is None:
-            break
-        path.append(match["key"])
-        path.extend(int(index) for index in re.findall(r"\d+", match["indexes"]))
-    else:
-        if equals:
-            return Assignment(tuple(path), _parsed(value), value)
-    raise Error(
-        "UsageError",
-        f"--set {text!r} is not of the form path=value",
-        target="--set",
-        hint="for example --set instance_count=2, or --set identity.user_assigned_identities[0].resource_id=ID",
-    )
+def parse_assignment(text: str, *, force_string: bool = False) -> Assignment:
+    """``value`` is JSON or a literal of Python where ``text`` is one, unless ``force_string``.
+
+    Raises Error("UsageError") when ``text`` has no path or no ``=``.
+    """
+    match = _ASSIGNMENT.fullmatch(text)
+    if match is None:
+        raise Error(
+            "UsageError",
+            f"--set {text!r} is not of the form path=value",
+            target="--set",
+            hint="for example --set instance_count=2, or --set identity.user_assigned_identities[0].resource_id=ID",
+        )
+    value = match["value"]
+    return Assignment(_steps(match["path"]), value if force_string else parse_value(value), value)
 
 
-def _parsed(text: str) -> Any:
+def parse_path(option: str, text: str) -> tuple[Step, ...]:
+    """The steps of a path that stands alone. Raises Error("UsageError"), which names ``option``."""
+    if re.fullmatch(_PATH, text) is None:
+        message = f"{option} {text!r} is not a path such as tags.team or identity.user_assigned_identities[0]"
+        raise Error("UsageError", message, target=option)
+    return _steps(text)
+
+
+def _steps(text: str) -> tuple[Step, ...]:
+    found: list[Step] = []
+    for match in _STEP.finditer(text):
+        if match["key"] is not None:
+            found.append(match["key"])
+        else:
+            found.append(int(match["index"]) if match["index"] is not None else Selector(match["field"], match["text"]))
+    return tuple(found)
+
+
+def dotted(steps: Iterable[Step]) -> str:
+    """``a.b[0]``, as it is written."""
+    return "".join(
+        f"[{step}]" if isinstance(step, int) else str(step) if isinstance(step, Selector) else f".{step}"
+        for step in steps
+    ).removeprefix(".")
+
+
+def parse_value(text: str) -> Any:
+    """JSON; else a literal of Python such as ``True`` or ``{'a': 1}``, as az takes it; else the text itself."""
     try:
-        return json.loads(text, parse_constant=_no_constant)
+        return json.loads(text, parse_constant=_no_constant, parse_float=_finite)
     except (ValueError, RecursionError):
-        return text
+        return _literal(text) if _LITERAL.match(text.strip()) else text
 
 
 def _no_constant(word: str) -> Any:
     raise ValueError(word)  # NaN and Infinity are text
+
+
+def _finite(word: str) -> float:
+    number = float(word)
+    if number in (float("inf"), float("-inf")):
+        raise ValueError(word)  # no JSON can say it again
+    return number
+
+
+def _literal(text: str) -> Any:
+    import ast
+    import warnings
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of escapes in text that is no Python after all
+            value = ast.literal_eval(text.strip())
+        return json.loads(json.dumps(value, allow_nan=False))
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+        return text
+
+
+def resolved(value: Any, steps: Iterable[Step], origin: str) -> Path:
+    """``steps`` with the index of what each selector selects in ``value``. Raises Error("UsageError")."""
+    path: list[str | int] = []
+    for step in steps:
+        if isinstance(step, Selector):
+            step = _selected(value, step, origin)
+        path.append(step)
+        value = at(value, (step,))
+    return tuple(path)
+
+
+def _selected(value: Any, selector: Selector, origin: str) -> int:
+    if not isinstance(value, list):
+        _refuse(origin, "a list", value)
+    wanted = parse_value(selector.text)
+    found = [
+        index
+        for index, entry in enumerate(value)
+        if isinstance(entry, Mapping) and entry.get(selector.field) in (selector.text, wanted)
+    ]
+    if len(found) != 1:
+        count = "no entry" if not found else f"{len(found)} entries"
+        raise Error("UsageError", f"{origin}: {selector} matches {count} of {len(value)}, not one", target=origin)
+    return found[0]
+
+
+def at(value: Any, path: Path) -> Any:
+    """What is at ``path`` in ``value``; None where nothing is."""
+    for step in path:
+        if isinstance(step, int):
+            value = value[step] if isinstance(value, list) and step < len(value) else None
+        else:
+            value = value.get(step) if isinstance(value, Mapping) else None
+    return value
 
 
 def apply_set(value: Any, assignments: Iterable[str]) -> Any:
@@ -72,7 +177,8 @@ def apply_set(value: Any, assignments: Iterable[str]) -> Any:
     """
     for text in assignments:
         assignment = parse_assignment(text)
-        value = assigned(value, assignment.path, assignment.value, assignment.origin)
+        path = resolved(value, assignment.steps, assignment.origin)
+        value = assigned(value, path, assignment.value, assignment.origin)
     return value
 
 
@@ -96,5 +202,7 @@ def assigned(value: Any, path: Path, new: Any, origin: str) -> Any:
 
 
 def _refuse(origin: str, wanted: str, value: object) -> Any:
-    found = {str: "text", list: "a list", dict: "a mapping", bool: "true or false"}.get(type(value), "a number")
+    found = {str: "text", list: "a list", dict: "a mapping", bool: "true or false", type(None): "nothing"}.get(
+        type(value), "a number"
+    )
     raise Error("UsageError", f"{origin}: {wanted} is needed on the way, found {found}", target="--set")

@@ -11,11 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from amphitrite.cli import documents, intake, lookups, operations, registration
+from amphitrite.cli import documents, edits, environments, intake, lookups, operations, registration
 from amphitrite.cli.documents import Document
+from amphitrite.cli.edits import Edit
 from amphitrite.cli.intake import Draft
 from amphitrite.schemas import wire
-from amphitrite.schemas.errors import Error, Violation
+from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import compute_id
 
 if TYPE_CHECKING:
@@ -35,15 +36,21 @@ def put_endpoint(session: Session, draft: Draft, *, create: bool, no_wait: bool 
     """Create or replace an endpoint; whether the outcome is known (not under ``no_wait``). Raises Error."""
     name = draft.document["name"]
     path = lookups.endpoint_path(session.client, name)
-    body = _endpoint_body(session, draft)
+    body = endpoint_body(session.client, draft)
     update = "ml online-endpoint update" if create else None
     return _carry_out(session, f"endpoint {name}", draft, lambda: _put(session.client, path, body, update), no_wait)
 
 
 def update_endpoint(
-    session: Session, file: Document | None, name: str, options: Mapping[str, Any], sets: Sequence[str], no_wait: bool
+    session: Session,
+    file: Document | None,
+    name: str,
+    options: Mapping[str, Any],
+    wanted: Sequence[Edit],
+    no_wait: bool,
 ) -> bool:
     """Change an endpoint. What ``file`` does not say of traffic stays as it is. Raises Error."""
+    edits.refuse_fixed(wanted, "managed_online_endpoint", {"name": name})
 
     def edited(resource: Any) -> Draft:
         current = wire.endpoint_from_wire(resource["name"], resource)
@@ -51,10 +58,12 @@ def update_endpoint(
         for field in _TRAFFIC:
             if file is not None and field in current and field not in file.value:
                 document = documents.with_value(document, (field,), current[field], f"endpoint {name}")
-        return intake.judged_endpoint(documents.override(intake.with_options(document, options), sets))
+        return intake.judged_endpoint(edits.apply(intake.with_options(document, options), wanted))
 
     path = lookups.endpoint_path(session.client, name)
-    return _update(session, f"endpoint {name}", path, edited, lambda draft: _endpoint_body(session, draft), no_wait)
+    return _update(
+        session, f"endpoint {name}", path, edited, lambda draft: endpoint_body(session.client, draft), no_wait
+    )
 
 
 def put_deployment(session: Session, draft: Draft, *, create: bool, no_wait: bool = False) -> bool:
@@ -68,12 +77,13 @@ def put_deployment(session: Session, draft: Draft, *, create: bool, no_wait: boo
     return _carry_out(session, name, draft, lambda: _put(client, path, body, update), no_wait)
 
 
-def update_deployment(session: Session, endpoint: str, name: str, sets: Sequence[str], no_wait: bool) -> bool:
+def update_deployment(session: Session, endpoint: str, name: str, wanted: Sequence[Edit], no_wait: bool) -> bool:
     """Change fields of a deployment. Returns and raises as put_endpoint."""
+    edits.refuse_fixed(wanted, "managed_online_deployment", {"name": name, "endpoint_name": endpoint})
 
     def edited(resource: Any) -> Draft:
         current = wire.deployment_from_wire(endpoint, resource["name"], resource)
-        return intake.judged_deployment(documents.override(Document(f"deployment {name}", current, Path()), sets))
+        return intake.judged_deployment(edits.apply(Document(f"deployment {name}", current, Path()), wanted))
 
     path = lookups.deployment_path(session.client, endpoint, name)
     return _update(session, name, path, edited, lambda draft: _deployment_body(session, draft), no_wait)
@@ -130,28 +140,30 @@ def _put(client: Client, path: str, body: dict[str, Any], update: str | None) ->
         raise Error("Conflict", f"{name} exists already", target=path, hint=f"to change it: {update}") from error
 
 
-def _endpoint_body(session: Session, draft: Draft) -> dict[str, Any]:
+def endpoint_body(client: Client, draft: Draft) -> dict[str, Any]:
     """The wire body. A share of 0 is no share: ``show`` adds zeros for deployments that have none."""
     shares = {field: draft.document[field] for field in _TRAFFIC if field in draft.document}
     kept = {field: {name: share for name, share in share_of.items() if share} for field, share_of in shares.items()}
     document = {**draft.document, **kept}
     if "compute" in document:
-        document["compute"] = compute_id(session.client.workspace, document["compute"])
+        document["compute"] = compute_id(client.workspace, document["compute"])
     return wire.endpoint_to_wire(document, LOCATION)
 
 
 def _deployment_body(session: Session, draft: Draft) -> dict[str, Any]:
     """The wire body. Raises Error for what cannot be honoured, before anything is uploaded."""
     document = draft.document
-    if isinstance(document.get("environment"), Mapping):
-        message = "there are no containers here; Triton serves the model's files itself"
-        violation = Violation(("environment",), message, "remove it")
+    if unserved := environments.unserved(document):
         with draft.located():
-            raise Error("Unsupported", message, target="environment", violations=[violation])
+            raise environments.refused(unserved)
+    environment = document.get("environment")
     inline = document.get("model")
     if isinstance(inline, Mapping):
         with session.progress(f"model of {document['name']}") as progress:
             document = {**document, "model": registration.register_inline(session.client, inline, progress)}
+    if isinstance(environment, Mapping):
+        with draft.located():
+            document = {**document, "environment": environments.register_inline(session.client, environment)}
     return wire.deployment_to_wire(
         document, LOCATION, lambda kind, text: registration.resolve(session.client, kind, text)
     )

@@ -18,6 +18,8 @@ from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import workspace_id
 
 API_VERSION = "2023-04-01-preview"
+#: Items of a list in one answer: the most that a server gives.
+_PAGE = "1000"
 #: Waits before a GET is sent again after a lost connection.
 _PAUSES_S = (0.1, 0.3)
 
@@ -52,7 +54,7 @@ class Client:
 
     def pages(self, path: str, **params: str) -> list[dict[str, Any]]:
         """All items of a list, page after page."""
-        body = self.get(path, **params)
+        body = self.get(path, **{"$top": _PAGE, **params})
         items = list(body["value"])
         while body.get("nextLink"):
             body = self.send("GET", relative(body["nextLink"])).json()

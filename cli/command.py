@@ -1,7 +1,7 @@
 """How a function becomes a verb of the command line.
 
-Decides that every verb takes the global options, that ``--set a=b c=d`` means ``--set a=b --set c=d`` (as az reads it),
-that a verb returns what is to be printed, and that a group is imported when it is used. Must not know what verbs do.
+Decides that every verb takes the global options, that it returns what is to be printed, and that a group is imported
+when it is used. Must not know what verbs do, nor how words are read (``words``).
 """
 
 from __future__ import annotations
@@ -15,44 +15,44 @@ from typing import Any, ClassVar, TypeVar
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from amphitrite.cli import words
 from amphitrite.cli.options import DECLARATIONS, Options
 from amphitrite.cli.session import Session
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 
 
-def spread(args: Sequence[str], repeatable: frozenset[str]) -> list[str]:
-    """``--set a=b c=d`` -> ``--set a=b --set c=d``: every word up to the next option is a value of a repeatable one."""
-    spelled: list[str] = []
-    current: str | None = None
-    has_value = False
-    for word in args:
-        if word.startswith("-"):
-            name, equals, _ = word.partition("=")
-            current, has_value = (name if name in repeatable else None), bool(equals)
-        elif current is not None:
-            if has_value:
-                spelled.append(current)
-            has_value = True
-        spelled.append(word)
-    return spelled
+#: The options of the generic update, whose order counts.
+EDITS = frozenset({"--set", "--add", "--remove"})
 
 
 class Command(TyperCommand):
-    """A verb whose repeatable options take several words at once."""
+    """A verb: its long options may be abbreviated, its repeatable ones take several words at once."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        repeatable = frozenset(
-            name for option in self.params if getattr(option, "multiple", False) for name in option.opts
-        )
-        return super().parse_args(ctx, spread(args, repeatable))
+        options = words.Options.of(self.params)
+        args = _expanded(ctx, args, options)
+        edits = EDITS if options.repeatable >= EDITS else frozenset()
+        return super().parse_args(ctx, words.spread(words.grouped(args, edits), options.repeatable - edits))
+
+
+def _expanded(ctx: Any, args: list[str], options: words.Options, *, to_first_word: bool = False) -> list[str]:
+    try:
+        return words.expanded(args, options, to_first_word=to_first_word)
+    except ValueError as exc:
+        ctx.fail(str(exc))
+        raise
 
 
 class LazyGroup(TyperGroup):
     """A group of groups that are only named here, so that help and short verbs need not import the others."""
 
-    #: name -> (module with ``app``, summary for the help); an empty summary hides an alias.
+    #: name -> (module with ``app``, or ``module:function`` of a verb; summary for the help); an empty summary hides an
+    #: alias.
     groups: ClassVar[Mapping[str, tuple[str, str]]] = {}
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, _expanded(ctx, args, words.Options.of(self.params), to_first_word=True))
 
     def list_commands(self, ctx: Any) -> list[str]:
         return [*self.groups, *super().list_commands(ctx)]
@@ -60,7 +60,13 @@ class LazyGroup(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in self.groups:
             return super().get_command(ctx, cmd_name)
-        return typer.main.get_command(importlib.import_module(self.groups[cmd_name][0]).app)
+        name, _, function = self.groups[cmd_name][0].partition(":")
+        module = importlib.import_module(name)
+        if not function:
+            return typer.main.get_command(module.app)
+        app = group(cmd_name, "")
+        verb(app, cmd_name)(getattr(module, function))
+        return typer.main.get_command(app)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         names = self.list_commands(ctx)
@@ -90,10 +96,13 @@ def group(name: str, summary: str, cls: type[TyperGroup] = TyperGroup) -> typer.
     )
 
 
-def verb(app: typer.Typer, name: str, *, columns: Sequence[str] = ()) -> Callable[[Verb], Verb]:
+def verb(
+    app: typer.Typer, name: str, *, columns: Sequence[str] = (), any_words: bool = False
+) -> Callable[[Verb], Verb]:
     """Make ``function(session, **options)`` a verb of ``app``.
 
     What it returns is printed as ``--output`` and ``--query`` say; None is not printed. ``columns`` are the table's.
+    ``any_words``: options that nobody declares are accepted, for a verb that only says why it is not there.
     """
 
     def register(function: Verb) -> Verb:
@@ -106,7 +115,8 @@ def verb(app: typer.Typer, name: str, *, columns: Sequence[str] = ()) -> Callabl
 
         own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
         declare(invoke, [*own, *global_parameters()], function.__doc__)
-        app.command(name, cls=Command)(invoke)
+        anything = {"ignore_unknown_options": any_words, "allow_extra_args": any_words}
+        app.command(name, cls=Command, context_settings=anything)(invoke)
         return function
 
     return register

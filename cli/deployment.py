@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from amphitrite.cli import azure_only, local
 from amphitrite.cli import options as given
 from amphitrite.cli.command import group, verb
 from amphitrite.cli.session import Session
@@ -42,35 +43,56 @@ def create(
     set_: given.Set = None,
     no_wait: given.NoWait = False,
     skip_script_validation: SkipScript = False,
+    locally: local.Local = False,
+    local_enable_gpu: azure_only.LocalEnableGpu = False,
+    vscode_debug: azure_only.VscodeDebug = False,
+    package_model: azure_only.PackageModel = False,
+    web: azure_only.Web = False,
 ) -> dict[str, Any] | None:
     """Create a deployment behind an endpoint."""
-    from amphitrite.cli import changes, intake, lookups
+    azure_only.refuse(
+        local_enable_gpu=local_enable_gpu, vscode_debug=vscode_debug, package_model=package_model, web=web
+    )
+    from amphitrite.cli import changes, edits, intake, lookups
 
     if all_traffic and no_wait:
         raise Error("UsageError", "--all-traffic takes effect when the deployment serves: leave out --no-wait")
-    draft = intake.deployment(file, given.present(name=name, endpoint_name=endpoint_name), set_ or ())
-    done = changes.put_deployment(session, draft, create=True, no_wait=no_wait)
+    draft = intake.deployment(file, given.present(name=name, endpoint_name=endpoint_name), edits.read(set_))
     endpoint, name = draft.document["endpoint_name"], draft.document["name"]
-    if all_traffic:
+    if locally:
+        local.require_endpoint(session.client, endpoint)
+    done = changes.put_deployment(session, draft, create=True, no_wait=no_wait)
+    if all_traffic or (locally and done and not local.has_traffic(session.client, endpoint)):
         changes.update_endpoint(session, None, endpoint, {"traffic": {name: 100}}, (), no_wait=False)
     return lookups.deployment(session.client, endpoint, name) if done else None
 
 
 @verb(app, "show", columns=_COLUMNS)
-def show(session: Session, name: Name, endpoint_name: Endpoint) -> dict[str, Any]:
+def show(
+    session: Session,
+    name: Name,
+    endpoint_name: Endpoint,
+    locally: local.Local = False,
+    web: azure_only.Web = False,
+) -> dict[str, Any]:
     """Show a deployment."""
+    azure_only.refuse(web=web)
     from amphitrite.cli import lookups
 
+    if locally:
+        local.require_endpoint(session.client, endpoint_name)
     return lookups.deployment(session.client, endpoint_name, name)
 
 
 @verb(app, "list", columns=_COLUMNS)
-def list_(session: Session, endpoint_name: Endpoint) -> list[dict[str, Any]]:
+def list_(session: Session, endpoint_name: Endpoint, locally: local.Local = False) -> list[dict[str, Any]]:
     """List the deployments of an endpoint."""
     from amphitrite.cli import lookups
     from amphitrite.schemas.shown import show_deployment
 
     client = session.client
+    if locally:
+        local.require_endpoint(client, endpoint_name)
     return [show_deployment(r) for r in client.pages(f"{lookups.endpoint_path(client, endpoint_name)}/deployments")]
 
 
@@ -81,30 +103,50 @@ def update(
     endpoint_name: OptionalEndpoint = None,
     file: given.File = None,
     set_: given.Set = None,
+    add: given.Add = None,
+    remove: given.Remove = None,
+    force_string: given.ForceString = False,
     no_wait: given.NoWait = False,
     skip_script_validation: SkipScript = False,
+    locally: local.Local = False,
+    vscode_debug: azure_only.VscodeDebug = False,
+    package_model: azure_only.PackageModel = False,
+    web: azure_only.Web = False,
 ) -> dict[str, Any] | None:
-    """Change a deployment: replace it by the file's, or change single fields with --set."""
-    from amphitrite.cli import changes, intake, lookups
+    """Change a deployment: replace it by the file's, or change single fields with --set, --add, --remove."""
+    azure_only.refuse(vscode_debug=vscode_debug, package_model=package_model, web=web)
+    from amphitrite.cli import changes, edits, intake, lookups
 
+    wanted = edits.read(set_, add, remove, force_string=force_string)
     if file is not None:
-        draft = intake.deployment(file, given.present(name=name, endpoint_name=endpoint_name), set_ or ())
+        draft = intake.deployment(file, given.present(name=name, endpoint_name=endpoint_name), wanted)
         name, endpoint_name = draft.document["name"], draft.document["endpoint_name"]
+        if locally:
+            local.require_endpoint(session.client, draft.document["endpoint_name"])
         done = changes.put_deployment(session, draft, create=False, no_wait=no_wait)
     elif name is None or endpoint_name is None:
         raise Error("UsageError", "which deployment?", hint="give --name and --endpoint-name, or --file")
     else:
-        done = changes.update_deployment(session, endpoint_name, name, set_ or (), no_wait)
+        if locally:
+            local.require_endpoint(session.client, endpoint_name)
+        done = changes.update_deployment(session, endpoint_name, name, wanted, no_wait)
     return lookups.deployment(session.client, endpoint_name, name) if done else None
 
 
 @verb(app, "delete")
 def delete(
-    session: Session, name: Name, endpoint_name: Endpoint, yes: given.Yes = False, no_wait: given.NoWait = False
+    session: Session,
+    name: Name,
+    endpoint_name: Endpoint,
+    yes: given.Yes = False,
+    no_wait: given.NoWait = False,
+    locally: local.Local = False,
 ) -> None:
     """Delete a deployment; one that has traffic is not deleted."""
     from amphitrite.cli import lookups, operations
 
+    if locally:
+        local.require_endpoint(session.client, endpoint_name)
     session.confirm(f"Delete deployment {name} of endpoint {endpoint_name}?", yes)
     client = session.client
     address = lookups.deployment_path(client, endpoint_name, name)
@@ -124,6 +166,7 @@ def get_logs(
         str | None, typer.Option("--instance", help="Only of the instance whose name is, or begins with, this.")
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", help="Go on with what is added, as plain lines.")] = False,
+    locally: local.Local = False,
 ) -> str | None:
     """Print the log of a deployment's instances as a JSON string, or as it is with -o tsv."""
     from amphitrite.cli import log_following, lookups
@@ -136,6 +179,8 @@ def get_logs(
         body["containerType"] = _CONTAINERS[container]
     if instance is not None:
         body["instance"] = instance
+    if locally:
+        local.require_endpoint(session.client, endpoint_name)
     address = lookups.deployment_path(session.client, endpoint_name, name)
 
     def fetch() -> str:

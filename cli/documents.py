@@ -14,7 +14,7 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from amphitrite import schemas
-from amphitrite.cli.assignments import apply_set, assigned, parse_assignment
+from amphitrite.cli.assignments import apply_set, assigned, parse_assignment, resolved
 from amphitrite.cli.yaml_nodes import Mark, Path, refusal, violation
 from amphitrite.cli.yaml_source import parse
 from amphitrite.schemas.errors import Error, Violation
@@ -22,6 +22,7 @@ from amphitrite.schemas.errors import Error, Violation
 __all__ = [
     "Document",
     "apply_set",
+    "assign",
     "check",
     "empty_document",
     "load_document",
@@ -107,10 +108,17 @@ def load_documents(path: str) -> list[Document]:
 def override(document: Document, assignments: Iterable[str]) -> Document:
     """``document`` after ``--set`` with each of ``assignments``. Raises Error("UsageError")."""
     for text in assignments:
-        assignment = parse_assignment(text)
-        document = with_value(document, assignment.path, assignment.value, assignment.origin)
-        if not isinstance(assignment.value, (str, list, dict)) and assignment.value is not None:
-            document = replace(document, texts={**document.texts, assignment.path: assignment.text})
+        document = assign(document, text)
+    return document
+
+
+def assign(document: Document, text: str, *, force_string: bool = False) -> Document:
+    """``document`` after ``--set`` with one assignment. Raises Error("UsageError")."""
+    assignment = parse_assignment(text, force_string=force_string)
+    path = resolved(document.value, assignment.steps, assignment.origin)
+    document = with_value(document, path, assignment.value, assignment.origin)
+    if not isinstance(assignment.value, (str, list, dict)) and assignment.value is not None:
+        document = replace(document, texts={**document.texts, path: assignment.text})
     return document
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from amphitrite.cli import azure_only, local
 from amphitrite.cli import options as given
 from amphitrite.cli.command import group, verb
 from amphitrite.cli.session import Session
@@ -28,11 +29,16 @@ def create(
     auth_mode: Annotated[str | None, typer.Option("--auth-mode", help="Over the file's. [default: key]")] = None,
     set_: given.Set = None,
     no_wait: given.NoWait = False,
+    locally: local.Local = False,
+    web: azure_only.Web = False,
 ) -> dict[str, Any] | None:
     """Create an endpoint, with the deployments and the traffic of its document if it has such."""
-    from amphitrite.cli import changes, intake, lookups
+    azure_only.refuse(web=web)
+    from amphitrite.cli import changes, edits, intake, lookups
 
-    draft, inline = intake.endpoint(file, given.present(name=name, auth_mode=auth_mode), set_ or ())
+    draft, inline = intake.endpoint(file, given.present(name=name, auth_mode=auth_mode), edits.read(set_))
+    if locally:
+        local.require_document(session.client, draft.document)
     if inline:
         if no_wait:
             raise Error("UsageError", "--no-wait: the deployments in the document come after the endpoint, so wait")
@@ -43,20 +49,26 @@ def create(
 
 
 @verb(app, "show", columns=_COLUMNS)
-def show(session: Session, name: Name) -> dict[str, Any]:
+def show(session: Session, name: Name, locally: local.Local = False, web: azure_only.Web = False) -> dict[str, Any]:
     """Show an endpoint."""
+    azure_only.refuse(web=web)
     from amphitrite.cli import lookups
 
-    return lookups.endpoint(session.client, name)
+    if locally:
+        local.require_endpoint(session.client, name)
+    return lookups.endpoint(session.client, name) | ({"location": local.LOCATION} if locally else {})
 
 
 @verb(app, "list", columns=_COLUMNS)
-def list_(session: Session) -> list[dict[str, Any]]:
+def list_(session: Session, locally: local.Local = False) -> list[dict[str, Any]]:
     """List all endpoints of the workspace."""
     from amphitrite.schemas.shown import show_endpoint
 
     client = session.client
-    return [show_endpoint(resource) for resource in client.pages(f"{client.workspace}/onlineEndpoints")]
+    if locally:
+        local.require(client)
+    found = client.pages(f"{client.workspace}/onlineEndpoints")
+    return [show_endpoint(resource) for resource in found if not locally or local.is_local(resource)]
 
 
 @verb(app, "update", columns=_COLUMNS)
@@ -71,10 +83,16 @@ def update(
         list[str] | None, typer.Option("--mirror-traffic", help='Share of requests to copy: "green=10".')
     ] = None,
     set_: given.Set = None,
+    add: given.Add = None,
+    remove: given.Remove = None,
+    force_string: given.ForceString = False,
     no_wait: given.NoWait = False,
+    locally: local.Local = False,
+    web: azure_only.Web = False,
 ) -> dict[str, Any] | None:
     """Change an endpoint. A file that does not speak of traffic leaves it as it is."""
-    from amphitrite.cli import changes, intake, lookups
+    azure_only.refuse(web=web)
+    from amphitrite.cli import changes, edits, intake, lookups
 
     shares = given.present(
         traffic=intake.shares("--traffic", traffic), mirror_traffic=intake.shares("--mirror-traffic", mirror_traffic)
@@ -82,15 +100,26 @@ def update(
     document = intake.source(file, given.present(name=name)) if file is not None else None
     if name is None:
         name = intake.name_in(document)
-    done = changes.update_endpoint(session, document, name, shares, set_ or (), no_wait)
+    if locally:
+        local.require_endpoint(session.client, name)
+    wanted = edits.read(set_, add, remove, force_string=force_string)
+    done = changes.update_endpoint(session, document, name, shares, wanted, no_wait)
     return lookups.endpoint(session.client, name) if done else None
 
 
 @verb(app, "delete")
-def delete(session: Session, name: Name, yes: given.Yes = False, no_wait: given.NoWait = False) -> None:
+def delete(
+    session: Session,
+    name: Name,
+    yes: given.Yes = False,
+    no_wait: given.NoWait = False,
+    locally: local.Local = False,
+) -> None:
     """Delete an endpoint and all its deployments."""
     from amphitrite.cli import lookups, operations
 
+    if locally:
+        local.require_endpoint(session.client, name)
     session.confirm(f"Delete endpoint {name} and its deployments?", yes)
     client = session.client
     operations.carry_out(
@@ -130,7 +159,7 @@ def invoke(
     session: Session,
     name: Name,
     request_file: Annotated[
-        str | None, typer.Option("--request-file", "-r", help="File with the JSON body to send.")
+        str | None, typer.Option("--request-file", "-r", help="File with the JSON body to send, or - for stdin.")
     ] = None,
     deployment_name: Annotated[
         str | None,
@@ -138,8 +167,11 @@ def invoke(
             "--deployment-name", "--deployment", "-d", help="Send it to this deployment, whatever the traffic."
         ),
     ] = None,
+    locally: local.Local = False,
 ) -> str:
     """Send a request to an endpoint; prints the answer's body as a JSON string, or as it is with -o tsv."""
     from amphitrite.cli import scoring
 
+    if locally:
+        local.require_endpoint(session.client, name)
     return scoring.invoke(session.client, name, request_file, deployment_name)

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
 from typing import Any
 
-from amphitrite.cli import documents
+from amphitrite.cli import documents, edits
 from amphitrite.cli.documents import Document
+from amphitrite.cli.edits import Edit
 from amphitrite.schemas import deployment_kind, endpoint_kind, legacy
 from amphitrite.schemas.errors import Error, Violation
 
@@ -66,9 +67,13 @@ def with_options(document: Document, options: Mapping[str, Any]) -> Document:
     return document
 
 
-def endpoint(file: str | None, options: Mapping[str, Any], sets: Sequence[str]) -> tuple[Draft, list[Draft]]:
+def endpoint(file: str | None, options: Mapping[str, Any], wanted: Sequence[Edit]) -> tuple[Draft, list[Draft]]:
     """An endpoint, and the deployments that its document has inline. Raises Error with everything that is wrong."""
-    document = documents.override(source(file, options), sets)
+    return judged_endpoints(edits.apply(source(file, options), wanted))
+
+
+def judged_endpoints(document: Document) -> tuple[Draft, list[Draft]]:
+    """An endpoint, and the deployments that its document has inline. Raises Error InvalidDocument, LocalFileError."""
     if not legacy.is_legacy(document.value):
         return judged_endpoint(document), []
     head, inline = legacy.split(documents.check(document, "legacy_endpoint"))
@@ -84,9 +89,9 @@ def judged_endpoint(document: Document) -> Draft:
     return Draft(documents.check(document, endpoint_kind(document.value)), document)
 
 
-def deployment(file: str, options: Mapping[str, Any], sets: Sequence[str]) -> Draft:
+def deployment(file: str, options: Mapping[str, Any], wanted: Sequence[Edit]) -> Draft:
     """A deployment. Raises Error with everything that is wrong."""
-    return judged_deployment(documents.override(source(file, options), sets))
+    return judged_deployment(edits.apply(source(file, options), wanted))
 
 
 def judged_deployment(document: Document) -> Draft:
@@ -95,11 +100,23 @@ def judged_deployment(document: Document) -> Draft:
     return Draft(_with_local_paths(checked, document), document)
 
 
-def model(file: str | None, options: Mapping[str, Any], sets: Sequence[str]) -> Draft:
+def model(file: str | None, options: Mapping[str, Any], wanted: Sequence[Edit]) -> Draft:
     """A model with its ``path``. Raises Error with everything that is wrong."""
-    document = documents.override(source(file, options), sets)
+    return judged_model(edits.apply(source(file, options), wanted))
+
+
+def judged_model(document: Document) -> Draft:
+    """Raises Error InvalidDocument, LocalFileError."""
     checked = documents.check(document, "model")
     return Draft({**checked, "path": _local(checked["path"], document, ("path",))}, document)
+
+
+def judged_environment(document: Document) -> Draft:
+    """Raises Error InvalidDocument, LocalFileError."""
+    checked = documents.check(document, "environment")
+    if isinstance(checked.get("conda_file"), str):
+        checked = {**checked, "conda_file": _local(checked["conda_file"], document, ("conda_file",))}
+    return Draft(checked, document)
 
 
 def pairs(option: str, words: Sequence[str] | None) -> dict[str, str] | None:

@@ -13,6 +13,9 @@ from amphitrite.schemas.shown import show_deployment, show_endpoint
 if TYPE_CHECKING:
     from amphitrite.cli.client import Client
 
+#: What Azure's tools ask a token for, to score where the auth mode is aad_token.
+SCORING_RESOURCE = "https://ml.azure.com"
+
 
 def endpoint_path(client: Client, name: str) -> str:
     return endpoint_id(client.workspace, name)
@@ -34,8 +37,12 @@ def deployment(client: Client, endpoint: str, name: str) -> dict[str, Any]:
 
 
 def credentials(client: Client, name: str) -> dict[str, Any]:
-    """``primaryKey`` and ``secondaryKey`` in auth mode key, else ``accessToken`` with its times."""
+    """What clients of the endpoint send: ``primaryKey`` and ``secondaryKey`` in auth mode key, ``accessToken`` with its
+    times in aml_token, and in aad_token one of this server's identity, unless ``ML_SCORING_ISSUER`` names another."""
     path = endpoint_path(client, name)
-    is_key = client.get(path)["properties"]["authMode"].lower() == "key"
-    body: dict[str, Any] = client.send("POST", f"{path}/{'listKeys' if is_key else 'token'}").json()
+    mode = client.get(path)["properties"]["authMode"].lower()
+    if mode == "aadtoken":
+        found = client.send("GET", "/identity/token", params={"resource": SCORING_RESOURCE}).json()
+        return {"accessToken": found["access_token"], "expiryTimeUtc": int(found["expires_on"])}
+    body: dict[str, Any] = client.send("POST", f"{path}/{'listKeys' if mode == 'key' else 'token'}").json()
     return body

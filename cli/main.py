@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar
 import typer
 
 from amphitrite.cli import failures
-from amphitrite.cli.command import LazyGroup, declare, global_parameters, group, parameter, verb
+from amphitrite.cli.command import LazyGroup, declare, global_parameters, group, parameter
 from amphitrite.cli.options import Options
 from amphitrite.cli.session import Connect, Session
 from amphitrite.schemas.errors import Error
@@ -29,8 +29,16 @@ class Root(LazyGroup):
         "online-endpoint": ("amphitrite.cli.endpoint", "Scoring addresses, their traffic and keys (short: endpoint)."),
         "online-deployment": ("amphitrite.cli.deployment", "Models that serve behind an endpoint (short: deployment)."),
         "model": ("amphitrite.cli.model", "Immutable, numbered versions of model files."),
+        "environment": ("amphitrite.cli.environment", "Immutable, numbered versions of container images."),
         "compute": ("amphitrite.cli.compute", "Kubernetes clusters on which instances run."),
+        "workspace": ("amphitrite.cli.workspace", "The workspace that everything lives in."),
         "server": ("amphitrite.cli.server", "The control plane and data plane on this machine."),
+        "apply": ("amphitrite.cli.apply:apply", "Create or update what YAML documents say, in one or many files."),
+        "diff": ("amphitrite.cli.apply:diff", "Show what ml apply would do, field by field."),
+        "configure": ("amphitrite.cli.configure", "Set the names that commands take where none is given."),
+        "account": ("amphitrite.cli.account", "The subscription that commands take where none is given."),
+        "completion": ("amphitrite.cli.completion", "Print a script that completes commands in a shell."),
+        "version": ("amphitrite.cli.main:version", "Print the version."),
         "endpoint": ("amphitrite.cli.endpoint", ""),
         "deployment": ("amphitrite.cli.deployment", ""),
     }
@@ -48,7 +56,8 @@ def _print_version(value: bool) -> None:
         raise typer.Exit
 
 
-def _app() -> typer.Typer:
+def program() -> Any:
+    """The whole command line, as the parser has it; its groups are imported when they are used."""
     app = group("ml", "Azure ML's managed online endpoints on your own machines.", cls=Root)
 
     def root(context: typer.Context, **values: Any) -> None:
@@ -58,8 +67,7 @@ def _app() -> typer.Typer:
     option = typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
     declare(root, [*global_parameters(), parameter("version", Annotated[bool, option], False)], None)
     app.callback()(root)
-    verb(app, "version")(version)
-    return app
+    return typer.main.get_command(app)
 
 
 def version(session: Session) -> dict[str, str]:
@@ -69,11 +77,9 @@ def version(session: Session) -> dict[str, str]:
 
 def main(arguments: Sequence[str], connect: Connect) -> int:
     """Run one command; its exit code. ``connect`` opens the connection when a verb first needs it."""
-    debug = "--debug" in arguments
+    debug = any(word in ("--debug", "--debu", "--deb") for word in arguments)
     try:
-        outcome = typer.main.get_command(_app())(
-            args=list(arguments), prog_name="ml", obj=connect, standalone_mode=False
-        )
+        outcome = program()(args=list(arguments), prog_name="ml", obj=connect, standalone_mode=False)
         sys.stdout.flush()
         return outcome if isinstance(outcome, int) else 0
     except BrokenPipeError:

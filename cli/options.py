@@ -1,7 +1,7 @@
 """What every command accepts, before the verb or after it: whose resources, in which form, how talkative.
 
-Decides the global options, their defaults and their precedence (after the verb, before it, environment, ``local``).
-Must not know any command.
+Decides the global options, their defaults and their precedence (after the verb, before it, environment,
+``ml configure``, ``local``). Must not know any command.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ def _panel(*names: str, help: str, **settings: Any) -> Any:
 
 
 def _output(value: str | None) -> str | None:
+    value = value.lower() if value is not None else None
     if value is not None and value not in FORMATS:
         raise typer.BadParameter(f"`{value}` is not one of {', '.join(FORMATS)}")
     return value
@@ -50,13 +51,17 @@ def _output(value: str | None) -> str | None:
 DECLARATIONS: Mapping[str, Any] = {
     "resource_group": Annotated[
         str | None,
-        _panel("--resource-group", "-g", help="Resource group. [env: ML_RESOURCE_GROUP; default: local]"),
+        _panel(
+            "--resource-group", "-g", help="Resource group; see ml configure. [env: ML_RESOURCE_GROUP; default: local]"
+        ),
     ],
     "workspace": Annotated[
-        str | None, _panel("--workspace-name", "-w", help="Workspace. [env: ML_WORKSPACE; default: local]")
+        str | None,
+        _panel("--workspace-name", "-w", help="Workspace; see ml configure. [env: ML_WORKSPACE; default: local]"),
     ],
     "subscription": Annotated[
-        str | None, _panel("--subscription", help="Subscription. [env: ML_SUBSCRIPTION; default: local]")
+        str | None,
+        _panel("--subscription", help="Subscription; see ml configure. [env: ML_SUBSCRIPTION; default: local]"),
     ],
     "output": Annotated[
         str | None,
@@ -87,11 +92,22 @@ class Scope:
 
 
 def scope(options: Options, environ: Mapping[str, str] = os.environ) -> Scope:
-    """The scope of ``options``, else of the environment, else ``local`` thrice."""
+    """The scope of ``options``, else of the environment, else as configured, else ``local`` thrice.
+
+    Raises Error LocalFileError for a configuration that cannot be read.
+    """
+    subscription = options.subscription or environ.get("ML_SUBSCRIPTION")
+    resource_group = options.resource_group or environ.get("ML_RESOURCE_GROUP")
+    workspace = options.workspace or environ.get("ML_WORKSPACE")
+    if subscription and resource_group and workspace:
+        return Scope(subscription, resource_group, workspace)
+    from amphitrite.cli import defaults
+
+    configured = defaults.read(environ)
     return Scope(
-        options.subscription or environ.get("ML_SUBSCRIPTION") or "local",
-        options.resource_group or environ.get("ML_RESOURCE_GROUP") or "local",
-        options.workspace or environ.get("ML_WORKSPACE") or "local",
+        subscription or configured.get("subscription") or "local",
+        resource_group or configured.get("group") or "local",
+        workspace or configured.get("workspace") or "local",
     )
 
 
@@ -101,6 +117,18 @@ RequiredFile = Annotated[str, typer.Option("--file", "-f", metavar="FILE", help=
 Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="PATH=VALUE ...", help="Change fields of the document: --set a.b=1 c[0]=x"),
+]
+#: The generic update of resources that are there; ``edits.read`` takes what they hold.
+Add = Annotated[
+    list[str] | None,
+    typer.Option("--add", metavar="PATH VALUE ...", help="Append to a list: --add list key=value, or --add list VALUE"),
+]
+Remove = Annotated[
+    list[str] | None,
+    typer.Option("--remove", metavar="PATH [INDEX]", help="Remove a field, or an entry of a list: --remove list 0"),
+]
+ForceString = Annotated[
+    bool, typer.Option("--force-string", help="Values of --set and --add are text, whatever they look like.")
 ]
 NoWait = Annotated[bool, typer.Option("--no-wait", help="Return when the change is accepted.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]

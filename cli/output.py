@@ -86,30 +86,35 @@ def _cell(item: Any) -> str:
     return "" if isinstance(item, Mapping) else str(item)
 
 
+#: Keys that az leaves out of a table that nobody chose the columns of.
+_UNSHOWN = frozenset({"id", "type", "etag"})
+
+
 def _table(value: Any, columns: Sequence[str]) -> str:
-    """Aligned plain text: a heading, a rule, a line for each object. Empty for no objects."""
+    """Aligned plain text: a heading, a rule, a line for each object. Empty for no objects. Raises Error UsageError."""
     items = value if isinstance(value, list) else [value]
-    rows = [_row(item) for item in items]
+    rows = [_chosen(item, columns) if columns and isinstance(item, Mapping) else _row(item) for item in items]
     if not rows:
         return ""
-    shown = [name for name in columns if any(row.get(name) for row in rows)]
-    shown = shown or list(dict.fromkeys(name for row in rows for name in row))
-    lines = [[_heading(name) for name in shown], *([row.get(name, "") for name in shown] for row in rows)]
+    shown = list(dict.fromkeys(name for row in rows for name in row))
+    if not shown:
+        hint = "--query names what to show, for example --query '[].{Name:name}'"
+        raise Error("UsageError", "there is nothing that a table could show", target="--output", hint=hint)
+    shown = [name for name in columns if name in shown] or shown
+    lines = [[_heading(name, columns) for name in shown], *([row.get(name, "") for name in shown] for row in rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(shown))]
     lines.insert(1, ["-" * width for width in widths])
     padded = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines)
     return "".join(line.rstrip() + "\n" for line in padded)
 
 
-def _row(item: Any) -> dict[str, str]:
-    if isinstance(item, list):
-        item = {f"column{i}": cell for i, cell in enumerate(item, 1)}
-    elif not isinstance(item, Mapping):
-        item = {"result": item}
-    return {name: text for name, cell in item.items() if (text := _table_cell(cell)) is not None}
+def _chosen(item: Mapping[str, Any], columns: Sequence[str]) -> dict[str, str]:
+    """What a verb's table shows of an object: of its columns those that say something, else as az."""
+    row = {name: text for name in columns if (text := _chosen_cell(item.get(name)))}
+    return row or _row(item)
 
 
-def _table_cell(item: Any) -> str | None:
+def _chosen_cell(item: Any) -> str | None:
     """A flat map of scalars (traffic, tags) as ``blue=90 green=10``; anything deeper has no place in a table."""
     if isinstance(item, Mapping):
         if any(isinstance(share, list | Mapping) for share in item.values()):
@@ -117,11 +122,26 @@ def _table_cell(item: Any) -> str | None:
         return " ".join(f"{name}={share}" for name, share in item.items())
     if item is None or isinstance(item, list):
         return None
-    text = str(item).lower() if isinstance(item, bool) else str(item)
+    return _line(str(item).lower() if isinstance(item, bool) else item)
+
+
+def _row(item: Any) -> dict[str, str]:
+    """az's rules: of an object what is neither null, list nor object; of a list everything, in numbered columns."""
+    if isinstance(item, Mapping):
+        shown = {name: cell for name, cell in item.items() if name not in _UNSHOWN and cell is not None}
+        return {name: _line(cell) for name, cell in shown.items() if not isinstance(cell, list | Mapping)}
+    if isinstance(item, list):
+        return {f"column{i}": "" if cell is None else _line(cell) for i, cell in enumerate(item, 1)}
+    return {"result": "" if item is None else _line(item)}
+
+
+def _line(item: Any) -> str:
+    """On one line; what is nested as JSON."""
+    text = json.dumps(item, ensure_ascii=False) if isinstance(item, list | Mapping) else str(item)
     return " ".join(text.split())
 
 
-def _heading(name: str) -> str:
-    """``provisioning_state`` -> ``Provisioning state``."""
-    words = name.replace("_", " ")
+def _heading(name: str, columns: Sequence[str]) -> str:
+    """``provisioning_state`` -> ``Provisioning state`` where the verb chose it; elsewhere az's, the name as it is."""
+    words = name.replace("_", " ") if name in columns else name
     return words[:1].upper() + words[1:]

@@ -10,18 +10,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from amphitrite.cli import uploads
+from amphitrite.cli import model_validation, uploads
 from amphitrite.cli.intake import is_remote
 from amphitrite.schemas import wire
 from amphitrite.schemas.errors import Error
-from amphitrite.schemas.names import model_id, parse_asset
+from amphitrite.schemas.names import environment_id, model_id, parse_asset
 
 if TYPE_CHECKING:
     from amphitrite.cli.client import Client
     from amphitrite.cli.progress import Progress
 
+_IDS = {"models": model_id, "environments": environment_id}
 _WITHOUT = {
-    "environments": "there are no containers here; Triton serves the model's files itself",
     "codes": "there are no scoring scripts here; Triton serves the model's files itself",
     "data": "there are no data assets here",
 }
@@ -33,7 +33,7 @@ def register(client: Client, document: Mapping[str, Any], progress: Progress) ->
     Returns the version's resource. Raises Error LocalFileError, and what the server answers.
     """
     name, version = document["name"], document.get("version") or next_version(client, document["name"])
-    uri = _upload(client, str(document["path"]), progress, name, version)
+    uri = _upload(client, document, progress, name, version)
     return _put(client, name, version, wire.model_to_wire(document, uri))
 
 
@@ -47,19 +47,24 @@ def register_inline(client: Client, document: Mapping[str, Any], progress: Progr
     if name is not None and version is not None:
         return str(register(client, document, progress)["id"])
     if name is None:
-        uri = _upload(client, str(document["path"]), progress, "anonymous", "1")
-        digest = uri.partition("/LocalUpload/")[2].partition("/")[0]
-        if not digest:
-            message = f"model.path: `{uri}` is not on this machine, so the model needs a name and a version"
-            raise Error("BadArgument", message, target="model")
+        uri = _upload(client, document, progress, "anonymous", "1")
         body = wire.model_to_wire(document, uri, anonymous=True)
-        return str(_put(client, digest, "1", body)["id"])
-    uri = _upload(client, str(document["path"]), progress, name, "")
+        return str(_put(client, content_name(uri), "1", body)["id"])
+    uri = _upload(client, document, progress, name, "")
     newest = find_latest(client, name)
     if newest is not None and newest["properties"]["modelUri"] == uri:
         return str(newest["id"])
     version = next_version(client, name)
     return str(_put(client, name, version, wire.model_to_wire(document, uri))["id"])
+
+
+def content_name(uri: str) -> str:
+    """What a model without a name is called: by its content. Raises Error BadArgument."""
+    digest = uri.partition("/LocalUpload/")[2].partition("/")[0]
+    if not digest:
+        message = f"model.path: `{uri}` is not on this machine, so the model needs a name and a version"
+        raise Error("BadArgument", message, target="model")
+    return digest
 
 
 def next_version(client: Client, name: str) -> str:
@@ -68,11 +73,11 @@ def next_version(client: Client, name: str) -> str:
     return str(container["properties"]["nextVersion"]) if container is not None else "1"
 
 
-def find_latest(client: Client, name: str) -> dict[str, Any] | None:
+def find_latest(client: Client, name: str, kind: Literal["models", "environments"] = "models") -> dict[str, Any] | None:
     """The version of ``name`` that was created last; None when there is none."""
     try:
         newest = client.get(
-            f"{model_id(client.workspace, name)}/versions", **{"$orderBy": "createdtime desc", "$top": "1"}
+            f"{_IDS[kind](client.workspace, name)}/versions", **{"$orderBy": "createdtime desc", "$top": "1"}
         )["value"]
     except Error as error:
         if error.code == "ResourceNotFound":
@@ -81,7 +86,13 @@ def find_latest(client: Client, name: str) -> dict[str, Any] | None:
     return newest[0] if newest else None
 
 
-def version_of(client: Client, name: str, version: str | None, label: str | None) -> str:
+def version_of(
+    client: Client,
+    name: str,
+    version: str | None,
+    label: str | None,
+    kind: Literal["models", "environments"] = "models",
+) -> str:
     """The version that ``version`` or ``label`` names. Raises Error UsageError, ResourceNotFound."""
     if version is not None and label is not None:
         raise Error("UsageError", "Cannot specify both version and label.")
@@ -91,16 +102,18 @@ def version_of(client: Client, name: str, version: str | None, label: str | None
         raise Error("UsageError", "Must provide either version or label")
     if label != "latest":
         raise Error("BadArgument", f"there is no label `{label}`", hint="the one label is `latest`")
-    newest = find_latest(client, name)
+    newest = find_latest(client, name, kind)
     if newest is None:
-        raise Error("ResourceNotFound", f"there is no model {name}", target=name)
+        raise Error("ResourceNotFound", f"there is no {kind.removesuffix('s')} {name}", target=name)
     return str(newest["name"])
 
 
 def resolve(client: Client, kind: Literal["models", "environments", "codes", "data"], reference: str) -> str:
     """The ARM id that a reference in a document means. Raises Error BadArgument, ResourceNotFound."""
-    if kind != "models" and not reference.startswith(("/", "azureml:/")):
+    if kind in ("codes", "data") and not reference.startswith(("/", "azureml:/")):
         raise Error("Unsupported", f"`{reference}`: {_WITHOUT[kind]}", target=reference, hint="remove the field")
+    if reference.startswith("azureml://"):
+        return reference  # Of a registry: whether there is one, the server says.
     parsed = parse_asset(reference)
     if parsed is None or reference.startswith(("/", "azureml:/")):
         return reference.removeprefix("azureml:")
@@ -112,20 +125,31 @@ def resolve(client: Client, kind: Literal["models", "environments", "codes", "da
             target=reference,
             hint=f"azureml:{name}:1, or azureml:{name}@latest",
         )
-    return model_id(client.workspace, name, version_of(client, name, version, label))
+    assert kind in ("models", "environments")
+    return _IDS[kind](client.workspace, name, version_of(client, name, version, label, kind))
 
 
-def set_archived(client: Client, name: str, version: str | None, label: str | None, *, archived: bool) -> None:
-    """Archive or restore a version, or without version and label the whole model. Raises Error ResourceNotFound."""
-    number = version_of(client, name, version, label) if version is not None or label is not None else None
-    path = model_id(client.workspace, name, number)
+def set_archived(
+    client: Client,
+    name: str,
+    version: str | None,
+    label: str | None,
+    *,
+    archived: bool,
+    kind: Literal["models", "environments"] = "models",
+) -> None:
+    """Archive or restore a version, or without version and label all of them. Raises Error ResourceNotFound."""
+    number = version_of(client, name, version, label, kind) if version is not None or label is not None else None
+    path = _IDS[kind](client.workspace, name, number)
     properties = {**client.get(path)["properties"], "isArchived": archived}
     client.send("PUT", path, json={"properties": properties})
 
 
-def _upload(client: Client, path: str, progress: Progress, name: str, version: str) -> str:
+def _upload(client: Client, document: Mapping[str, Any], progress: Progress, name: str, version: str) -> str:
+    path = str(document["path"])
     if is_remote(path):
         return path
+    model_validation.check(document)
     return uploads.upload(client, Path(path), progress, name=name, version=version)
 
 

@@ -6,6 +6,7 @@ Decides what is sent with the request and how an answer that is no success becom
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING
 
 from amphitrite.cli import lookups
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from amphitrite.cli.client import Client
 
 _HINTS = {
-    401: "the key may have been regenerated just now: try again",
+    401: "the key may have been regenerated, or the token have ended, just now: try again",
     404: "ml online-endpoint update --traffic says which deployment serves",
     503: "ml online-deployment get-logs says why",
 }
@@ -35,8 +36,7 @@ def invoke(client: Client, name: str, request_file: str | None, deployment: str 
     if deployment is not None:
         client.get(lookups.deployment_path(client, name, deployment))
         headers["azureml-model-deployment"] = deployment.lower()
-    credentials = lookups.credentials(client, name)
-    headers["Authorization"] = f"Bearer {credentials.get('primaryKey') or credentials['accessToken']}"
+    headers["Authorization"] = f"Bearer {_credential(client, name, endpoint['properties']['authMode'])}"
     try:
         answer = client.exchange("POST", uri, content=body, headers=headers)
     except Error as error:
@@ -46,9 +46,19 @@ def invoke(client: Client, name: str, request_file: str | None, deployment: str 
     return answer.text
 
 
+def _credential(client: Client, name: str, mode: str) -> str:
+    """``ML_SCORING_TOKEN`` is for endpoints whose tokens somebody else gives out, and is sent to no others."""
+    given = os.environ.get("ML_SCORING_TOKEN")
+    if given and mode.lower() == "aadtoken":
+        return given
+    credentials = lookups.credentials(client, name)
+    return str(credentials.get("primaryKey") or credentials["accessToken"])
+
+
 def _read(file: str) -> bytes:
+    """``-`` is standard input; a pipe, such as a process substitution of a shell, is read like a file."""
     try:
-        with open(file, "rb") as stream:
+        with open(0 if file == "-" else file, "rb", closefd=file != "-") as stream:
             data = stream.read()
         json.loads(data)
     except OSError as exc:

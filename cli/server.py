@@ -5,7 +5,6 @@ Decides what is said about them. Must not know how they are run (``process``) or
 
 from __future__ import annotations
 
-import shlex
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,7 +15,7 @@ from amphitrite.cli import home as homes
 from amphitrite.cli import server_data
 from amphitrite.cli.command import group, verb
 from amphitrite.cli.connection import START_HINT, Server, default_url, remote
-from amphitrite.cli.options import Scope, scope
+from amphitrite.cli.options import scope
 from amphitrite.cli.session import Session
 from amphitrite.schemas.errors import Error
 
@@ -160,45 +159,29 @@ def _answers(session: Session, url: str) -> tuple[str, bool | None]:
 def env(
     session: Session,
     shell: Annotated[str, typer.Option(help='sh for `eval "$(ml server env)"`, or json.')] = "sh",
+    authentication: Annotated[
+        str, typer.Option(help="How Azure's clients sign in: managed-identity, or environment (a client's secret).")
+    ] = "managed-identity",
+    discovery: Annotated[
+        str, typer.Option(help="How Azure ML's SDK finds the server: mfe, or metadata (as a cloud of its own).")
+    ] = "mfe",
 ) -> dict[str, str] | None:
     """Print what clients of Azure ML, tritonclient and curl need to find this server."""
-    if shell not in ("sh", "json"):
-        raise Error("UsageError", f"--shell `{shell}` is not one of sh, json")
+    from amphitrite.cli import server_env
+
+    server_env.check(shell=shell, authentication=authentication, discovery=discovery)
     server = remote(session.options.server_url)
-    variables = _own_variables() if server is None else _remote_variables(server, scope(session.options))
+    if server is None:
+        state = homes.read_state(homes.path())
+        if state is None:
+            raise Error("ServerUnreachable", f"no control plane at {default_url()}", hint=START_HINT)
+        variables = server_env.of_home(state, authentication, discovery)
+    else:
+        variables = server_env.of_remote(server, scope(session.options), authentication, discovery)
     if shell == "json" or session.options.output or session.options.query:
-        return variables
-    sys.stdout.write("".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items()))
+        return {name: value for name, value in variables.items() if value is not None}
+    sys.stdout.write(server_env.exports(variables))
     return None
-
-
-def _own_variables() -> dict[str, str]:
-    state = homes.read_state(homes.path())
-    if state is None:
-        raise Error("ServerUnreachable", f"no control plane at {default_url()}", hint=START_HINT)
-    return {
-        "AZUREML_DEV_URL_MFE": state["api_url"],
-        "IDENTITY_ENDPOINT": state["identity_endpoint"],
-        "IDENTITY_HEADER": _read(state["identity_header_file"]).strip(),
-        "REQUESTS_CA_BUNDLE": state["bundle_file"],
-        "SSL_CERT_FILE": state["bundle_file"],
-        # Where it is set already, curl reads it rather than SSL_CERT_FILE.
-        "CURL_CA_BUNDLE": state["bundle_file"],
-        "ML_SUBSCRIPTION": state["subscription"],
-        "ML_RESOURCE_GROUP": state["resource_group"],
-        "ML_WORKSPACE": state["workspace"],
-    }
-
-
-def _remote_variables(server: Server, of: Scope) -> dict[str, str]:
-    """For a server elsewhere: what is known here. Its identity header is its own; clients of Azure's get the token from
-    ML_TOKEN."""
-    variables = {"AZUREML_DEV_URL_MFE": server.url, "ML_SERVER_URL": server.url}
-    if server.ca_file is not None:
-        trusted = str(server.ca_file)
-        variables |= dict.fromkeys(("ML_CA_FILE", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "CURL_CA_BUNDLE"), trusted)
-    named = {"ML_SUBSCRIPTION": of.subscription, "ML_RESOURCE_GROUP": of.resource_group, "ML_WORKSPACE": of.workspace}
-    return {**variables, **named}
 
 
 @verb(app, "logs")
@@ -226,10 +209,3 @@ def logs(
 def _running(home: Path) -> dict[str, Any] | None:
     state = homes.read_state(home)
     return state if state is not None and homes.is_alive(state) else None
-
-
-def _read(file: str) -> str:
-    try:
-        return Path(file).read_text()
-    except OSError as exc:
-        raise Error("LocalFileError", f"cannot read {file}: {exc}") from exc

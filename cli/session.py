@@ -61,14 +61,19 @@ class Session:
             sys.stderr.write(text + "\n")
 
     def confirm(self, question: str, yes: bool) -> None:
-        """Ask before something is lost. Raises Error UsageError for a no, and where nobody can be asked."""
+        """Ask before something is lost. Raises Error BadArgument for a no, UsageError where nobody can be asked, as az
+        does: a script that means it says --yes."""
         if yes:
             return
         if not sys.stdin.isatty():
-            raise Error("UsageError", f"{question} Nobody can be asked here", hint="--yes")
-        sys.stderr.write(f"{question} (y/n): ")
-        sys.stderr.flush()
-        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            message = f"{question} Unable to prompt for confirmation as no tty available. Use --yes."
+            raise Error("UsageError", message, target="--yes")
+        answer = ""
+        while answer not in ("y", "yes", "n", "no"):
+            sys.stderr.write(f"{question} (y/n): ")
+            sys.stderr.flush()
+            answer = (sys.stdin.readline() or "no").strip().lower()
+        if answer in ("n", "no"):
             raise Error("BadArgument", "not confirmed: nothing was changed")
 
     def progress(self, what: str) -> Progress:

@@ -36,15 +36,11 @@ def upload(client: Client, path: Path, progress: Progress, *, name: str, version
     model = model_files.read(path)
     progress.phase("reading files")
     contents = model_files.contents(model)
-    folder = f"LocalUpload/{contents.digest}"
+    folder = _folder(contents.digest)
     # A directory is sent under its own name, so that it has it again where it is downloaded.
     prefix = f"{folder}/{model.name}" if model.is_directory else folder
-    scope = client.scope
-    uri = (
-        f"azureml://subscriptions/{scope.subscription}/resourcegroups/{scope.resource_group}"
-        f"/workspaces/{scope.workspace}/datastores/{DATASTORE}/paths/{folder}/{model.name}"
-    )
-    store = _Store(client, _container(client), prefix)
+    uri = _uri(client, folder, model.name)
+    store = _Store(client, container(client), prefix)
     mark = model.files[0].relative
     if not store.is_complete(mark):
         sent = 0
@@ -56,11 +52,29 @@ def upload(client: Client, path: Path, progress: Progress, *, name: str, version
     return uri
 
 
+def address(client: Client, path: Path) -> str:
+    """The URI that ``upload`` would return; reads the files, sends nothing. Raises Error LocalFileError."""
+    model = model_files.read(path)
+    return _uri(client, _folder(model_files.contents(model).digest), model.name)
+
+
+def _folder(digest: str) -> str:
+    return f"LocalUpload/{digest}"
+
+
+def _uri(client: Client, folder: str, name: str) -> str:
+    scope = client.scope
+    return (
+        f"azureml://subscriptions/{scope.subscription}/resourcegroups/{scope.resource_group}"
+        f"/workspaces/{scope.workspace}/datastores/{DATASTORE}/paths/{folder}/{name}"
+    )
+
+
 def _megabytes(size: int) -> str:
     return f"{size / 1e6:.1f}"
 
 
-def _container(client: Client) -> str:
+def container(client: Client) -> str:
     """The path of the workspace's container: as Azure's clients do, ``.blob.<suffix>`` goes behind the account."""
     datastore = client.get(f"{client.workspace}/datastores/{DATASTORE}")["properties"]
     account: str = datastore["accountName"]

@@ -1,7 +1,8 @@
-"""Writes docs/reference/*.md from the JSON Schemas, a page for each kind of document, and the tables of kubernetes.md.
+"""Writes docs/reference/*.md from the JSON Schemas, a page for each kind of document, and what ``cli_reference.py``,
+``kubernetes_tables.py`` and ``openapi_reference.py`` write.
 
 Decides how a schema reads as a table. Must not add facts: a sentence that is missing here is missing in the schema.
-Run it after each change of a schema: ``python docs/generate.py``.
+Run it after each change of a schema or a command: ``python docs/generate.py``.
 """
 
 from __future__ import annotations
@@ -101,7 +102,8 @@ def main() -> None:
     REFERENCE.mkdir(exist_ok=True)
     for kind in schemas.KINDS:
         (REFERENCE / f"{kind}.md").write_text(page(kind), encoding="utf-8")
-    run_path(str(Path(__file__).parent / "kubernetes_tables.py"), run_name="__main__")
+    for other in ("cli_reference.py", "kubernetes_tables.py", "openapi_reference.py"):
+        run_path(str(Path(__file__).parent / other), run_name="__main__")
 
 
 if __name__ == "__main__":

@@ -28,8 +28,10 @@ from amphitrite.controlplane.core.observed import AgentReport
 from amphitrite.controlplane.delivery import Delivery
 from amphitrite.controlplane.reconciler import Reconciler
 from amphitrite.controlplane.runtimes.memory import MemoryRuntime
+from amphitrite.controlplane.store.codes import CodeStore
 from amphitrite.controlplane.store.content_directory import ContentDirectory
 from amphitrite.controlplane.store.database import SqlStore, open_store
+from amphitrite.controlplane.store.environments import EnvironmentStore
 from amphitrite.controlplane.store.models import ModelStore
 
 from ..asgi import InProcess
@@ -157,6 +159,8 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
         delivery=Delivery(secrets.fetch_key, clock),
         store=store,
         models=models,
+        environments=EnvironmentStore(store.database),
+        codes=CodeStore(store.database, models.blobs),
         blobs=models.blobs,
         runtime=runtime,
         agents=agents,

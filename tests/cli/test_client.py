@@ -13,6 +13,7 @@ from amphitrite.cli.client import Client, relative
 from amphitrite.cli.options import Scope
 from amphitrite.schemas.errors import Error
 
+from ..tiny_onnx import tiny
 from .conftest import Stage
 
 REFUSED = httpx.ConnectError("connection refused")
@@ -59,7 +60,7 @@ def test_an_operation_outlives_a_control_plane_that_is_away_for_a_moment(stage: 
 
 def test_a_model_that_cannot_be_loaded_fails_the_command_with_the_reason(stage: Stage) -> None:
     (stage.directory / "repository/model_1/1").mkdir(parents=True)
-    (stage.directory / "repository/model_1/1/model.onnx").write_text("broken")
+    (stage.directory / "repository/model_1/1/model.onnx").write_bytes(tiny("broken"))
     text = "name: blue\nendpoint_name: ep1\nmodel: azureml:m:1\ninstance_type: Standard_DS3_v2\n"
     (stage.directory / "blue.yml").write_text(text)
     stage.run("model", "create", "-n", "m", "-p", "repository", "-t", "triton_model")

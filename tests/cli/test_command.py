@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from amphitrite.cli.command import spread
 from amphitrite.cli.options import Options, Scope, scope
+from amphitrite.cli.words import spread
 
 SET = frozenset({"--set", "--tags"})
 

@@ -16,6 +16,8 @@ from amphitrite.cli.documents import check, load_document, override
 from amphitrite.schemas import wire
 from amphitrite.schemas.errors import Error
 
+from ..fuzz import documents
+
 VALID: dict[str, dict[str, Any]] = {
     "managed_online_endpoint": {
         "name": "my-endpoint",
@@ -176,3 +178,17 @@ def test_every_valid_deployment_survives_the_wire(document: dict[str, Any]) -> N
     document = schemas.normalize("managed_online_deployment", document)
     body = wire.deployment_to_wire(document, "here", lambda kind, reference: reference)
     assert wire.deployment_from_wire("my-ep", "blue", body) == document
+
+
+def test_broken_documents_of_every_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small part of ``python -m tests.fuzz.documents``: no traceback, and every refusal says where."""
+    monkeypatch.setenv("ML_HOME", str(tmp_path))
+    assert sorted(documents.VALID) == sorted(schemas.KINDS)
+    report = documents.run(300, seed=20)
+    assert report.outcomes["refused"] > 200 and report.outcomes["taken"] > 10 and report.outcomes["command lines"]
+    assert not report.failures, str(report)
+
+
+@pytest.mark.parametrize("kind", sorted(documents.VALID))
+def test_what_the_broken_ones_are_made_of_is_valid(kind: str) -> None:
+    assert schemas.validate(kind, documents.VALID[kind]) == []

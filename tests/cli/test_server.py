@@ -113,6 +113,43 @@ def test_env_can_be_read_by_a_shell(stage: Stage, home: Path) -> None:
     ]
 
 
+#: Options of ``ml server env`` -> what a client's environment has, and what it must not have any more.
+WAYS: dict[str, tuple[set[str], set[str]]] = {
+    "": ({"AZUREML_DEV_URL_MFE", "IDENTITY_ENDPOINT", "IDENTITY_HEADER"}, set()),
+    "--discovery metadata": (
+        {"ARM_CLOUD_METADATA_URL", "IDENTITY_ENDPOINT", "IDENTITY_HEADER"},
+        {"AZUREML_DEV_URL_MFE"},
+    ),
+    "--authentication environment": (
+        {"AZUREML_DEV_URL_MFE", "AZURE_AUTHORITY_HOST", "AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET"},
+        {"IDENTITY_ENDPOINT", "IDENTITY_HEADER"},
+    ),
+}
+
+
+@pytest.mark.parametrize("options", WAYS)
+def test_env_for_each_way_in(stage: Stage, home: Path, options: str) -> None:
+    state = write_state(home)
+    wanted, unset = WAYS[options]
+    code, out, _ = stage.run("server", "env", *options.split())
+    assert code == 0
+    lines = out.splitlines()
+    assert {line.removeprefix("unset ") for line in lines if line.startswith("unset ")} == unset
+    as_json = json.loads(stage.run("server", "env", *options.split(), "--shell", "json")[1])
+    assert {name for name in as_json if name.startswith(("AZURE", "ARM", "IDENTITY"))} == wanted
+    assert as_json.get("AZURE_AUTHORITY_HOST", state["api_url"]) == state["api_url"]
+    secret = as_json.get("AZURE_CLIENT_SECRET") or as_json["IDENTITY_HEADER"]
+    assert secret == "it's a secret"
+    metadata = as_json.get("ARM_CLOUD_METADATA_URL", f"{state['api_url']}/metadata/endpoints?api-version=2022-09-01")
+    assert metadata == f"{state['api_url']}/metadata/endpoints?api-version=2022-09-01"
+
+
+@pytest.mark.parametrize("option", ["--shell", "--authentication", "--discovery"])
+def test_env_names_what_is_allowed(stage: Stage, option: str) -> None:
+    code, out, err = stage.run("server", "env", option, "other")
+    assert (code, out) == (2, "") and f"{option} `other` is not one of" in err
+
+
 def test_starting_what_runs_already(stage: Stage, home: Path) -> None:
     write_state(home)
     said = f"already running: https://127.0.0.1:8443 (pid {os.getpid()})\n"

@@ -24,7 +24,13 @@ SLOW = {
     "fastapi",
     "sqlalchemy",
 }
-GROUPS = {f"amphitrite.cli.{name}" for name in ("endpoint", "deployment", "model", "server")}
+GROUPS = {
+    f"amphitrite.cli.{name}"
+    for name in (
+        *("endpoint", "deployment", "model", "environment", "compute", "workspace", "server"),
+        *("apply", "configure", "account", "completion"),
+    )
+}
 
 PROGRAM = """
 import contextlib, io, sys

@@ -54,6 +54,31 @@ online-deployment get-logs -n blue --endpoint ep1
 online-deployment get-logs -n blue -e ep1 -l 100 -c inference-server
 online-deployment get-logs -n blue -e ep1 --lines 1 --container storage-initializer
 online-deployment get-logs -n blue -e ep1 --instance ep1-blue-0 --follow
+environment create -f environment.yml
+environment create --name e --image i:1 --conda-file c.yml --os-type linux --description d --tags a=b c=d --version 2
+environment create --file environment.yml --set image=i:2 -v 3 --no-wait --datastore workspaceblobstore
+environment show -n e -v 1
+environment show --name e --label latest --query image -o tsv
+environment list -o table
+environment list -n e --archived-only
+environment list --name e --include-archived --max-results 5
+environment update -n e -v 1 --set tags.a=b
+environment update --name e --label latest --remove tags.a --set description=x
+environment archive -n e --version 1
+environment restore -n e -l latest
+online-endpoint create --local -n ep1 -f endpoint.yml
+online-endpoint show -n ep1 --local
+online-endpoint list --local
+online-endpoint invoke --local --name ep1 --request-file request.json
+online-endpoint delete --local --name ep1 --yes --no-wait
+online-endpoint update -n ep1 --set identity.user_assigned_identities[0].resource_id=/x --force-string
+online-endpoint update -n ep1 --set tags.a=b c=d --add identity.user_assigned_identities resource_id=/x --remove tags.b
+online-endpoint update -n ep1 --set traffic={"blue":100} --remove tags 0 --no-wait
+online-deployment create --local -n blue --endpoint ep1 -f deployment.yml
+online-deployment show --local --name blue --endpoint ep1
+online-deployment get-logs --local -n blue --endpoint ep1
+online-deployment update -n blue -e ep1 --set environment_variables.A=b --add tags x --remove description
+online-deployment delete -n blue --endpoint ep1 --local -y
 compute attach --resource-group rg --workspace-name ws --type Kubernetes --name k8s --namespace ns --kubeconfig k.yml
 compute attach -t kubernetes -n k8s --namespace ns --in-cluster --no-wait
 compute attach --file compute.yml
@@ -69,10 +94,19 @@ model create -f model.yml
 model create -n m -v 1 -p files -t triton_model
 model create --name m --version 1 --path files --type custom_model --description "a model" --tags a=b c=d
 model create -f model.yml --set version=2
+model create -n m -p files --stage Production --datastore workspaceblobstore --no-wait
 model show -n m -v 1
 model show -n m --label latest
 model list
 model list -n m --include-archived -r 3
+model list -n m --stage Production
+model update -n m -v 1 --stage Production --set description=x tags.a=b --remove tags.c
+model update -n m -l latest --add properties x --force-string
+model download -n m -v 1
+model download --name m --version 1 --download-path copies
+workspace show
+workspace show -n local --query container_registry -o tsv
+workspace list
 model list --archived-only --max-results 3
 model archive -n m --version 1
 model archive -n m
@@ -82,6 +116,8 @@ model restore -n m -l latest
 FILES = {
     "endpoint.yml": "name: ep1\nauth_mode: key\n",
     "deployment.yml": "name: d1x\nendpoint_name: ep9\nmodel: azureml:m:1\ninstance_type: Standard_DS3_v2\n",
+    "environment.yml": "name: e\nimage: i:1\n",
+    "c.yml": "name: c\n",
     "model.yml": "name: m\npath: files\n",
     "compute.yml": "name: k8s\ntype: kubernetes\nnamespace: ns\nkubeconfig: k.yml\n",
     "k.yml": "clusters: [{name: c}]\nusers: []\n",
@@ -111,7 +147,7 @@ def test_understood(line: str, directory: Path, capsys: pytest.CaptureFixture[st
     assert main(shlex.split(line), nobody) == 3, capsys.readouterr().err
 
 
-@pytest.mark.parametrize("group", ["online-endpoint", "online-deployment", "model", "compute", "server"])
+@pytest.mark.parametrize("group", ["online-endpoint", "online-deployment", "model", "environment", "compute", "server"])
 def test_help_of_every_verb(group: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([group, "--help"], nobody) == 0
     verbs = [line.split()[0] for line in capsys.readouterr().out.partition("Commands:")[2].splitlines() if line]
