@@ -29,8 +29,9 @@ def register(product: Product, repositories: Path) -> None:
 
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory: pytest.TempPathFactory, repositories: Path) -> Iterator[Product]:
-    """Endpoint ``cats`` with blue (+1) and green (+2), all traffic on blue. Tests leave it as they found it."""
-    for product in running(tmp_path_factory.mktemp("shared")):
+    """Endpoint ``cats`` with blue (+1) and green (+2), all traffic on blue. Tests leave it as they found it. Images
+    called ``triton-cc`` are Triton there."""
+    for product in running(tmp_path_factory.mktemp("shared"), ML_LOCAL_TRITON_IMAGES="azureml-examples/triton-cc"):
         register(product, repositories)
         product.endpoint()
         product.deploy("blue", "tiny:1", "--all-traffic")

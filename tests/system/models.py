@@ -1,8 +1,9 @@
-"""Tiny model repositories: one ONNX model that adds a number, or a file that is no model at all."""
+"""Tiny model repositories: one ONNX model that adds a number, all kinds of models, or one that cannot be loaded."""
 
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -26,11 +27,51 @@ def adding(root: Path, number: float, name: str = "tiny") -> Path:
     return root
 
 
+def model_types(root: Path) -> Path:
+    """The repository of ``model_types/`` with its two ONNX models: ``plain`` adds 1, ``classify`` returns its input."""
+    source = Path(__file__).parent / "model_types"
+    shutil.copytree(source, root, ignore=shutil.ignore_patterns("versions_model.py", "__pycache__"))
+    for policy in ("latest", "all", "specific"):
+        for version in ("1", "2"):
+            (root / f"versions_{policy}" / version).mkdir()
+            shutil.copy(source / "versions_model.py", root / f"versions_{policy}" / version / "model.py")
+    adding(root, 1, "plain")
+    tensors = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["N", 3]) for name in ("colors", "scores")]
+    node = helper.make_node("Identity", ["colors"], ["scores"])
+    graph = helper.make_graph([node], "classify", tensors[:1], tensors[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    (root / "classify" / "1").mkdir()
+    onnx.save(model, str(root / "classify" / "1" / "model.onnx"))
+    return root
+
+
+def pooling(root: Path, name: str = "model_1") -> Path:
+    """The shape of Azure ML's public Triton example: ``data_0`` (a picture) to ``fc6_1``, the mean of each channel."""
+    graph = helper.make_graph(
+        [helper.make_node("GlobalAveragePool", ["data_0"], ["fc6_1"])],
+        name,
+        [helper.make_tensor_value_info("data_0", TensorProto.FLOAT, [1, 3, 224, 224])],
+        [helper.make_tensor_value_info("fc6_1", TensorProto.FLOAT, [1, 3, 1, 1])],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    directory = root / name / "1"
+    directory.mkdir(parents=True)
+    onnx.save(model, str(directory / "model.onnx"))
+    return root
+
+
 def broken(root: Path) -> Path:
-    """A repository with a file that ONNX Runtime cannot read."""
+    """A repository that looks well and that ONNX Runtime cannot load: the type of an output is not what makes it."""
+    graph = helper.make_graph(
+        [helper.make_node("Identity", ["X"], ["Y"])],
+        "tiny",
+        [helper.make_tensor_value_info("X", TensorProto.FLOAT, ["N", 4])],
+        [helper.make_tensor_value_info("Y", TensorProto.INT64, ["N", 4])],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     directory = root / "tiny" / "1"
     directory.mkdir(parents=True)
-    (directory / "model.onnx").write_bytes(b"this is not a model")
+    onnx.save(model, str(directory / "model.onnx"))
     return root
 
 

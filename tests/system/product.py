@@ -8,11 +8,13 @@ import shutil
 import signal
 import socket
 import sqlite3
+import ssl
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import psutil
 
 from amphitrite.dataplane import processes
@@ -58,6 +60,21 @@ class Product(User):
     def start(self) -> None:
         self.run("server", "start", "-d", "--port", str(self.port), "--scoring-port", str(self.scoring_port))
 
+    def identity(self, resource: str) -> dict[str, str]:
+        """What a stock credential of Azure's is given for ``resource``."""
+        header = (self.home / "credentials" / "identity-header").read_text().strip()
+        found: dict[str, str] = (
+            httpx.get(
+                f"{self.api_url}/identity/token",
+                params={"api-version": "2019-08-01", "resource": resource},
+                headers={"X-IDENTITY-HEADER": header},
+                verify=ssl.create_default_context(cafile=str(self.ca_file)),
+            )
+            .raise_for_status()
+            .json()
+        )
+        return found
+
     # -- processes ----------------------------------------------------------------------------------------------------
     def pid(self, file: str) -> int:
         record = processes.read(self.home / file)
@@ -87,6 +104,11 @@ class Product(User):
         with sqlite3.connect(f"file:{self.home / 'amphitrite.db'}?mode=ro", uri=True) as connection:
             return connection.execute(sql, values).fetchall()
 
+    def execute(self, sql: str, *values: object) -> None:
+        """Change the product's database behind its back."""
+        with sqlite3.connect(self.home / "amphitrite.db", timeout=10) as connection:
+            connection.execute(sql, values)
+
     def left_over(self) -> list[str]:
         """Command lines of processes that belong to this home, whoever started them."""
         found = []
@@ -107,9 +129,10 @@ class Product(User):
         shutil.rmtree(self.home, ignore_errors=True)
 
 
-def running(root: Path) -> Iterator[Product]:
-    """A started product, ended afterwards; for fixtures."""
+def running(root: Path, **environment: str) -> Iterator[Product]:
+    """A started product, ended afterwards; for fixtures. ``environment``: variables besides its own."""
     product = Product(root)
+    product.environment |= environment
     try:
         product.start()
         yield product

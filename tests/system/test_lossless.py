@@ -1,6 +1,6 @@
 """Traffic changes and replacements under a closed-loop load: no request fails.
 
-``AMPHITRITE_LOAD_REQUESTS`` sets how many requests are sent (default 30,000; the product's claim is 100,000), with 50
+``AMPHITRITE_LOAD_REQUESTS`` sets how many requests are sent (default 15,000; the product's claim is 100,000), with 50
 traffic changes and two replacements spread over them.
 """
 
@@ -21,7 +21,7 @@ from .test_semantics import INFER
 pytestmark = pytest.mark.serving
 
 LOAD = Path(__file__).parents[1] / "load" / "closed_loop.py"
-REQUESTS = int(os.environ.get("AMPHITRITE_LOAD_REQUESTS", "30000"))
+REQUESTS = int(os.environ.get("AMPHITRITE_LOAD_REQUESTS", "15000"))
 CHANGES = 50
 
 

@@ -117,6 +117,13 @@ class User:
             operation = client.put(path, json=body).raise_for_status().headers["Azure-AsyncOperation"]
             wait_until(lambda: client.get(operation).json()["status"] == "Succeeded", f"traffic {shares}")
 
+    def rest(self, method: str, path: str, body: Any = None, token: str | None = None) -> httpx.Response:
+        """One request to the API, to ``path`` below the workspace."""
+        address = f"{self.api_url}{workspace_id('local', 'local', 'local')}/{path}"
+        headers = {"Authorization": f"Bearer {self.token() if token is None else token}"}
+        trust = ssl.create_default_context(cafile=str(self.ca_file))
+        return httpx.request(method, address, json=body, headers=headers, verify=trust, timeout=30)
+
     def keys(self, endpoint: str = "cats") -> tuple[str, str]:
         found = self.json("online-endpoint", "get-credentials", "-n", endpoint)
         return found["primaryKey"], found["secondaryKey"]

@@ -1,0 +1,86 @@
+"""One environment for each release of Azure's SDK under test, made with uv and kept in the checkout.
+
+Decides which releases are tested, what each is installed with and when an environment is made anew. Must not know what
+runs in them. The pins: ``requirements/RELEASE.in`` is what a user asks for, and what an old release needs to be
+imported at all; ``RELEASE.txt`` is what that came to. To renew one:
+``uv pip compile --universal --python-version 3.10 --no-header --no-annotate RELEASE.in -o RELEASE.txt``.
+By hand: ``python -m tests.sdk.environments``.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+from uv import find_uv_bin
+
+#: The newest, one of a year before, and the oldest that is promised.
+RELEASES = ("1.35.2", "1.31.0", "1.20.0")
+NEWEST = RELEASES[0]
+
+KEPT = Path(__file__).resolve().parents[2] / ".venv-sdk"
+_REQUIREMENTS = Path(__file__).parent / "requirements"
+
+
+def provide() -> dict[str, Path]:
+    """Release -> the interpreter of its environment, each made where it is missing or was made of other pins."""
+    KEPT.mkdir(exist_ok=True)
+    with ThreadPoolExecutor(len(RELEASES)) as pool:
+        return dict(zip(RELEASES, pool.map(_environment, RELEASES), strict=True))
+
+
+def _environment(release: str) -> Path:
+    directory = KEPT / release
+    python, stamp, wanted = directory / "bin" / "python", directory / "stamp", _stamp(release)
+    with _locked(KEPT / f"{release}.lock"):
+        if not stamp.exists() or stamp.read_text() != wanted:
+            shutil.rmtree(directory, ignore_errors=True)
+            _uv("venv", "--python", sys.executable, directory)
+            _uv("pip", "install", "--python", python, "--requirement", _REQUIREMENTS / f"{release}.txt")
+            # Compiles what an import needs, and no more: most of the SDK's files are never looked at.
+            _run(python, "-c", "import azure.ai.ml, azure.identity")
+            stamp.write_text(wanted)
+    return python
+
+
+def _stamp(release: str) -> str:
+    """What the environment depends on."""
+    pins = hashlib.sha256((_REQUIREMENTS / f"{release}.txt").read_bytes()).hexdigest()
+    return f"{pins} {sys.version} {sys.base_prefix}"
+
+
+def _uv(*arguments: str | Path) -> None:
+    _run(find_uv_bin(), "--quiet", *arguments)
+
+
+def _run(*command: str | Path) -> None:
+    # Where no bytecode is written, each of the SDK's imports takes ten seconds.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    if mirror := environment.get("PIP_INDEX_URL"):
+        environment.setdefault("UV_DEFAULT_INDEX", mirror)  # Where pip is told to look, uv looks too.
+    done = subprocess.run([*map(str, command)], env=environment, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, f"{' '.join(map(str, command))}: {done.returncode}\n{done.stdout}{done.stderr}"
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """One process at a time; the lock ends with the process."""
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+if __name__ == "__main__":
+    started = time.monotonic()
+    for name, interpreter in provide().items():
+        print(f"{name}  {interpreter}")
+    print(f"{time.monotonic() - started:.1f} s")

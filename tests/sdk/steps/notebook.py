@@ -1,0 +1,73 @@
+"""The cells of Azure's public notebook for Triton, in their order, with a tiny model in place of the large one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+
+from azure.ai.ml import MLClient
+from azure.ai.ml.entities import ManagedOnlineDeployment, ManagedOnlineEndpoint, Model
+from azure.identity import DefaultAzureCredential
+
+from .deployments import answered, invoke, sums
+from .step import Here, step
+
+#: Run by an interpreter that has the packages of the notebook's first cell.
+CLIENT = """
+import json, sys
+import gevent.ssl, numpy as np
+import tritonclient.http as tritonhttpclient
+
+scoring_uri, auth_key = json.load(sys.stdin)
+url = scoring_uri[8:]
+triton_client = tritonhttpclient.InferenceServerClient(
+    url=url, ssl=True, ssl_context_factory=gevent.ssl._create_default_https_context
+)
+headers = {"Authorization": f"Bearer {auth_key}"}
+health_ctx = triton_client.is_server_ready(headers=headers)
+status_ctx = triton_client.is_model_ready("tiny", "1", headers)
+input = tritonhttpclient.InferInput("X", [1, 4], "FP32")
+input.set_data_from_numpy(np.array([[1, 2, 3, 4]], np.float32))
+result = triton_client.infer("tiny", [input], outputs=[tritonhttpclient.InferRequestedOutput("Y")], headers=headers)
+print(json.dumps([health_ctx, status_ctx, result.as_numpy("Y").tolist()[0]]))
+"""
+
+
+@step
+def notebook_for_triton(here: Here) -> None:
+    ml_client = MLClient(
+        DefaultAzureCredential(),
+        os.environ["ML_SUBSCRIPTION"],
+        os.environ["ML_RESOURCE_GROUP"],
+        os.environ["ML_WORKSPACE"],
+    )
+    endpoint_name = f"notebook-{here.tag}"
+    endpoint = ManagedOnlineEndpoint(name=endpoint_name, description="this is a sample endpoint", auth_mode="key")
+    ml_client.online_endpoints.begin_create_or_update(endpoint).result()
+
+    model = Model(path=str(here.files / "one"), type="triton_model")
+    blue_deployment = ManagedOnlineDeployment(
+        name="blue",
+        endpoint_name=endpoint_name,
+        model=model,
+        instance_type="Standard_NC6s_v3",
+        instance_count=1,
+    )
+    ml_client.online_deployments.begin_create_or_update(blue_deployment).result()
+    endpoint.traffic = {"blue": 100}
+    ml_client.online_endpoints.begin_create_or_update(endpoint).result()
+
+    endpoint = ml_client.online_endpoints.get(endpoint_name)
+    scoring_uri = endpoint.scoring_uri
+    auth_key = ml_client.online_endpoints.get_keys(endpoint_name).primary_key
+    done = subprocess.run(
+        [here.python, "-c", CLIENT], input=json.dumps([scoring_uri, auth_key]), capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [True, True, sums(here, "one")]
+
+    assert answered(invoke(here, endpoint_name)) == sums(here, "one")
+    assert "tiny" in ml_client.online_deployments.get_logs(name="blue", endpoint_name=endpoint_name, lines=500)
+    assert ml_client.online_deployments.get(name="blue", endpoint_name=endpoint_name).provisioning_state == "Succeeded"
+    ml_client.online_endpoints.begin_delete(name=endpoint_name)

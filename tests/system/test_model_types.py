@@ -1,0 +1,313 @@
+"""Every kind of model and repository that Triton serves, asked through the scoring address by the stock client and by
+plain HTTP. One server, one deployment of one repository: tests/system/model_types.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import ssl
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tritonclient.http as tritonclient
+from PIL import Image
+from tritonclient.utils import InferenceServerException
+
+from .models import model_types
+from .product import Product, running
+
+pytestmark = pytest.mark.serving
+Array = np.ndarray[Any, Any]
+
+ROOT = "/endpoints/types"
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """The endpoint as its clients have it."""
+
+    product: Product
+    key: str
+
+    def client(self) -> tritonclient.InferenceServerClient:
+        """The stock client; it belongs to one thread."""
+        host, port = self.product.scoring
+        return tritonclient.InferenceServerClient(
+            f"{host}:{port}{ROOT}",
+            ssl=True,
+            ssl_context_factory=lambda: ssl.create_default_context(cafile=str(self.product.ca_file)),
+            network_timeout=30,
+        )
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.key}"}
+
+    def infer(self, model: str, inputs: dict[str, tuple[str, Array]], *, version: str = "", **options: Any) -> Any:
+        """The stock client's result."""
+        tensors = [tritonclient.InferInput(name, list(value.shape), kind) for name, (kind, value) in inputs.items()]
+        for tensor, (_, value) in zip(tensors, inputs.values(), strict=True):
+            tensor.set_data_from_numpy(value)
+        with self.client() as client:
+            return client.infer(model, tensors, model_version=version, headers=self.headers, **options)
+
+    def post(self, path: str, document: Any, **headers: str) -> Any:
+        """Plain HTTP and JSON."""
+        body = json.dumps(document).encode()
+        answer = self.product.request(f"{ROOT}/{path}", key=self.key, body=body, headers=headers)
+        assert answer.status == 200, answer
+        return json.loads(answer.body)
+
+    def get(self, path: str) -> Any:
+        answer = self.product.request(f"{ROOT}/{path}", method="GET", key=self.key)
+        assert answer.status == 200, answer
+        return json.loads(answer.body)
+
+    def statistics(self, model: str) -> Any:
+        (found,) = self.get(f"v2/models/{model}/stats")["model_stats"]
+        return found
+
+
+@pytest.fixture(scope="module")
+def scoring(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scoring]:
+    root = tmp_path_factory.mktemp("types")
+    repository = model_types(root / "repository")
+    for product in running(root):
+        product.run("model", "create", "-n", "types", "-v", "1", "-t", "triton_model", "-p", str(repository))
+        product.endpoint("types")
+        # The ensemble's 50 ms of waiting and the twins' meeting leave room below this even on a busy machine.
+        settings = {"request_timeout_ms": 60_000, "max_concurrent_requests_per_instance": 50}
+        product.deploy("blue", "types:1", "--all-traffic", endpoint="types", request_settings=settings)
+        yield Scoring(product, product.keys("types")[0])
+
+
+def fp32(*rows: list[float]) -> tuple[str, Array]:
+    return "FP32", np.array(rows, np.float32)
+
+
+def int32(number: int) -> tuple[str, Array]:
+    return "INT32", np.array([number], np.int32)
+
+
+def text(*words: str | bytes) -> tuple[str, Array]:
+    encoded = [word if isinstance(word, bytes) else word.encode() for word in words]
+    return "BYTES", np.array(encoded, np.object_)
+
+
+def picture(color: str, kind: str) -> bytes:
+    stream = io.BytesIO()
+    Image.new("RGB", (20, 10), color).save(stream, kind)
+    return stream.getvalue()
+
+
+# -- repositories -----------------------------------------------------------------------------------------------------
+def test_one_repository_serves_several_models(scoring: Scoring) -> None:
+    models = ["plain", "decode", "classify", "to_label", "label_picture", "greeter", "asks_others", "countdown"]
+    with scoring.client() as client:
+        assert [m for m in models if not client.is_model_ready(m, headers=scoring.headers)] == []
+
+
+def test_an_onnx_file_needs_no_config(scoring: Scoring) -> None:
+    assert scoring.infer("plain", {"X": fp32([1, 2, 3, 4])}).as_numpy("Y").tolist() == [[2, 3, 4, 5]]
+    config = scoring.get("v2/models/plain/config")
+    assert (config["backend"], config["max_batch_size"]) == ("onnxruntime", 32)
+
+
+VERSIONS = [("versions_latest", ["2"], 2), ("versions_all", ["1", "2"], 2), ("versions_specific", ["1"], 1)]
+
+
+@pytest.mark.parametrize(("model", "served", "newest"), VERSIONS)
+def test_the_version_policy_chooses(scoring: Scoring, model: str, served: list[str], newest: int) -> None:
+    assert scoring.get(f"v2/models/{model}")["versions"] == served
+    assert scoring.infer(model, {"x": int32(0)}).as_numpy("version").tolist() == [newest]
+    for version in served:
+        assert scoring.infer(model, {"x": int32(0)}, version=version).as_numpy("version").tolist() == [int(version)]
+    for version in {"1", "2"} - set(served):
+        with pytest.raises(InferenceServerException, match="version"):
+            scoring.infer(model, {"x": int32(0)}, version=version)
+
+
+# -- kinds of models --------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("color", "kind"), [("red", "JPEG"), ("lime", "PNG"), ("blue", "JPEG")])
+def test_an_ensemble_leads_from_an_encoded_picture_to_a_label(scoring: Scoring, color: str, kind: str) -> None:
+    data_type, value = text(picture(color, kind))
+    answer = scoring.infer("label_picture", {"picture": (data_type, value.reshape(1, 1))})
+    assert answer.as_numpy("label").tolist() == [[{"lime": b"green"}.get(color, color.encode())]]
+
+
+def test_a_step_that_fails_says_why_in_its_own_words(scoring: Scoring) -> None:
+    data_type, value = text(b"no picture")
+    with pytest.raises(InferenceServerException, match="this is no picture: cannot identify image file"):
+        scoring.infer("label_picture", {"picture": (data_type, value.reshape(1, 1))})
+
+
+def test_a_python_model_reads_its_parameters_and_strings_go_through(scoring: Scoring) -> None:
+    names = ["Öznur", "", "名前", 'a "quoted" one']
+    greetings = [f"Grüß dich, {name}" for name in names]
+    binary = scoring.infer("greeter", {"name": text(*names)}).as_numpy("greeting")
+    assert [greeting.decode() for greeting in binary] == greetings
+    tensor = {"name": "name", "shape": [len(names)], "datatype": "BYTES", "data": names}
+    outputs = scoring.post("v2/models/greeter/infer", {"inputs": [tensor]})["outputs"]
+    assert {output["name"]: output["data"] for output in outputs}["greeting"] == greetings
+
+
+def test_business_logic_asks_another_model_until_it_is_content(scoring: Scoring) -> None:
+    answer = scoring.infer("asks_others", {"X": fp32([1, 2, 3, 4], [9, 9, 9, 9])})
+    assert answer.as_numpy("Y").tolist() == [[10, 11, 12, 13], [18, 18, 18, 18]]
+
+
+def test_a_decoupled_model_streams_each_answer_as_it_comes(scoring: Scoring) -> None:
+    connection = scoring.product.connection()
+    body = json.dumps({"from": 2}).encode()
+    connection.request("POST", f"{ROOT}/v2/models/countdown/generate_stream", body=body, headers=scoring.headers)
+    answer = connection.getresponse()
+    assert (answer.status, answer.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
+    # The model says the next number only when another request lets it: had anybody buffered, this would wait for ever.
+    assert event(answer)["left"] == 2
+    assert scoring.product.request(
+        f"{ROOT}/v2/models/countdown/generate", key=scoring.key, body=json.dumps({"from": 0}).encode()
+    ).status == 200  # fmt: skip
+    assert [event(answer)["left"], event(answer)["left"]] == [1, 0]
+    assert answer.read() == b""
+    connection.close()
+
+
+def event(stream: Any) -> Any:
+    """The next server-sent event."""
+    line = stream.readline()
+    assert line.startswith(b"data: "), line
+    assert stream.readline() == b"\n"
+    return json.loads(line[6:])
+
+
+# -- what config.pbtxt switches on ------------------------------------------------------------------------------------
+def test_dynamic_batching_joins_requests(scoring: Scoring) -> None:
+    def highest(index: int) -> int:
+        scores = np.eye(3, dtype=np.float32)[index % 3].reshape(1, 3)
+        return int(scoring.infer("classify", {"colors": ("FP32", scores)}).as_numpy("scores").argmax())
+
+    with ThreadPoolExecutor(12) as pool:
+        assert list(pool.map(highest, range(24))) == [index % 3 for index in range(24)]
+    found = scoring.statistics("classify")
+    assert found["execution_count"] < found["inference_count"]
+    assert max(row["batch_size"] for row in found["batch_stats"]) > 1
+
+
+def test_instances_work_at_the_same_time(scoring: Scoring, tmp_path: Path) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        asked = [pool.submit(scoring.infer, "twins", {"meeting": text(str(tmp_path))}) for _ in range(2)]
+        names = {answer.result().as_numpy("instance")[0].decode() for answer in asked}
+    assert {name.rpartition("_")[0] for name in names} == {"left", "right"}
+
+
+def test_the_response_cache_answers_without_the_model(scoring: Scoring) -> None:
+    answers = [scoring.infer("cached", {"x": int32(7)}).as_numpy("executions").tolist() for _ in range(3)]
+    other = scoring.infer("cached", {"x": int32(8)}).as_numpy("executions").tolist()
+    assert (answers, other) == ([[1], [1], [1]], [2])
+    found = scoring.statistics("cached")["inference_stats"]
+    assert (found["cache_hit"]["count"], found["cache_miss"]["count"]) == (2, 2)
+
+
+def test_warm_up_runs_before_the_first_request(scoring: Scoring) -> None:
+    assert scoring.infer("greeter", {"name": text("you")}).as_numpy("executions")[0] >= 3
+
+
+# -- the protocol -----------------------------------------------------------------------------------------------------
+def test_the_classification_extension_names_the_classes(scoring: Scoring) -> None:
+    wanted = [tritonclient.InferRequestedOutput("scores", class_count=2)]
+    answer = scoring.infer("classify", {"colors": fp32([0.5, 0.25, 1])}, outputs=wanted)
+    assert answer.as_numpy("scores").tolist() == [[b"1.000000:2:blue", b"0.500000:0:red"]]
+
+
+def test_json_and_binary_say_the_same(scoring: Scoring) -> None:
+    tensor = {"name": "X", "shape": [1, 4], "datatype": "FP32", "data": [[0.5, 1, -1, 1e9]]}
+    (output,) = scoring.post("v2/models/plain/infer", {"inputs": [tensor]})["outputs"]
+    binary = scoring.infer("plain", {"X": fp32([0.5, 1, -1, 1e9])}).as_numpy("Y")
+    assert (output["data"], output["shape"]) == (binary.reshape(-1).tolist(), [1, 4])
+
+
+@pytest.mark.parametrize("algorithm", ["gzip", "deflate"])
+def test_bodies_are_compressed_both_ways(scoring: Scoring, algorithm: str) -> None:
+    many = np.zeros((32, 4), np.float32)
+    options = {"request_compression_algorithm": algorithm, "response_compression_algorithm": algorithm}
+    assert (scoring.infer("plain", {"X": ("FP32", many)}, **options).as_numpy("Y") == 1).all()
+
+
+def test_a_compressed_answer_is_compressed(scoring: Scoring) -> None:
+    body = json.dumps({"inputs": [{"name": "X", "shape": [32, 4], "datatype": "FP32", "data": [0] * 128}]}).encode()
+    headers = {"Content-Encoding": "gzip", "Accept-Encoding": "gzip"}
+    answer = scoring.product.request(
+        f"{ROOT}/v2/models/plain/infer", key=scoring.key, body=gzip.compress(body), headers=headers
+    )
+    assert (answer.status, answer.headers["content-encoding"]) == (200, "gzip")
+    assert json.loads(gzip.decompress(answer.body))["outputs"][0]["data"] == [1] * 128
+
+
+SHARED_MEMORY = [
+    ("GET", "v2/systemsharedmemory/status"),
+    ("POST", "v2/systemsharedmemory/region/x/register"),
+    ("POST", "v2/cudasharedmemory/region/x/register"),
+]
+
+
+@pytest.mark.parametrize(("method", "path"), SHARED_MEMORY)
+def test_shared_memory_cannot_be_registered(scoring: Scoring, method: str, path: str) -> None:
+    body = b"{}" if method == "POST" else None
+    answer = scoring.product.request(f"{ROOT}/{path}", method=method, key=scoring.key, body=body)
+    assert (answer.status, answer.error["code"]) == (403, "Forbidden")
+
+
+def test_a_request_by_shared_memory_is_refused(scoring: Scoring) -> None:
+    where = {"shared_memory_region": "mine", "shared_memory_byte_size": 16}
+    tensor = {"name": "X", "shape": [1, 4], "datatype": "FP32", "parameters": where}
+    body = json.dumps({"inputs": [tensor]}).encode()
+    answer = scoring.product.request(f"{ROOT}/v2/models/plain/infer", key=scoring.key, body=body)
+    assert answer.status == 424
+    assert "shared memory region: 'mine'" in answer.body.decode()
+
+
+# -- state ------------------------------------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def sums(scoring: Scoring) -> str:
+    """The path below which two instances add up the numbers of sequences, each for itself."""
+    product, path = scoring.product, str(Path(__file__).parent / "sequences")
+    product.run("model", "create", "-n", "sums", "-v", "1", "-t", "triton_model", "-p", path)
+    product.endpoint("sums")
+    product.deploy("blue", "sums:1", "--all-traffic", endpoint="sums", instance_count=2)
+    return "/endpoints/sums"
+
+
+def test_sequences_stay_where_their_state_is(scoring: Scoring, sums: str) -> None:
+    product, key = scoring.product, scoring.product.keys("sums")[0]
+    host, port = product.scoring
+    sequences = range(1, 13)
+    workers = set()
+    with tritonclient.InferenceServerClient(
+        f"{host}:{port}{sums}",
+        ssl=True,
+        ssl_context_factory=lambda: ssl.create_default_context(cafile=str(product.ca_file)),
+        network_timeout=30,
+    ) as client:
+        for step in range(5):
+            for sequence in sequences:
+                number = tritonclient.InferInput("x", [1, 1], "INT32")
+                number.set_data_from_numpy(np.array([[sequence]], np.int32), binary_data=step % 2 == 0)
+                found = client.infer(
+                    "running_sum",
+                    [number],
+                    sequence_id=sequence,
+                    sequence_start=step == 0,
+                    sequence_end=step == 4,
+                    headers={"Authorization": f"Bearer {key}"},
+                )
+                assert found.as_numpy("sum").tolist() == [[sequence * (step + 1)]]
+                workers.add((sequence, int(found.as_numpy("worker").flat[0])))
+    assert len(workers) == len(sequences), "each has stayed"
+    assert len({worker for _, worker in workers}) == 2, "they are spread"
