@@ -23,7 +23,7 @@ from typing import Any
 from bench.product import Unavailable
 
 HERE = Path(__file__).resolve().parent
-MODULES = ("commands", "serving", "changes")
+MODULES = ("commands", "lists", "upload", "serving", "changes")
 #: program -> the command it needs, which is also the name of a Debian package.
 PROGRAMS = {"router_auth": "wrk"}
 

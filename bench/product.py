@@ -63,6 +63,14 @@ class Product:
         return report
 
 
+def free_ports() -> tuple[str, str]:
+    """Two ports on which nobody listens."""
+    with socket.socket() as one, socket.socket() as other:
+        one.bind(("127.0.0.1", 0))
+        other.bind(("127.0.0.1", 0))
+        return str(one.getsockname()[1]), str(other.getsockname()[1])
+
+
 @contextlib.contextmanager
 def running(work: Path, *deployments: str) -> Iterator[Product]:
     """The example with these deployments, all traffic on the first; stopped at the end. Raises Unavailable."""
@@ -71,11 +79,8 @@ def running(work: Path, *deployments: str) -> Iterator[Product]:
     if not ML.exists():
         raise Unavailable(f"{ML} is missing: make install")
     product = Product(work)
-    with socket.socket() as one, socket.socket() as other:
-        one.bind(("127.0.0.1", 0))
-        other.bind(("127.0.0.1", 0))
-        ports = ["--port", str(one.getsockname()[1]), "--scoring-port", str(other.getsockname()[1])]
-    product.ml("server", "start", "-d", *ports)
+    port, scoring_port = free_ports()
+    product.ml("server", "start", "-d", "--port", port, "--scoring-port", scoring_port)
     try:
         product.ml("model", "create", "-f", "model.yml")
         product.ml("online-endpoint", "create", "-f", "endpoint.yml")
