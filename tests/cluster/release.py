@@ -28,6 +28,8 @@ CHART = ROOT / "deploy" / "helm" / "amphitrite"
 EXAMPLE = ROOT / "examples" / "single-model"
 NAME = "amphitrite"
 LOAD = ROOT / "tests" / "load" / "closed_loop.py"
+#: What clients under ``load`` do between two requests. 0 is as fast as they can, which leaves less to the other tests.
+THINK_MS = os.environ.get("AMPHITRITE_LOAD_THINK_MS", "10")
 #: Instance types as the example names them, in sizes that many of them fit one small node.
 SMALL = {
     "requests": {"cpu": "50m", "memory": "400Mi"},
@@ -174,7 +176,7 @@ class Release(User):
         running = subprocess.Popen(
             [
                 *(sys.executable, str(LOAD), "--json", "--connections", str(connections), "--until-file", str(stop)),
-                *("--requests", str(at_least)),
+                *("--requests", str(at_least), "--think-ms", THINK_MS),
                 *("--url", f"{self.scoring_url}{path}", "--cafile", str(self.ca_file), "--body-file", str(payload)),
                 *("--header", f"Authorization: Bearer {self.keys()[0]}"),
             ],

@@ -21,6 +21,7 @@ from .node import Cluster
 from .release import EXAMPLE, NAME, Release, installed
 from .waiting import wait_until
 
+LONG = True
 REQUESTS = int(os.environ.get("AMPHITRITE_LOAD_REQUESTS", "20000"))
 INFER = "/endpoints/cats/v2/models/tiny/infer"
 
@@ -60,7 +61,7 @@ def test_every_change_under_load(release: Release) -> None:
     release.endpoint()
     release.deploy("blue", "tiny:1", "--all-traffic")
     release.deploy("green", "tiny:2")
-    with release.load(INFER, REQUEST, at_least=REQUESTS) as result:
+    with release.load(INFER, REQUEST, at_least=REQUESTS, connections=8) as result:
         changes = 0
         while changes < 12:
             release.put_traffic("cats", {"blue": 25 * (changes % 5), "green": 100 - 25 * (changes % 5)})

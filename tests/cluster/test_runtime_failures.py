@@ -1,5 +1,5 @@
 """Every way in which an instance fails on a real node, all at once: the code, the node's own words, what to do, the
-event of the Deployment, and how soon."""
+event of the Deployment, and how soon. And one that does not fail: a container of the user's own."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from amphitrite.controlplane.core.computes import PodShape
+from amphitrite.controlplane.core.computes import BUILT_IN, PodShape
+from amphitrite.controlplane.core.containers import Container
 from amphitrite.controlplane.core.observed import Fault
-from amphitrite.controlplane.core.resources import WorkloadSpec
+from amphitrite.controlplane.core.resources import PodSettings, WorkloadSpec, workload_spec
+from amphitrite.controlplane.runtimes.kubernetes.names import SERVER
 from amphitrite.controlplane.runtimes.kubernetes.settings import KubernetesSettings, ModelCache
 
 from ..controlplane.kubernetes_subject import Pods
@@ -121,8 +123,25 @@ def pods(cluster: Cluster, images: Images, tmp_path_factory: pytest.TempPathFact
         subject.until(lambda other=other: not other.unknown())
         other.start(spec(subject, row), 0, 1, PROBE, PROBE)
         other.close()
+    subject.runtime.start(contained(subject), 0, 1, PROBE, PROBE)
     yield subject
     subject.close()
+
+
+def contained(pods: Pods) -> WorkloadSpec:
+    """An environment with NVIDIA's image, with another port and another readiness route than ours."""
+    image, routes = pods.settings().triton_image, ("/v2/health/live", "/v2/models/tiny/ready", "/")
+    container = Container(image, 8010, *routes, model_dir="/models", folder="good", repository="good")
+    return workload_spec(
+        "ep",
+        "contained",
+        pods.workload().model,
+        "small",
+        {},
+        BUILT_IN,
+        PodSettings(model_mount_path="/models"),
+        container,
+    )
 
 
 def spec(pods: Pods, row: Row) -> WorkloadSpec:
@@ -144,6 +163,17 @@ def test_a_failure_is_told_in_azures_code_and_kubernetes_words(pods: Pods, row: 
     assert fault.scarce == row.scarce
     subject = spec(pods, row).name
     pods.until(lambda: row.said in told(pods, subject, row.code))
+
+
+def test_a_container_of_ones_own_among_them_serves(pods: Pods) -> None:
+    wanted = contained(pods)
+    pods.until(lambda: any(i.workload == wanted and i.phase == "ready" for i in pods.runtime.observe()))
+    (serving,) = [i for i in pods.runtime.observe() if i.workload == wanted]
+    assert serving.address is not None
+    assert serving.address.port == 8010
+    said = 'ls "$AZUREML_MODEL_DIR/good" && echo "$AZUREML_MODEL_DIR"'
+    where = ("exec", "-n", pods.namespace, serving.id, "-c", SERVER, "--", "sh", "-c", said)
+    assert pods.cluster.kubectl(*where).split() == ["tiny", "/models"]
 
 
 def told(pods: Pods, deployment: str, reason: str) -> str:

@@ -14,7 +14,7 @@ import yaml
 
 from amphitrite import schemas
 from amphitrite.controlplane import settings as controlplane_settings
-from amphitrite.controlplane import settings_cluster
+from amphitrite.controlplane import settings_cluster, settings_tokens
 from amphitrite.controlplane.runtimes.kubernetes.permissions import CLUSTER_RULES, RULES, Rule
 from amphitrite.controlplane.runtimes.kubernetes.settings import TRITON_IMAGE
 from amphitrite.controlplane.version import VERSION
@@ -58,13 +58,19 @@ def test_no_variable_is_set_that_nobody_reads(name: str) -> None:
     """A name that is misspelt would be silently without effect."""
     read = {
         node.value
-        for module in (controlplane_settings, settings_cluster)
+        for module in (controlplane_settings, settings_cluster, settings_tokens)
         for node in ast.walk(ast.parse(inspect.getsource(module)))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
     read |= {controlplane_settings.Limits.variable(limit) for limit in controlplane_settings.Limits.__slots__}
     told = {variable for variable in environment(example(name)) if variable.startswith("ML_")}
     assert told <= read
+
+
+def test_the_defaults_of_tokens_are_the_programs() -> None:
+    told = {n: v for n, v in environment(example("production")).items() if n.startswith("ML_SCORING_T")}
+    assert settings_tokens.read(told) == settings_tokens.TokenSettings()
+    assert len(told) == 2
 
 
 def test_the_defaults_of_limits_are_the_programs() -> None:

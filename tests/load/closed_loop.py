@@ -136,8 +136,15 @@ class Connection:
         return body
 
 
-def drive(tally: Tally, connect: Callable[[], Connection], request: bytes, turns: Iterator[int], began: float) -> None:
-    """Send ``request`` once for each turn, over one connection at a time."""
+def drive(
+    tally: Tally,
+    connect: Callable[[], Connection],
+    request: bytes,
+    turns: Iterator[int],
+    began: float,
+    think_s: float = 0.0,
+) -> None:
+    """Send ``request`` once for each turn, over one connection at a time, ``think_s`` after each answer."""
     connection: Connection | None = None
     opened = False
     pause = threading.Event()
@@ -165,6 +172,8 @@ def drive(tally: Tally, connect: Callable[[], Connection], request: bytes, turns
         if answer.close:
             connection.close()
             connection = None
+        if think_s:
+            pause.wait(think_s)
     if connection is not None:
         connection.close()
 
@@ -231,6 +240,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
                 request,
                 turns_until(arguments.until_file, budget, least) if arguments.until_file else budget,
                 began,
+                arguments.think_ms / 1000,
             ),
         )
         for tally in tallies
@@ -250,6 +260,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--connections", type=int, default=8)
     parser.add_argument("--requests", type=int, help="end after so many, over all connections")
     parser.add_argument("--until-file", type=Path, help="end when this file exists")
+    parser.add_argument("--think-ms", type=float, default=0.0, help="pause of a connection after each answer")
     parser.add_argument("--timeout-s", type=float, default=30.0, help="per read and write")
     parser.add_argument("--cafile", default=os.environ.get("SSL_CERT_FILE"), help="default: SSL_CERT_FILE")
     parser.add_argument("--json", action="store_true", help="print one JSON object rather than a line")
