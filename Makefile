@@ -71,7 +71,9 @@ if command -v uv >/dev/null; then \
   set -x; uv pip install --quiet --python $(BIN)/python -e ".[$$extras]"; \
 elif [ "$$extras" = test ]; then \
   set -x; $(BIN)/python -m pip install --quiet --disable-pip-version-check "uv>=0.9,<1"; \
-  $(BIN)/uv pip install --quiet --python $(BIN)/python -e ".[$$extras]"; \
+  env $${PIP_CERT:+SSL_CERT_FILE="$${SSL_CERT_FILE-$$PIP_CERT}"} \
+    $(BIN)/uv pip install --quiet --python $(BIN)/python -e ".[$$extras]" || \
+    $(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[$$extras]"; \
 else \
   set -x; $(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[$$extras]"; \
 fi; { set +x; } 2>/dev/null; $(LIBRARY)

@@ -65,8 +65,10 @@ def _uv(*arguments: str | Path) -> None:
 def _run(*command: str | Path) -> None:
     # Where no bytecode is written, each of the SDK's imports takes ten seconds.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    if mirror := environment.get("PIP_INDEX_URL"):
-        environment.setdefault("UV_DEFAULT_INDEX", mirror)  # Where pip is told to look, uv looks too.
+    # What pip is told of where to look and whom to trust, uv is told too.
+    for ours, theirs in (("UV_DEFAULT_INDEX", "PIP_INDEX_URL"), ("SSL_CERT_FILE", "PIP_CERT")):
+        if theirs in environment:
+            environment.setdefault(ours, environment[theirs])
     done = subprocess.run([*map(str, command)], env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, f"{' '.join(map(str, command))}: {done.returncode}\n{done.stdout}{done.stderr}"
 
