@@ -79,5 +79,7 @@ class PatientProtocol(H11Protocol):
         return max(self.IDLE_S, float(self.timeout_keep_alive)) if between else self.IDLE_S
 
     def _make_room(self) -> None:
-        others: list[Any] = [one for one in self.connections if one is not self and one._waiting()]
+        # All connections of the server are of this class; uvicorn's own type says of any of its.
+        known: list[Any] = [one for one in self.connections if one is not self]
+        others = [one for one in known if one._waiting()]
         (min(others, key=lambda one: one._heard) if others else self).transport.abort()
