@@ -23,7 +23,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 _FIRST = ("ALONE", "LONG")
 #: The share of the other files that comes before the first that needs a cluster: its images are built meanwhile.
-_BEFORE_CLUSTER = 1 / 3
+_BEFORE_CLUSTER = 1 / 5
 
 
 @pytest.hookimpl(trylast=True)
