@@ -29,17 +29,12 @@ class Preview:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._coming: dict[str, str] = {}  # ARM id of an asset that is not there yet, in lower case -> as written
+        self._coming: set[str] = set()  # ARM ids of assets that are not there yet, in lower case
         self._latest: dict[tuple[str, str], str] = {}  # (models or environments, name) -> the coming one's id
         self._endpoints: set[str] = set()
-        self._deployments: set[tuple[str, str]] = set()
 
     def steps(self, items: Sequence[Item]) -> list[Step]:
         """Raises Error with the location of what the control plane refuses."""
-        for item in items:
-            if item.kind == "deployment":
-                document = item.draft.document
-                self._deployments.add((key(document["endpoint_name"]), key(document["name"])))
         return [self._step(item) for item in items]
 
     def _step(self, item: Item) -> Step:
@@ -103,7 +98,7 @@ class Preview:
         return Step(item, name, "create" if before is None else "update" if fields else "none", (), fields)
 
     def _come(self, kind: str, name: str, arm_id: str) -> None:
-        self._coming[key(arm_id)] = arm_id
+        self._coming.add(key(arm_id))
         self._latest[(kind, key(name))] = arm_id
 
     def _address(self, path: str) -> str:
@@ -120,8 +115,7 @@ class Preview:
         before = _without_zeros(wire.endpoint_from_wire(name, found))
         wanted = _without_zeros({**{f: before[f] for f in _SHARES if f in before}, **document})
         # Shares of deployments that come with this very apply cannot be judged yet.
-        coming = self._client.pages(f"{path}/deployments")
-        there = {key(one["name"]) for one in coming}
+        there = {key(one["name"]) for one in self._client.pages(f"{path}/deployments")}
         judged = {**wanted, **{f: before.get(f, {}) for f in _SHARES if not _names(wanted.get(f)) <= there}}
         told = self._dry_run(path, changes.endpoint_body(self._client, Draft(judged, item.draft.source)))
         after = _without_zeros(wire.endpoint_from_wire(name, told["resource"]))
@@ -179,7 +173,7 @@ class Preview:
             else:
                 found = model_id(self._client.workspace, given["name"], self._version(given, uri)[0])
         if self._client.find(found) is None:
-            self._coming[key(found)] = found
+            self._coming.add(key(found))
         return found
 
     def _body(self, document: Mapping[str, Any]) -> dict[str, Any]:
