@@ -93,12 +93,9 @@ def list_(
 ) -> list[dict[str, Any]]:
     """List all environments, or all versions of one."""
     azure_only.refuse(registry_name=registry_name)
-    from amphitrite.schemas.errors import Error
     from amphitrite.schemas.shown import show_environment, show_environment_container
 
-    if archived_only and include_archived:
-        raise Error("UsageError", "Cannot provide both archived-only and include-archived.")
-    view = "ArchivedOnly" if archived_only else "All" if include_archived else "ActiveOnly"
+    view = given.view(archived_only=archived_only, include_archived=include_archived)
     client = session.client
     if name is None:
         found = client.pages(f"{client.workspace}/environments", listViewType=view)

@@ -88,11 +88,9 @@ def list_(
     from amphitrite.schemas.errors import Error
     from amphitrite.schemas.shown import show_model, show_model_container
 
-    if archived_only and include_archived:
-        raise Error("UsageError", "Cannot provide both archived-only and include-archived.")
+    view = given.view(archived_only=archived_only, include_archived=include_archived)
     if stage is not None and name is None:
         raise Error("UsageError", "--stage: versions have stages, models do not", hint="give --name")
-    view = "ArchivedOnly" if archived_only else "All" if include_archived else "ActiveOnly"
     client = session.client
     if name is None:
         found = client.pages(f"{client.workspace}/models", listViewType=view)

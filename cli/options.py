@@ -137,3 +137,12 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 def present(**values: Any) -> dict[str, Any]:
     """The options that were given."""
     return {name: value for name, value in values.items() if value is not None}
+
+
+def view(*, archived_only: bool, include_archived: bool) -> str:
+    """The ``listViewType`` of a list of assets. Raises Error UsageError for both."""
+    if archived_only and include_archived:
+        from amphitrite.schemas.errors import Error
+
+        raise Error("UsageError", "Cannot provide both archived-only and include-archived.")
+    return "ArchivedOnly" if archived_only else "All" if include_archived else "ActiveOnly"
