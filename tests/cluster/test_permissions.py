@@ -128,7 +128,12 @@ class Life:
 
     def reach(self, condition: Any) -> bool:
         """Until it holds, or somebody refused something."""
-        wait_until(lambda: bool(condition()) or bool(self.refusals), "a step is done or refused", 30.0)
+        wait_until(
+            lambda: bool(condition()) or bool(self.refusals),
+            "a step is done or refused",
+            30.0,
+            detail=lambda: "\n".join(map(str, self.runtime.observe())),
+        )
         return not self.refusals
 
     def live(self) -> None:

@@ -37,6 +37,8 @@ class Objects:
         self._lock = threading.Lock()
         self._found: dict[str, dict[str, Json]] = {kind: {} for kind in KINDS}
         self._listed: set[str] = set()
+        #: Of each kind: up to this version the watch has told everything.
+        self._told: dict[str, int] = dict.fromkeys(KINDS, 0)
         self._seen = Seen()
 
     @property
@@ -45,9 +47,10 @@ class Objects:
         with self._lock:
             return self._listed >= set(KINDS)
 
-    def replace(self, kind: str, items: Iterable[Json]) -> None:
-        """All there are."""
+    def replace(self, kind: str, items: Iterable[Json], version: str) -> None:
+        """All there are at ``version``."""
         with self._lock:
+            self._told[kind] = _number(version)
             found = {one["metadata"]["name"]: one for one in items}
             if kind == "Pod":
                 for pod in found.values():
@@ -62,10 +65,11 @@ class Objects:
             self._changed()
 
     def put(self, kind: str, found: Json) -> None:
-        """As a watch or an answer tells it; an older version than the one that is known changes nothing."""
+        """As a watch or an answer tells it. An older version than the one that is known changes nothing, and neither
+        does an answer about an object that the watch has told to be gone meanwhile."""
         with self._lock:
             known = self._found[kind].get(found["metadata"]["name"])
-            if known is not None and _version(found) < _version(known) and _uid(found) == _uid(known):
+            if _version(found) < (self._told[kind] if known is None else _version(known)):
                 return
             self._found[kind][found["metadata"]["name"]] = found
             if kind == "Pod":
@@ -76,6 +80,7 @@ class Objects:
 
     def remove(self, kind: str, found: Json) -> None:
         with self._lock:
+            self._told[kind] = max(self._told[kind], _version(found))
             known = self._found[kind].get(found["metadata"]["name"])
             if known is None or _uid(known) != _uid(found):
                 return
@@ -148,6 +153,9 @@ def _uid(found: Json) -> str:
 
 
 def _version(found: Json) -> int:
-    """Of one object, later is more: so the API's own comparison of resource versions defines it."""
-    text: Any = found["metadata"].get("resourceVersion", "0")
-    return int(text) if str(text).isdigit() else 0
+    return _number(found["metadata"].get("resourceVersion"))
+
+
+def _number(version: Any) -> int:
+    """Of one kind, later is more: so the API's own comparison of resource versions defines it."""
+    return int(version) if str(version).isdigit() else 0

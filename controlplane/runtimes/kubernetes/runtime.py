@@ -159,7 +159,7 @@ class KubernetesRuntime:
 
     def _watch(self, kind: str, query: dict[str, str], changed: Callable[[str, dict[str, Any]], None]) -> Watch:
         where = path(kind, self._settings.namespace)
-        return Watch(self._cluster, where, query, lambda items: self._objects.replace(kind, items), changed)
+        return Watch(self._cluster, where, query, lambda *told: self._objects.replace(kind, *told), changed)
 
     def _put(self, kind: str) -> Callable[[str, dict[str, Any]], None]:
         def changed(event: str, found: dict[str, Any]) -> None:

@@ -23,7 +23,8 @@ _PAGE = 500
 
 
 class Watch:
-    """``listed`` gets all there are, ``changed`` each change: (``ADDED``/``MODIFIED``/``DELETED``, object).
+    """``listed`` gets all there are and their version, ``changed`` each change after it:
+    (``ADDED``/``MODIFIED``/``DELETED``, object).
 
     Both run in the watch's thread. ``problem``: why it cannot keep up at present.
     """
@@ -33,7 +34,7 @@ class Watch:
         cluster: Cluster,
         path: str,
         query: Mapping[str, str],
-        listed: Callable[[Iterable[dict[str, Any]]], None],
+        listed: Callable[[Iterable[dict[str, Any]], str], None],
         changed: Callable[[str, dict[str, Any]], None],
     ) -> None:
         self._cluster, self._path, self._query = cluster, path, dict(query)
@@ -84,8 +85,9 @@ class Watch:
             if not token:
                 break
             query["continue"] = token
-        self._listed(items)
-        return str(page["metadata"]["resourceVersion"])
+        listed_at = str(page["metadata"]["resourceVersion"])
+        self._listed(items, listed_at)
+        return listed_at
 
     def _follow(self, version: str) -> str:
         """Changes after ``version`` until the API server ends the watch; the version from which on to go on."""

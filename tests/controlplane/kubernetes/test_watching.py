@@ -73,7 +73,7 @@ def followed(api: ApiServer) -> tuple[list[Any], list[Found]]:
     """What the watch told, and what it asked, until the script is at its end."""
     told: list[Any] = []
 
-    def all_of(items: Iterable[Found]) -> None:
+    def all_of(items: Iterable[Found], version: str) -> None:
         told.append([one["metadata"]["name"] for one in items])
 
     watch = Watch(
@@ -134,15 +134,29 @@ def test_the_newer_version_counts_whoever_told_it(versions: tuple[int, ...], wan
     assert objects.deployment("a") is None
 
 
+@pytest.mark.parametrize("heard_by", ["watch", "list"])
+def test_an_answer_that_comes_after_the_news_of_the_end_brings_nothing_back(heard_by: str) -> None:
+    objects = Objects(lambda: 1.0, lambda: None)
+    objects.put("Deployment", thing("a", 3))
+    if heard_by == "watch":
+        objects.remove("Deployment", thing("a", 6))
+    else:
+        objects.replace("Deployment", [], "6")
+    objects.put("Deployment", thing("a", 4))
+    assert objects.deployment("a") is None
+    objects.put("Deployment", thing("a", 7))
+    assert objects.deployment("a") is not None, "another of this name"
+
+
 def test_known_is_what_has_been_listed_once() -> None:
     changes: list[int] = []
     objects = Objects(lambda: 1.0, lambda: changes.append(1))
     for kind in KINDS:
         assert not objects.complete
-        objects.replace(kind, [])
+        objects.replace(kind, [], "5")
     assert objects.complete
     assert len(changes) == len(KINDS)
-    objects.replace("Pod", [])
+    objects.replace("Pod", [], "5")
     assert len(changes) == len(KINDS), "nothing has changed"
 
 
