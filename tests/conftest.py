@@ -35,7 +35,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     whole = Path(__file__).parent in chosen or Path(__file__).parent / "cluster" in chosen
     if hasattr(config, "workerinput") or not getattr(config.option, "numprocesses", None) or not whole:
         return
-    command = ["nice", sys.executable, "-m", "tests.cluster.images"]
+    command = [sys.executable, "-m", "tests.cluster.images"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "stdin": subprocess.DEVNULL}
     builder = subprocess.Popen(command, cwd=Path(__file__).parent.parent, **quiet)
     config.add_cleanup(lambda: (builder.terminate(), builder.wait()))
