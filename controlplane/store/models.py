@@ -14,15 +14,16 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, insert, update
 
-from amphitrite.controlplane.store import catalogue, garbage
+from amphitrite.controlplane.store import garbage, model_versions
 from amphitrite.controlplane.store.blobs import DEFAULT_LIMITS, BlobStore, Limits
-from amphitrite.controlplane.store.catalogue import Container, ModelVersion, Order, View
+from amphitrite.controlplane.store.catalogue import Container, Order, View
 from amphitrite.controlplane.store.content import Content
 from amphitrite.controlplane.store.manifests import File, manifest_digest, read_manifest
+from amphitrite.controlplane.store.model_versions import CATALOGUE, ModelVersion
 from amphitrite.controlplane.store.repositories import keeps_sequences, materialise, missing_directories
 from amphitrite.controlplane.store.spool import Scratch
 from amphitrite.controlplane.store.stored_files import StoredFiles
-from amphitrite.controlplane.store.tables import model_files, model_versions, models
+from amphitrite.controlplane.store.tables import model_files
 from amphitrite.controlplane.store.transactions import Database
 from amphitrite.dataplane.triton.repository import model_names
 from amphitrite.schemas.errors import Error
@@ -80,8 +81,8 @@ class ModelStore:
         judged = self._judge(name, version, document, is_anonymous)
         with self._database.write() as connection:
             if is_anonymous:
-                version = catalogue.anonymous_version(connection, name, version, document.get("type"))
-            row = catalogue.find_version(connection, name, version)
+                version = model_versions.anonymous_version(connection, name, version, document.get("type"))
+            row = model_versions.find_version(connection, name, version)
             if row is not None:
                 self._check_same_content(connection, row, document)
                 values = {
@@ -90,26 +91,22 @@ class ModelStore:
                     "is_archived": is_archived,
                     "modified_at": now,
                 }
-                connection.execute(update(model_versions).where(catalogue.at(name, version)).values(**values))
-                return catalogue.get_version(connection, name, version), False
+                connection.execute(update(CATALOGUE.versions).where(CATALOGUE.at(name, version)).values(**values))
+                return model_versions.get_version(connection, name, version), False
             files = self._manifest(connection, document)
             found = model_names([f.path for f in files]) if document.get("type") == "triton_model" else ()
             if judged not in (None, manifest_digest(files)):
                 raise Error("Conflict", "the files changed while they were looked at", target="path", hint="try again")
-            catalogue.touch_container(connection, name, now)
-            connection.execute(
-                insert(model_versions).values(
-                    model=key(name),
-                    version=version,
-                    ordinal=catalogue.next_ordinal(connection, name),
-                    document=dict(document),
-                    digest=manifest_digest(files),
-                    model_names=list(found),
-                    is_anonymous=is_anonymous,
-                    is_archived=is_archived,
-                    created_at=now,
-                    modified_at=now,
-                )
+            CATALOGUE.add(
+                connection,
+                name,
+                version,
+                now,
+                document=dict(document),
+                digest=manifest_digest(files),
+                model_names=list(found),
+                is_anonymous=is_anonymous,
+                is_archived=is_archived,
             )
             connection.execute(
                 insert(model_files),
@@ -121,39 +118,37 @@ class ModelStore:
                     for file in files
                 ],
             )  # fmt: skip
-            return catalogue.get_version(connection, name, version), True
+            return model_versions.get_version(connection, name, version), True
 
     def get_version(self, name: str, version: str) -> ModelVersion:
         """Raises Error ResourceNotFound."""
         with self._database.read() as connection:
-            return catalogue.get_version(connection, name, version)
+            return model_versions.get_version(connection, name, version)
 
     def list_versions(
         self, name: str, view: View = "ActiveOnly", order: Order = "createdtime desc"
     ) -> list[ModelVersion]:
         """Without anonymous ones; empty for an unknown name."""
         with self._database.read() as connection:
-            return catalogue.list_versions(connection, name, view, order)
+            return model_versions.list_versions(connection, name, view, order)
 
     def latest(self, name: str) -> ModelVersion:
         """What the label ``latest`` means: the version created last that is not archived. Raises Error
         ResourceNotFound."""
         found = self.list_versions(name)
         if not found:
-            raise Error(
-                "ResourceNotFound", f"no version of model '{name}'", target=name, hint="`ml model list` shows all"
-            )
+            raise CATALOGUE.without_versions(name)
         return found[0]
 
     def list_models(self, view: View = "ActiveOnly", skip: int = 0, limit: int | None = None) -> list[Container]:
         """Sorted by name, without those that only have anonymous versions; ``skip`` and ``limit`` choose a part."""
         with self._database.read() as connection:
-            return catalogue.list_containers(connection, view, skip, limit)
+            return CATALOGUE.list_containers(connection, view, skip, limit)
 
     def get_container(self, name: str) -> Container:
         """Raises Error ResourceNotFound."""
         with self._database.read() as connection:
-            return catalogue.get_container(connection, name)
+            return CATALOGUE.get_container(connection, name)
 
     def set_container_archived(
         self,
@@ -166,12 +161,8 @@ class ModelStore:
     ) -> Container:
         """Hide the model from lists, or show it again; None leaves tags or properties as they are. Raises Error
         ResourceNotFound."""
-        values: dict[str, Any] = {"is_archived": archived, "modified_at": now}
-        values |= {} if tags is None else {"tags": dict(tags)}
-        values |= {} if properties is None else {"properties": dict(properties)}
         with self._database.write() as connection:
-            connection.execute(update(models).where(models.c.key == key(name)).values(**values))
-            return catalogue.get_container(connection, name)
+            return CATALOGUE.set_container_archived(connection, name, archived, tags, properties, now)
 
     def reference(self, name: str, version: str) -> dict[str, Any]:
         """{"name", "version", "digest", "model_names", "sequences"}: what ``Store.put_deployment`` takes. Raises Error
@@ -205,7 +196,7 @@ class ModelStore:
 
     def _files(self, digest: str) -> list[File]:
         with self._database.read() as connection:
-            files = catalogue.manifest(connection, digest)
+            files = model_versions.manifest(connection, digest)
         if not files:
             raise Error("ResourceNotFound", f"no model version has the content {digest}", target=digest)
         return files
@@ -220,8 +211,8 @@ class ModelStore:
             return None
         with self._database.read() as connection:
             if is_anonymous:
-                version = catalogue.anonymous_version(connection, name, version, document.get("type"))
-            if catalogue.find_version(connection, name, version) is not None:
+                version = model_versions.anonymous_version(connection, name, version, document.get("type"))
+            if model_versions.find_version(connection, name, version) is not None:
                 return None
             files = self._manifest(connection, document)
         model_names([file.path for file in files])
