@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from amphitrite.controlplane.bodies import BodyProtocol
 
 
-class PatientProtocol(H11Protocol):
+class PatientProtocol(BodyProtocol):
     """Uvicorn's protocol, which itself waits for ever but between two requests."""
 
     #: Seconds in which a request's head must be complete, however its bytes trickle.
@@ -35,11 +35,11 @@ class PatientProtocol(H11Protocol):
             self._make_room()
         self._look_later()
 
-    def data_received(self, data: bytes) -> None:
+    def buffer_updated(self, nbytes: int) -> None:
         self._heard = self.loop.time()
         if self._head_began is None and not self._answering():
             self._head_began = self._heard
-        super().data_received(data)
+        super().buffer_updated(nbytes)
         if self._answering():
             self._head_began = None
 

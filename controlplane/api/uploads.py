@@ -82,15 +82,17 @@ def _require_length(headers: Mapping[str, str], limit: int) -> None:
 
 async def _receive(upload: Upload, request: Request) -> None:
     """One piece is hashed and written while the next one arrives."""
-    gathered = bytearray()
+    gathered: list[bytes] = []
+    size = 0
     writing: asyncio.Future[None] | None = None
     try:
         async for part in request.stream():
-            gathered += part
-            if len(gathered) >= _CHUNK:
+            gathered.append(part)
+            size += len(part)
+            if size >= _CHUNK:
                 if writing is not None:
                     await writing
-                writing, gathered = asyncio.ensure_future(run_sync(upload.write, gathered)), bytearray()
+                writing, gathered, size = asyncio.ensure_future(run_sync(upload.write, *gathered)), [], 0
         if writing is not None:
             await writing
     finally:
@@ -99,4 +101,4 @@ async def _receive(upload: Upload, request: Request) -> None:
             await asyncio.wait([writing])
             writing.exception()  # Looked at, also where the request has failed for another reason.
     if gathered:
-        await run_sync(upload.write, gathered)
+        await run_sync(upload.write, *gathered)

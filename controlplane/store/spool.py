@@ -19,6 +19,8 @@ from types import TracebackType
 from amphitrite.schemas.errors import Error
 
 CHUNK = 1024 * 1024
+#: Written to the disk in the background as soon as that much has come.
+_SYNC_BYTES = 8 * 1024 * 1024
 #: The last one: this process may not write files that large.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -54,7 +56,7 @@ class Upload:
         self._path = temporary_name(temporary)
         self._sha256, self._md5 = hashlib.sha256(), hashlib.md5(usedforsecurity=False)
         self._hashes = [self._sha256, self._md5]
-        self.size = 0
+        self.size = self._syncing = 0
         with disk_errors(temporary):
             self._file = open(self._path, "xb", opener=_private)  # noqa: SIM115 - closed by finish and abort
 
@@ -62,16 +64,18 @@ class Upload:
         """``block``: it will be finished as one, which has no digest. ``md5``: one will be expected."""
         self._hashes = [*([] if block else [self._sha256]), *([self._md5] if md5 else [])]
 
-    def write(self, data: bytes | bytearray) -> None:
+    def write(self, *pieces: bytes | bytearray) -> None:
         """Raises Error RequestTooLarge (the file is), RuntimeUnavailable (the disk is full); both abort."""
-        self.size += len(data)
-        if self.size > self._max_bytes:
-            self.abort()
-            raise too_large(self._max_bytes, self.size)
-        for hashed in self._hashes:
-            hashed.update(data)
-        with self._aborting():
-            self._file.write(data)
+        for data in pieces:
+            self.size += len(data)
+            if self.size > self._max_bytes:
+                self.abort()
+                raise too_large(self._max_bytes, self.size)
+            for hashed in self._hashes:
+                hashed.update(data)
+            with self._aborting():
+                self._file.write(data)
+        self._begin_syncing()
 
     def finish(self, expected_md5: bytes | None = None) -> tuple[str, int]:
         """Put the content in its place: (SHA-256 in hexadecimal digits, size in bytes).
@@ -112,6 +116,14 @@ class Upload:
         with self._aborting():
             self._file.close()
             adopt(self._path, name)
+
+    def _begin_syncing(self) -> None:
+        """Let the kernel write to the disk what is complete here, so that the end needs not wait for all of it."""
+        if self.size - self._syncing >= _SYNC_BYTES and hasattr(os, "posix_fadvise"):
+            with self._aborting():
+                self._file.flush()
+                os.posix_fadvise(self._file.fileno(), self._syncing, self.size - self._syncing, os.POSIX_FADV_DONTNEED)
+            self._syncing = self.size
 
     @contextmanager
     def _aborting(self) -> Iterator[None]:
