@@ -1,29 +1,33 @@
 """Model files to the workspace's store, over the subset of Azure Blob Storage that Azure ML's clients use.
 
-Decides names of blobs, how a file travels (whole, or in blocks), and that content which is there already is not sent
-again. Must not know model versions. The first file carries the mark that the whole upload is complete.
+Decides names of blobs, how a file travels (whole, or in blocks), that the store has what was read, and that content
+which is there already is not sent again. Must not know model versions. The first file carries the mark that the whole
+upload is complete.
 """
 
 from __future__ import annotations
 
 import base64
-import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from amphitrite.cli import model_files
+from amphitrite.schemas.errors import Error
 
 if TYPE_CHECKING:
+    import httpx
+
     from amphitrite.cli.client import Client
     from amphitrite.cli.model_files import LocalFile
     from amphitrite.cli.progress import Progress
 
 DATASTORE = "workspaceblobstore"
-#: Files up to this size travel in one request, larger ones in blocks of BLOCK_BYTES.
-WHOLE_BYTES = 64 * 1024 * 1024
-BLOCK_BYTES = 16 * 1024 * 1024
+#: Files up to this size travel in one request, which is fastest: the store reads blocks once more when they are all
+#: there. But a refusal is heard at the end of a request, so larger files travel in blocks of BLOCK_BYTES.
+WHOLE_BYTES = 2 * 1024**3
+BLOCK_BYTES = 64 * 1024**2
 _VERSION = {"x-ms-version": "2024-11-04"}
 _BLOB = {**_VERSION, "x-ms-blob-type": "BlockBlob", "Content-Type": "application/octet-stream"}
 
@@ -45,9 +49,13 @@ def upload(client: Client, path: Path, progress: Progress, *, name: str, version
     if not store.is_complete(mark):
         sent = 0
         for file in model.files:
-            for size in store.put(file, contents.md5[file.relative]):
-                sent += size
-                progress.phase(f"uploading {_megabytes(sent)} of {_megabytes(model.size)} MB")
+
+            def tell(size: int, before: int = sent) -> None:
+                progress.phase(f"uploading {_megabytes(before + size)} of {_megabytes(model.size)} MB")
+
+            tell(0)
+            store.put(file, contents.sha256[file.relative], tell)
+            sent += file.size
         store.complete(mark, name, version)
     return uri
 
@@ -100,29 +108,52 @@ class _Store:
         headers = {**_VERSION, **{f"x-ms-meta-{key}": value for key, value in facts.items()}}
         self._client.send("PUT", self._url(mark), params={"comp": "metadata"}, headers=headers)
 
-    def put(self, file: LocalFile, md5: bytes) -> Iterator[int]:
-        """Send a file, in blocks when it is large; yields the sizes of what has been sent."""
+    def put(self, file: LocalFile, sha256: str, tell: Callable[[int], None]) -> None:
+        """Send a file, in blocks when it is large; ``tell`` hears how many bytes of it are on their way.
+
+        Raises Error LocalFileError when the store has now something else than was read before.
+        """
         url = self._url(file.relative)
         if file.size <= WHOLE_BYTES:
-            headers = {**_BLOB, "Content-MD5": _base64(md5), "Content-Length": str(file.size)}
-            self._client.send("PUT", url, content=model_files.blocks(file.path), headers=headers)
-            yield file.size
-            return
-        ids = []
-        for number, start in enumerate(range(0, file.size, BLOCK_BYTES)):
-            block = b"".join(model_files.blocks(file.path, start, BLOCK_BYTES))
-            ids.append(_base64(f"{number:06d}".encode()))
-            headers = {**_VERSION, "Content-MD5": _base64(hashlib.md5(block, usedforsecurity=False).digest())}
-            params = {"comp": "block", "blockid": ids[-1]}
-            self._client.send("PUT", url, params=params, content=block, headers=headers)
-            yield len(block)
-        latest = "".join(f"<Latest>{block_id}</Latest>" for block_id in ids)
-        body = f'<?xml version="1.0" encoding="utf-8"?><BlockList>{latest}</BlockList>'
-        self._client.send("PUT", url, params={"comp": "blocklist"}, content=body.encode(), headers=_VERSION)
+            answer = self._send(url, {}, _BLOB, file, 0, file.size, tell)
+        else:
+            ids: list[str] = []
+            for start in range(0, file.size, BLOCK_BYTES):
+                ids.append(base64.b64encode(f"{len(ids):06d}".encode()).decode())
+                params = {"comp": "block", "blockid": ids[-1]}
+                self._send(url, params, _VERSION, file, start, min(BLOCK_BYTES, file.size - start), tell)
+            latest = "".join(f"<Latest>{block_id}</Latest>" for block_id in ids)
+            body = f'<?xml version="1.0" encoding="utf-8"?><BlockList>{latest}</BlockList>'.encode()
+            answer = self._client.send("PUT", url, params={"comp": "blocklist"}, content=body, headers=_VERSION)
+        if answer.headers.get("etag") != f'"0x{sha256[:16].upper()}"':
+            message = f"{file.path} has changed since it was read, or arrived damaged"
+            raise Error("LocalFileError", message, target=str(file.path), hint="try again when nobody writes to it")
+
+    def _send(
+        self,
+        url: str,
+        params: Mapping[str, str],
+        headers: Mapping[str, str],
+        file: LocalFile,
+        start: int,
+        length: int,
+        tell: Callable[[int], None],
+    ) -> httpx.Response:
+        """``length`` bytes of the file from ``start``, in one request."""
+
+        def content() -> Iterator[bytes]:
+            sent = start
+            for piece in model_files.blocks(file.path, start, length):
+                yield piece
+                sent += len(piece)
+                tell(sent)
+            if sent < start + length:
+                raise Error(
+                    "LocalFileError", f"{file.path} has become shorter since it was read", target=str(file.path)
+                )
+
+        headers = {**headers, "Content-Length": str(length)}
+        return self._client.send("PUT", url, params=params, content=content(), headers=headers)
 
     def _url(self, relative: str) -> str:
         return f"{self._base}/{quote(relative)}"
-
-
-def _base64(data: bytes) -> str:
-    return base64.b64encode(data).decode()

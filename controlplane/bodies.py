@@ -1,7 +1,8 @@
 """How the body of a request comes from the socket to the application, with as little work for each byte as can be.
 
-Decides where its bytes are put: the body of whoever states a Content-Length is decrypted into pieces that the application
-is given as they are, and h11 sees the head alone. Chunked bodies are h11's. Must not know requests, nor time.
+Decides where its bytes are put: the body of whoever states a Content-Length is decrypted into pieces that the
+application is given as they are, and h11 sees the head alone. Chunked bodies are h11's. Must not know requests, nor
+time.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+#: What a request's head may have.
+HEAD_MAX = 64 * 1024
 #: Room for a head, and for a body that only h11 can read.
 _HEAD_BYTES = 64 * 1024
 #: Small enough to stay in a core's cache from decrypting to copying.
@@ -36,6 +39,8 @@ class BodyProtocol(H11Protocol, asyncio.BufferedProtocol):
         self._left = 0
         #: h11 knows nothing of the end of a body that it has not seen: the next request gets a parser of its own.
         self._unseen = False
+        #: What came behind a body before the answer was sent.
+        self._behind = b""
 
     async def _run(self, scope: Any, receive: Any, send: Any) -> None:
         """The application, which takes a body's pieces before it hears that there are no more."""
@@ -71,6 +76,13 @@ class BodyProtocol(H11Protocol, asyncio.BufferedProtocol):
             assert self._head is not None  # It was filled just now.
             self.data_received(bytes(self._head[:nbytes]))
 
+    def data_received(self, data: bytes) -> None:
+        if self._unseen:
+            self._behind += data
+            self.flow.pause_reading()
+        else:
+            super().data_received(data)
+
     def handle_events(self) -> None:
         before = self.cycle
         super().handle_events()
@@ -87,6 +99,9 @@ class BodyProtocol(H11Protocol, asyncio.BufferedProtocol):
     def on_response_complete(self) -> None:
         self._end_of_both()
         super().on_response_complete()
+        behind, self._behind = self._behind, b""
+        if behind and not self.transport.is_closing():
+            self.data_received(behind)
 
     def _hand_over(self) -> None:
         cycle = self.cycle
@@ -108,4 +123,4 @@ class BodyProtocol(H11Protocol, asyncio.BufferedProtocol):
             if self.cycle.response_complete:
                 self._unseen = False
                 self._pieces.clear()
-                self.conn = h11.Connection(h11.SERVER, self.config.h11_max_incomplete_event_size)
+                self.conn = h11.Connection(h11.SERVER, HEAD_MAX)

@@ -37,7 +37,8 @@ class PatientProtocol(BodyProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         self._heard = self.loop.time()
-        if self._head_began is None and not self._answering():
+        # Who was refused early may go on to the end of his body: only then do most clients listen.
+        if self._head_began is None and not self._answering() and not self._left:
             self._head_began = self._heard
         super().buffer_updated(nbytes)
         if self._answering():

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import uvicorn
 from fastapi import FastAPI
 
+from amphitrite.controlplane import bodies
 from amphitrite.controlplane.certificates import Certificates
 from amphitrite.controlplane.patience import PatientProtocol
 from amphitrite.controlplane.settings import Settings
@@ -30,7 +31,7 @@ def server(settings: Settings, tls: Certificates, app: FastAPI) -> uvicorn.Serve
         # An idle TLS connection counts as open until the peer answers its closing, which an idle client does not.
         timeout_graceful_shutdown=1,
         timeout_keep_alive=75,
-        h11_max_incomplete_event_size=64 * 1024,
+        h11_max_incomplete_event_size=bodies.HEAD_MAX,
     )
     return uvicorn.Server(config)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -53,16 +54,46 @@ def test_an_upload_that_was_cut_is_made_again(stage: Stage) -> None:
     assert digest in stage.run("model", "show", "-n", "m", "-v", "1", "--query", "path")[1]
 
 
-def test_a_large_file_travels_in_blocks_and_arrives_whole(stage: Stage) -> None:
+def test_a_large_file_travels_in_blocks_and_arrives_whole(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uploads, "WHOLE_BYTES", 1_000_000)
+    monkeypatch.setattr(uploads, "BLOCK_BYTES", 300_000)
+    content = os.urandom(1_000_001)
     (stage.directory / "files").mkdir()
-    with (stage.directory / "files/large.bin").open("wb") as stream:
-        stream.seek(uploads.WHOLE_BYTES)
-        stream.write(b"end")
+    (stage.directory / "files/large.bin").write_bytes(content)
+    (stage.directory / "files/whole.bin").write_bytes(content[1:])
     (stage.directory / "files/empty.bin").touch()
     create(stage, "m")
-    # The empty file, five blocks and their list, the mark.
-    assert len(blobs(stage)) == 1 + 6 + 1
-    assert stage.machine.services.models.reference("m", "1")["digest"]
+    # The empty file, the mark, four blocks and their list, the file in one request.
+    assert len(blobs(stage)) == 2 + 5 + 1
+    listed = stage.machine.services.blobs.list().blobs
+    found = {blob.path.rpartition("/")[2]: b"".join(stage.machine.services.blobs.read(blob)) for blob in listed}
+    assert found == {"empty.bin": b"", "large.bin": content, "whole.bin": content[1:]}
+
+
+@pytest.mark.parametrize("whole_bytes", [10, 1000], ids=["blocks", "whole"])
+@pytest.mark.parametrize("change", ["other", "shorter"])
+def test_a_file_that_changes_after_it_was_read_is_not_taken(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, whole_bytes: int, change: str
+) -> None:
+    monkeypatch.setattr(uploads, "WHOLE_BYTES", whole_bytes)
+    file = tree(stage.directory / "files", a="x" * 100) / "a"
+    contents = model_files.contents
+
+    def read(model: model_files.LocalModel) -> model_files.Contents:
+        found = contents(model)
+        file.write_text("y" * 100 if change == "other" else "x" * 99)
+        return found
+
+    monkeypatch.setattr(model_files, "contents", read)
+    code, _, err = stage.run("model", "create", "-n", "m", "-p", "files")
+    assert code == 1 and "since it was read" in err
+    assert not any(blob.metadata for blob in stage.machine.services.blobs.list().blobs)
+    # What has that content's name is sent again, not believed.
+    monkeypatch.setattr(model_files, "contents", contents)
+    file.write_text("x" * 100)
+    create(stage, "m")
+    (blob,) = stage.machine.services.blobs.list().blobs
+    assert b"".join(stage.machine.services.blobs.read(blob)) == b"x" * 100
 
 
 def test_a_file_alone(stage: Stage) -> None:
