@@ -88,7 +88,8 @@ class Target:
     ``name`` is what a request names in the header ``azureml-model-deployment`` to be pinned here, and what the answer
     carries in the same header. ``cluster`` is None while nothing can serve it: a pinned request is then answered 503.
     ``score_path`` is the upstream path for a POST to the route's root; None when there is no single choice (404,
-    with ``score_reason`` in the body). ``sequences``: as that of its cluster.
+    with ``score_reason`` in the body). ``sequences``: as that of its cluster. ``retry_lost``: a request whose instance
+    is lost before it answered runs again elsewhere, though it may have run; else only what certainly did not run.
     """
 
     name: str
@@ -97,6 +98,7 @@ class Target:
     score_path: str | None = None
     score_reason: str = ""
     sequences: bool = False
+    retry_lost: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +160,8 @@ class RoutingTable:
             for target in route.targets:
                 if target.cluster is not None and target.cluster not in clusters:
                     raise ValueError(f"{route.name}: target {target.name} names no cluster: {target.cluster}")
+                if target.sequences and target.retry_lost:
+                    raise ValueError(f"{route.name}: target {target.name} may repeat a part of a sequence")
             for name, percent in (*route.split, *route.mirrors):
                 if name not in names or not 0 < percent <= 100:
                     raise ValueError(f"{route.name}: bad share {name}={percent}")
@@ -192,6 +196,7 @@ def to_json(table: RoutingTable) -> dict[str, Any]:
                         "score_path": t.score_path,
                         "score_reason": t.score_reason,
                         "sequences": t.sequences,
+                        "retry_lost": t.retry_lost,
                     }
                     for t in r.targets
                 ],

@@ -68,4 +68,5 @@ def compute_arm_id(here: Services, reference: str) -> str:
 def _facts(models: ModelStore, found: ModelVersion) -> ModelFacts:
     kind = str(found.document.get("type", "custom_model"))
     archived = found.is_archived or models.get_container(found.name).is_archived
-    return ModelFacts(found.name, found.version, kind, archived, found.model_names)
+    sequences = models.keeps_sequences(found)
+    return ModelFacts(found.name, found.version, kind, archived, found.model_names, sequences)

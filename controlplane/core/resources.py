@@ -26,12 +26,19 @@ DEFAULT_INSTANCE_TYPE = "defaultinstancetype"
 #: The property of a deployment document that holds its ``CapacityPolicy``.
 CAPACITY_POLICY = "amphitrite.capacity_policy"
 
+#: The property of a deployment document that holds its ``Retry``.
+RETRY = "amphitrite.retry"
+
 #: The built-in compute: this machine.
 LOCAL = "local"
 
 #: What to do with instances that the compute has no room for now. refuse: say so before anything changes. wait: until
 #: there is room. drain-first: where new and old do not fit side by side, old ones make room, one by one.
 CapacityPolicy = Literal["refuse", "wait", "drain-first"]
+
+#: Which requests run again on another instance. not-run: those that certainly did not run. lost-requests: also those
+#: whose instance was lost before it answered, which may have run.
+Retry = Literal["not-run", "lost-requests"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +148,7 @@ class Deployment:
     changed_at: float
     capacity_policy: CapacityPolicy = "refuse"
     sequences: bool = False
+    retry: Retry = "not-run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +219,7 @@ def deployment_from_document(
         changed_at=changed_at,
         capacity_policy=properties.get(CAPACITY_POLICY, "refuse"),
         sequences=sequences,
+        retry=properties.get(RETRY, "not-run"),
     )
 
 

@@ -106,6 +106,7 @@ def _target(supply: Supply) -> Target:
         score_path=score_path,
         score_reason=reason,
         sequences=deployment.sequences,
+        retry_lost=deployment.retry == "lost-requests" and not deployment.sequences,
     )
 
 

@@ -16,7 +16,7 @@ from typing import Any, get_args
 
 from amphitrite.controlplane.core import compute_rules, containers, instance_types, unsupported
 from amphitrite.controlplane.core.computes import Compute
-from amphitrite.controlplane.core.resources import CAPACITY_POLICY, LOCAL, CapacityPolicy, shares
+from amphitrite.controlplane.core.resources import CAPACITY_POLICY, LOCAL, RETRY, CapacityPolicy, Retry, shares
 from amphitrite.schemas.errors import Error, Violation
 from amphitrite.schemas.names import key, parse_asset, parse_compute
 
@@ -40,13 +40,14 @@ class Bounds:
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
     """What a deployment's model reference resolved to. ``model_names``: the Triton models in it; in a custom_model they
-    are looked for only where a container serves it."""
+    are looked for only where a container serves it. ``sequences``: one of them keeps state between requests."""
 
     name: str
     version: str
     type: str
     archived: bool
     model_names: tuple[str, ...]
+    sequences: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,7 @@ def check_deployment(
         found.append(_limit(("name",), message, "deployments_per_endpoint", limit))
     found += _type(document, place) + _instances(document, bounds) + _instance_type(document, place)
     found += _request_settings(document, bounds) + _environment_variables(document) + _pods(document, place)
+    found += _retry(document, model)
     return found + unsupported.in_deployment(document, on_cluster=place.compute is not None)
 
 
@@ -239,6 +241,18 @@ def _request_settings(document: Document, bounds: Bounds) -> list[Violation]:
         return []
     path = ("request_settings", "request_timeout_ms")
     return [_limit(path, f"{timeout} ms is too long", "request_timeout_ms", bounds.request_timeout_ms)]
+
+
+def _retry(document: Document, model: ModelFacts | None) -> list[Violation]:
+    """A part of a sequence that runs twice spoils the state that the model keeps."""
+    path, chosen = ("properties", RETRY), (document.get("properties") or {}).get(RETRY)
+    if chosen is not None and chosen not in get_args(Retry):
+        hint = "not-run: only what certainly did not run; lost-requests: also what a lost instance may have run"
+        return [Violation(path, f"found {chosen!r}; allowed: {', '.join(get_args(Retry))}", hint)]
+    if chosen == "lost-requests" and model is not None and model.sequences:
+        message = f"model {model.name}:{model.version} serves sequences, whose requests must not run twice"
+        return [Violation(path, message, f"remove {RETRY}, or set it to not-run")]
+    return []
 
 
 def _environment_variables(document: Document) -> list[Violation]:

@@ -168,14 +168,17 @@ class ModelStore:
         """{"name", "version", "digest", "model_names", "sequences"}: what ``Store.put_deployment`` takes. Raises Error
         ResourceNotFound."""
         found = self.get_version(name, version)
-        sequences = found.model_names and keeps_sequences(self.blobs.content, self._files(found.digest))
         return {
             "name": found.name,
             "version": found.version,
             "digest": found.digest,
             "model_names": list(found.model_names),
-            "sequences": bool(sequences),
+            "sequences": self.keeps_sequences(found),
         }
+
+    def keeps_sequences(self, version: ModelVersion) -> bool:
+        """Whether a Triton model of it keeps state between requests. Raises as ``repositories.keeps_sequences``."""
+        return keeps_sequences(self.blobs.content, self._files(version.digest))
 
     def repository(self, digest: str) -> Path:
         """The model repository for a manifest's digest, made if it is not there.

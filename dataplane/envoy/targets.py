@@ -20,10 +20,12 @@ from amphitrite.dataplane.routing import Target
 #: The header that pins a request to a deployment and names the deployment in the answer.
 DEPLOYMENT = "azureml-model-deployment"
 
-#: A lost instance: the request runs again on another one. ``reset`` may repeat work that was done already, which a
-#: stateless model does not notice.
+#: Nothing of the request has reached an instance: it certainly did not run.
+_NOT_RUN = "connect-failure,refused-stream,reset-before-request"
+#: A lost instance: the request runs again on another one. That may repeat work that was done already, which a stateless
+#: model does not notice, and which only its owner knows to be one.
+_LOST = f"{_NOT_RUN},reset"
 _RETRY_POLICY: dict[str, Any] = {
-    "retry_on": "connect-failure,refused-stream,reset",
     "num_retries": 2,
     "retry_host_predicate": [
         {
@@ -72,9 +74,10 @@ def target_routes(
     post = {**match, "headers": [POST, *match["headers"]]}
     for path in (f"{root}/", root):
         yield {"match": {**post, "path": path}, **_score(placed, mirrors)}
-    below = _forward(placed, mirrors, "/")
-    yield {"match": {**post, "prefix": f"{root}/"}, **below, **_for_posts(placed.target)}
-    yield {"match": {**match, "prefix": f"{root}/"}, **below, **bodiless()}
+    below = {"prefix": f"{root}/"}
+    yield {"match": {**post, **below}, **_forward(placed, mirrors, "/"), **_for_posts(placed.target)}
+    # Other methods ask and run nothing.
+    yield {"match": {**match, **below}, **_forward(placed, mirrors, "/", retry_on=_LOST), **bodiless()}
 
 
 def _score(placed: Placed, mirrors: Sequence[tuple[Placed, int]]) -> dict[str, Any]:
@@ -93,15 +96,19 @@ def _for_posts(target: Target, *, at_address: bool = False) -> dict[str, Any]:
     return {"typed_per_filter_config": {**filters["typed_per_filter_config"], **sequences.enabled()}}
 
 
-def _forward(placed: Placed, mirrors: Sequence[tuple[Placed, int]], rewrite: str) -> dict[str, Any]:
+def _forward(
+    placed: Placed, mirrors: Sequence[tuple[Placed, int]], rewrite: str, *, retry_on: str | None = None
+) -> dict[str, Any]:
+    """``retry_on``: None for what the target allows."""
     target = placed.target
+    retry_on = retry_on or (_LOST if target.retry_lost else _NOT_RUN)
     return {
         "name": f"{placed.endpoint}/{target.name}",
         "route": {
             "cluster": target.cluster,
             "prefix_rewrite": rewrite,
             "timeout": seconds(target.timeout_s),
-            "retry_policy": _RETRY_POLICY,
+            "retry_policy": {"retry_on": retry_on, **_RETRY_POLICY},
             "request_mirror_policies": [
                 {
                     "cluster": copy.target.cluster,

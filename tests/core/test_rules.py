@@ -122,6 +122,12 @@ DEPLOYMENTS: list[tuple[dict[str, Any], list[str]]] = [
         {"properties": {"amphitrite.capacity_policy": "hope"}},
         ["properties.amphitrite.capacity_policy: found 'hope'; allowed: refuse, wait, drain-first"],
     ),
+    ({"properties": {"amphitrite.retry": "lost-requests"}}, []),
+    ({"properties": {"amphitrite.retry": "not-run"}}, []),
+    (
+        {"properties": {"amphitrite.retry": "always"}},
+        ["properties.amphitrite.retry: found 'always'; allowed: not-run, lost-requests"],
+    ),
 ]
 
 #: On a cluster that the endpoint names.
@@ -210,6 +216,15 @@ MODELS: list[tuple[str | None, ModelFacts | None, list[str]]] = [
     ),
     ("azureml:m:1", replace(MODEL, model_names=()), ["model: model m:1 holds no model directory"]),
 ]
+
+
+@pytest.mark.parametrize("retry", [None, "not-run", "lost-requests"])
+def test_a_part_of_a_sequence_must_not_run_twice(retry: str | None) -> None:
+    model, said = replace(MODEL, sequences=True), {"properties": {"amphitrite.retry": retry}} if retry else {}
+    document = {"name": "blue", "instance_type": "Standard_DS3_v2", "model": "azureml:m:1", **said}
+    found = check_deployment(document, siblings=0, model=model, bounds=Bounds())
+    words = "properties.amphitrite.retry: model m:1 serves sequences, whose requests must not run twice"
+    assert [str(v) for v in found] == ([words] if retry == "lost-requests" else [])
 
 
 def on_cluster(**more: Any) -> list[Violation]:

@@ -49,11 +49,16 @@ def cluster(name: str, upstreams: Iterable[Upstream], max_requests: int = 64, dr
 
 
 def table(
-    version: int, clusters: Iterable[Cluster], split: Iterable[tuple[str, int]], name: str = "images"
+    version: int,
+    clusters: Iterable[Cluster],
+    split: Iterable[tuple[str, int]],
+    name: str = "images",
+    *,
+    retry_lost: bool = False,
 ) -> RoutingTable:
     """One route whose targets are the clusters, each under its own name."""
     known = tuple(sorted(clusters, key=lambda c: c.name))
-    targets = tuple(Target(c.name, c.name, 5.0, "/v2/models/m/infer") for c in known)
+    targets = tuple(Target(c.name, c.name, 5.0, "/v2/models/m/infer", retry_lost=retry_lost) for c in known)
     return RoutingTable(version, (Route(name, (Secret(KEY),), targets, tuple(split)),), known)
 
 

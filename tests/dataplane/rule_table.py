@@ -15,7 +15,8 @@ BLUE_PERCENT = 70
 
 
 def rule_table(upstreams: Mapping[str, Upstream]) -> RoutingTable:
-    """``images``: a split and a mirror; ``idle``: no traffic; ``closed``: no key; ``solo``: one slow, bounded target;
+    """``images``: a split and a mirror; ``pair``: two instances, one target that repeats lost requests and one that
+    does not; ``idle``: no traffic; ``closed``: no key; ``solo``: one slow, bounded target;
     ``ill``: unhealthy; ``failing``: a target for each of FAILURES, called by its name; ``tokens``, ``other-tokens`` and
     ``oidc``: as ``images``, for tokens."""
     check = HealthCheck(interval_s=0.5, timeout_s=0.5)
@@ -26,6 +27,7 @@ def rule_table(upstreams: Mapping[str, Upstream]) -> RoutingTable:
         Target("green", "green", 5.0, None, "the deployment serves 2 models (a, b)"),
     )
     failing = tuple(Target(name, "blue", 5.0, f"/v2/models/{name}/infer") for name in sorted(FAILURES))
+    alone = {name: [Address("127.0.0.1", one.port)] for name, one in upstreams.items()}
     split = (("blue", BLUE_PERCENT), ("green", 100 - BLUE_PERCENT))
     return RoutingTable(
         version=1,
@@ -39,12 +41,18 @@ def rule_table(upstreams: Mapping[str, Upstream]) -> RoutingTable:
             Route("oidc", (), images, split, auth="aad_token"),
             Route("other", (Secret("other-key"),), (Target("blue", "blue", 5.0),), (("blue", 100),)),
             Route("other-tokens", (), images, split, auth="aml_token"),
+            Route(
+                "pair",
+                keys,
+                (Target("repeated", "pair", 5.0, retry_lost=True), Target("strict", "pair", 5.0)),
+                (("strict", 100),),
+            ),
             Route("solo", keys, (Target("solo", "solo", 0.5, "/v2/models/m/infer"),), (("solo", 100),)),
             Route("tokens", (), images, split, (("green", 50),), auth="aml_token"),
         ),
         clusters=tuple(
-            Cluster(name, (Address("127.0.0.1", upstreams[name].port),), 2 if name == "solo" else 64, 5.0, check)
-            for name in sorted(upstreams)
+            Cluster(name, tuple(sorted(served)), 2 if name == "solo" else 64, 5.0, check)
+            for name, served in sorted({**alone, "pair": [*alone["blue"], *alone["green"]]}.items())
         ),
         max_body_bytes=MAX_BODY,
     )

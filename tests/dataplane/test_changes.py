@@ -69,17 +69,29 @@ def test_no_request_fails_through_changes_of_weight_and_cluster(make_agent: Make
         agent.control_plane.wait_for(drained_version=version)
 
 
-def test_no_request_fails_when_an_instance_is_lost(make_agent: MakeAgent) -> None:
+def test_no_request_fails_when_an_instance_is_lost_and_lost_requests_run_again(make_agent: MakeAgent) -> None:
     agent = make_agent()
     agent.start()
     with Upstream("one") as one, Upstream("two") as two:
-        agent.put_in_force(table(1, [cluster("c", [one, two])], [("c", 100)]))
+        agent.put_in_force(table(1, [cluster("c", [one, two])], [("c", 100)], retry_lost=True))
         with load(agent) as seen:
             eventually(lambda: bool(one.scored()) and bool(two.scored()))
             one.lost = True
             before = seen[200]
             eventually(lambda: seen[200] >= before + 300)
         assert set(seen) == {200}
+
+
+def test_what_reached_no_instance_runs_on_another(make_agent: MakeAgent) -> None:
+    """Whatever the deployment says of retries: a connection that is refused has carried nothing."""
+    agent = make_agent()
+    agent.start()
+    with Upstream("gone") as gone, Upstream("two") as two:
+        agent.put_in_force(table(1, [cluster("c", [gone, two])], [("c", 100)]))
+        gone.stop()  # only its connection for health checks stays, so Envoy goes on choosing it
+        answers = [agent.client.post(INFER, headers=BEARER, content=b"{}").status_code for _ in range(40)]
+        assert set(answers) == {200}
+        assert (len(gone.scored()), len(two.scored())) == (0, 40)
 
 
 def test_new_instances_are_waited_for(make_agent: MakeAgent) -> None:

@@ -105,6 +105,18 @@ def test_past_the_bound_is_429(scoring: RunningAgent, rules: Rules) -> None:
         assert [h.result().status_code for h in held] == [200, 200]
 
 
+@pytest.mark.parametrize(
+    ("method", "target", "tries"), [("POST", "strict", 1), ("POST", "repeated", 3), ("GET", "strict", 3)]
+)
+def test_what_may_have_run_is_repeated_only_where_that_is_allowed(
+    scoring: RunningAgent, rules: Rules, method: str, target: str, tries: int
+) -> None:
+    path = "/endpoints/pair/v2/models/vanishes/infer"
+    answer = scoring.client.request(method, path, headers={**BEARER, PIN: target})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "InstanceConnectionLost")
+    assert len(rules[1]["blue"].scored()) + len(rules[1]["green"].scored()) == tries
+
+
 def test_http_2_is_offered_and_old_tls_is_not(scoring: RunningAgent) -> None:
     context = ssl.create_default_context(cafile=str(scoring.certificate))
     context.set_alpn_protocols(["h2", "http/1.1"])

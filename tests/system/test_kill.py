@@ -135,7 +135,8 @@ def test_the_agent_dies(serving: Product) -> None:
 
 
 def test_an_instance_dies_and_the_other_serves_on(serving: Product) -> None:
-    serving.deploy("blue", "tiny:1", verb="update", instance_count=2)
+    lenient = {"amphitrite.retry": "lost-requests"}
+    serving.deploy("blue", "tiny:1", verb="update", instance_count=2, properties=lenient)
     before = serving.instances()
     assert len(before) == 2
     with scoring(serving) as seen:
