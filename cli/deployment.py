@@ -141,8 +141,12 @@ def delete(
     yes: given.Yes = False,
     no_wait: given.NoWait = False,
     locally: local.Local = False,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Also when it has traffic: the others take its share, in proportion to theirs."),
+    ] = False,
 ) -> None:
-    """Delete a deployment; one that has traffic is not deleted."""
+    """Delete a deployment; one that has traffic is not deleted without --force."""
     from amphitrite.cli import lookups, operations
 
     if locally:
@@ -150,7 +154,8 @@ def delete(
     session.confirm(f"Delete deployment {name} of endpoint {endpoint_name}?", yes)
     client = session.client
     address = lookups.deployment_path(client, endpoint_name, name)
-    operations.carry_out(session, name, lambda: client.send("DELETE", address), no_wait=no_wait)
+    params = {"force": "true"} if force else None
+    operations.carry_out(session, name, lambda: client.send("DELETE", address, params=params), no_wait=no_wait)
 
 
 @verb(app, "get-logs")

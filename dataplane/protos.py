@@ -15,6 +15,9 @@ from envoy.config.core.v3 import extension_pb2  # type: ignore[import-untyped]  
 from envoy.config.endpoint.v3 import endpoint_pb2  # type: ignore[import-untyped]  # noqa: F401
 from envoy.config.route.v3 import route_pb2, scoped_route_pb2  # type: ignore[import-untyped]  # noqa: F401
 from envoy.extensions.filters.http.buffer.v3 import buffer_pb2  # type: ignore[import-untyped]  # noqa: F401
+from envoy.extensions.filters.http.header_to_metadata.v3 import (  # type: ignore[import-untyped]
+    header_to_metadata_pb2,  # noqa: F401
+)
 from envoy.extensions.filters.http.jwt_authn.v3 import config_pb2  # type: ignore[import-untyped]  # noqa: F401
 from envoy.extensions.filters.http.lua.v3 import lua_pb2  # type: ignore[import-untyped]  # noqa: F401
 from envoy.extensions.retry.host.previous_hosts.v3 import (  # type: ignore[import-untyped]

@@ -90,6 +90,8 @@ class Target:
     ``score_path`` is the upstream path for a POST to the route's root; None when there is no single choice (404,
     with ``score_reason`` in the body). ``sequences``: as that of its cluster. ``retry_lost``: a request whose instance
     is lost before it answered runs again elsewhere, though it may have run; else only what certainly did not run.
+    ``container``: a server of the user's own answers, perhaps by streams at addresses that are not Triton's.
+    ``per_instance``: of the cluster's bound the part of one instance, for messages; 0: not known.
     """
 
     name: str
@@ -99,6 +101,8 @@ class Target:
     score_reason: str = ""
     sequences: bool = False
     retry_lost: bool = False
+    container: bool = False
+    per_instance: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +113,7 @@ class Route:
     nobody is let in, and so does a route with tokens in a table without the ``TokenIssuer`` of that ``auth``.
     ``split``: (target name, percent), sums to 100, or empty: an authenticated request is answered 404 NoTraffic.
     ``mirrors``: (target name, percent of split requests copied there, answer dropped).
+    ``cors``: origins whose pages may read the answers, ``*`` for any; none: browsers are told nothing.
     """
 
     name: str
@@ -117,6 +122,7 @@ class Route:
     split: tuple[tuple[str, int], ...] = ()
     mirrors: tuple[tuple[str, int], ...] = ()
     auth: Auth = "key"
+    cors: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,12 +203,15 @@ def to_json(table: RoutingTable) -> dict[str, Any]:
                         "score_reason": t.score_reason,
                         "sequences": t.sequences,
                         "retry_lost": t.retry_lost,
+                        "container": t.container,
+                        "per_instance": t.per_instance,
                     }
                     for t in r.targets
                 ],
                 "split": [list(share) for share in r.split],
                 "mirrors": [list(share) for share in r.mirrors],
                 "auth": r.auth,
+                "cors": list(r.cors),
             }
             for r in table.routes
         ],
@@ -240,6 +249,7 @@ def from_json(value: dict[str, Any]) -> RoutingTable:
                 split=tuple((name, percent) for name, percent in r["split"]),
                 mirrors=tuple((name, percent) for name, percent in r["mirrors"]),
                 auth=r.get("auth", "key"),
+                cors=tuple(r.get("cors", ())),
             )
             for r in value["routes"]
         ),

@@ -59,6 +59,8 @@ def _traffic(document: Mapping[str, Any]) -> Iterator[Violation]:
             yield Violation(
                 ("traffic",), f"{listed} sum to {total}; percentages must sum to 0 or 100", _missing_share(total)
             )
+    if mirror:
+        yield from _twice([(("mirror_traffic", name), name) for name in mirror])
     live = {name.lower() for name, share in (traffic or {}).items() if share}
     for name, share in (mirror or {}).items():
         if share and name.lower() in live:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
@@ -18,7 +18,7 @@ from amphitrite.controlplane.api.bodies import Body, IfMatch, whole
 from amphitrite.controlplane.api.paging import Page
 from amphitrite.controlplane.api.services import Here, Services
 from amphitrite.controlplane.api.workspace import IN_WORKSPACE, WORKSPACE
-from amphitrite.controlplane.core import rules
+from amphitrite.controlplane.core import removal, rules
 from amphitrite.controlplane.core.rules import Place
 from amphitrite.controlplane.runtimes import Container, log_text
 from amphitrite.controlplane.store.protocol import Operation, Record, Ref
@@ -80,9 +80,17 @@ def put(
 
 
 @router.delete("/{name}")
-def delete(request: Request, endpoint: str, name: str, conditions: IfMatch, here: Here) -> Response:
+def delete(
+    request: Request,
+    endpoint: str,
+    name: str,
+    conditions: IfMatch,
+    here: Here,
+    force: Annotated[bool, Query()] = False,
+) -> Response:
+    """``force``: also when it has traffic, which then goes to the others in proportion to theirs."""
     with here.store.exclusive():
-        operation = _delete(here, endpoint, name, conditions.if_match)
+        operation = _delete(here, endpoint, name, conditions.if_match, force=force)
     here.wake()
     return operations.accepted(request, here, operation)
 
@@ -128,7 +136,7 @@ def _former(here: Services, endpoint: str, name: str) -> Record | None:
     return next((r for r in here.store.list_deployments(endpoint) if r.ref.deployment == key(name)), None)
 
 
-def _delete(here: Services, endpoint: str, name: str, if_match: str | None) -> Operation | None:
+def _delete(here: Services, endpoint: str, name: str, if_match: str | None, *, force: bool) -> Operation | None:
     try:
         parent, record = here.store.get_endpoint(endpoint), here.store.get_deployment(endpoint, name)
     except Error as error:
@@ -136,8 +144,16 @@ def _delete(here: Services, endpoint: str, name: str, if_match: str | None) -> O
             return None
         raise
     # An endpoint that goes takes its deployments along, traffic or not.
-    violations = [] if parent.deleting or record.deleting else rules.check_removal(parent.document, record.name)
-    if violations:
+    violations = [] if parent.deleting or record.deleting else removal.check_removal(parent.document, record.name)
+    if violations and force:
+        wanted = {tag.strip() for tag in (if_match or "*").split(",")}
+        if not wanted & {"*", record.etag}:
+            message = f"it has changed since it was read: If-Match is {if_match}, its etag is {record.etag}"
+            raise Error("PreconditionFailed", message, target=f"{parent.name}/{name}")
+        # Both are in force with the next table: whoever was sent to it is sent elsewhere, and what it has, it ends.
+        left = removal.without(parent.document, record.name)
+        here.store.put_endpoint(left, if_match=None, if_none_match=False, now=here.clock())
+    elif violations:
         raise Error("UserError", violations[0].message, target=f"{parent.name}/{record.name}", hint=violations[0].hint)
     return here.store.delete(Ref(key(endpoint), key(name)), if_match=if_match, now=here.clock())
 

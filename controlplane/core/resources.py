@@ -26,6 +26,9 @@ DEFAULT_INSTANCE_TYPE = "defaultinstancetype"
 #: The property of a deployment document that holds its ``CapacityPolicy``.
 CAPACITY_POLICY = "amphitrite.capacity_policy"
 
+#: The property of an endpoint document that names the origins whose pages may score, separated by commas.
+CORS = "amphitrite.cors"
+
 #: The property of a deployment document that holds its ``Retry``.
 RETRY = "amphitrite.retry"
 
@@ -153,7 +156,8 @@ class Deployment:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A wanted endpoint. ``name`` as the user wrote it; ``traffic`` and ``mirror_traffic`` sorted, zeros left out."""
+    """A wanted endpoint. ``name`` as the user wrote it; ``traffic`` and ``mirror_traffic`` sorted, zeros left out;
+    ``cors``: origins in the order given."""
 
     name: str
     keys: tuple[Secret, ...]
@@ -163,6 +167,7 @@ class Endpoint:
     observed_generation: int
     deleting: bool
     auth_mode: Auth = "key"
+    cors: tuple[str, ...] = ()
 
 
 def resolved(model: Mapping[str, Any]) -> tuple[ModelReference, Container | None]:
@@ -272,7 +277,14 @@ def endpoint_from_document(
         observed_generation=observed_generation,
         deleting=deleting,
         auth_mode=document.get("auth_mode", "key"),
+        cors=origins(document.get("properties")),
     )
+
+
+def origins(properties: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """Those that the property ``CORS`` names, each once."""
+    given = str((properties or {}).get(CORS, "")).split(",")
+    return tuple(dict.fromkeys(origin.strip() for origin in given if origin.strip()))
 
 
 def shares(traffic: Mapping[str, Any] | None) -> tuple[tuple[str, int], ...]:

@@ -77,7 +77,7 @@ def _route(endpoint: Endpoint, supplies: Sequence[Supply], before: Route | None)
         split = _still(before.split if before else (), known, whole=True)
     if not {name for name, _ in mirrors} <= ready:
         mirrors = _still(before.mirrors if before else (), known, whole=False)
-    return Route(endpoint.name, _keys(endpoint), targets, split, mirrors, endpoint.auth_mode)
+    return Route(endpoint.name, _keys(endpoint), targets, split, mirrors, endpoint.auth_mode, endpoint.cors)
 
 
 def _keys(endpoint: Endpoint) -> tuple[Secret, ...]:
@@ -106,6 +106,8 @@ def _target(supply: Supply) -> Target:
         score_path=score_path,
         score_reason=reason,
         sequences=deployment.sequences,
+        per_instance=deployment.max_concurrent_requests_per_instance,
+        container=(workload or deployment.workload).container is not None,
         retry_lost=deployment.retry == "lost-requests" and not deployment.sequences,
     )
 

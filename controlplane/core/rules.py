@@ -16,7 +16,15 @@ from typing import Any, get_args
 
 from amphitrite.controlplane.core import compute_rules, containers, instance_types, unsupported
 from amphitrite.controlplane.core.computes import Compute
-from amphitrite.controlplane.core.resources import CAPACITY_POLICY, LOCAL, RETRY, CapacityPolicy, Retry, shares
+from amphitrite.controlplane.core.resources import (
+    CAPACITY_POLICY,
+    CORS,
+    LOCAL,
+    RETRY,
+    CapacityPolicy,
+    Retry,
+    origins,
+)
 from amphitrite.schemas.errors import Error, Violation
 from amphitrite.schemas.names import key, parse_asset, parse_compute
 
@@ -26,6 +34,12 @@ Document = Mapping[str, Any]
 RESERVED = frozenset({"LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT", "PATH", "PYTHONPATH", "PYTHONHOME"})
 RESERVED_PREFIX = "AMPHITRITE_"
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+#: Scheme, host in lower case and perhaps a port; no path.
+ORIGIN = re.compile(r"(https|http|[a-z][a-z0-9+.-]*-extension)://([a-z0-9_.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?\Z")
+
+#: Characters of all of an endpoint's origins: they become one regular expression, whose size Envoy bounds.
+ORIGINS_MAX = 800
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +86,8 @@ def check_endpoint(
     found = []
     for field in ("traffic", "mirror_traffic"):
         found += _shares(field, document.get(field) or {}, deployments)
-    return found + _compute(document, computes, former) + unsupported.in_endpoint(document)
+    found += _compute(document, computes, former) + _cors(document)
+    return found + unsupported.in_endpoint(document)
 
 
 def check_deployment(
@@ -88,20 +103,6 @@ def check_deployment(
     found += _request_settings(document, bounds) + _environment_variables(document) + _pods(document, place)
     found += _retry(document, model)
     return found + unsupported.in_deployment(document, on_cluster=place.compute is not None)
-
-
-def check_removal(endpoint: Document, deployment: str) -> list[Violation]:
-    """Why ``deployment`` cannot be deleted now: requests would go nowhere."""
-    found = []
-    for name, share in shares(endpoint.get("traffic")):
-        if name == key(deployment):
-            message = f"deployment {deployment} receives {share} % of the traffic of endpoint {endpoint['name']}"
-            found.append(Violation(("traffic", name), message, f"set its traffic to 0 first: --traffic {name}=0"))
-    for name, share in shares(endpoint.get("mirror_traffic")):
-        if name == key(deployment):
-            message = f"deployment {deployment} receives {share} % of the mirrored traffic of {endpoint['name']}"
-            found.append(Violation(("mirror_traffic", name), message, f"first: --mirror-traffic {name}=0"))
-    return found
 
 
 def _shares(field: str, given: Document, deployments: Collection[str]) -> list[Violation]:
@@ -128,6 +129,18 @@ def _compute(document: Document, computes: Collection[str], former: Document | N
         return [Violation(("compute",), "local is no Kubernetes compute", f"remove compute; {known}")]
     hint = f"{known}; attach one with ml compute attach --type kubernetes, or remove compute"
     return [Violation(("compute",), f"there is no compute {named}", hint)]
+
+
+def _cors(document: Document) -> list[Violation]:
+    """Origins as browsers write them: anything else would never match one."""
+    path, given = ("properties", CORS), origins(document.get("properties"))
+    hint = "write origins as browsers send them, such as https://app.example or http://localhost:3000, or * for any"
+    wrong = [one for one in given if one != "*" and not ORIGIN.match(one)]
+    found = [Violation(path, f"{one!r} is no origin", hint) for one in wrong]
+    if (length := sum(map(len, given))) > ORIGINS_MAX:
+        message = f"the origins have {length} characters; at most {ORIGINS_MAX}"
+        found.append(Violation(path, message, "name fewer, or * for any"))
+    return found
 
 
 def _compute_name(document: Document) -> str | None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from amphitrite.dataplane.envoy.replies import CLIENT_REQUEST_ID, route_value
+from amphitrite.dataplane.envoy.replies import route_value
+from amphitrite.dataplane.envoy.request_ids import CLIENT_REQUEST_ID
 
 _LOGGERS = "type.googleapis.com/envoy.extensions.access_loggers"
 _FIELDS = {

@@ -9,11 +9,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from amphitrite.dataplane.envoy import bodiless, health, model_errors, sequences, tokens
+from amphitrite.dataplane.envoy import bodiless, health, model_errors, request_ids, sequences, tokens
 from amphitrite.dataplane.envoy.access_log import access_log
-from amphitrite.dataplane.envoy.clusters import ADS_AT_START
+from amphitrite.dataplane.envoy.clusters import ADS_AT_START, seconds
 from amphitrite.dataplane.envoy.replies import local_reply
 from amphitrite.dataplane.envoy.secrets import CERTIFICATE
+from amphitrite.dataplane.envoy.timeouts import IDLE_S
 from amphitrite.dataplane.routing import Address
 
 _EXTENSIONS = "type.googleapis.com/envoy.extensions"
@@ -74,6 +75,7 @@ def connection_manager(log: Path | None) -> dict[str, Any]:
         },
         "http_filters": [
             health.http_filter(),
+            *request_ids.http_filters(),
             tokens.http_filter(),
             model_errors.http_filter(),
             sequences.http_filter(),
@@ -104,7 +106,7 @@ def connection_manager(log: Path | None) -> dict[str, Any]:
         },
         "max_request_headers_kb": 60,
         "request_headers_timeout": "10s",
-        "stream_idle_timeout": "300s",
+        "stream_idle_timeout": seconds(IDLE_S),
         "drain_timeout": "5s",
     }
 

@@ -10,9 +10,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from amphitrite.dataplane.envoy.bodiless import MAX_BYTES
+from amphitrite.dataplane.envoy.request_ids import CLIENT_REQUEST_ID, ORIGIN
+
 #: Filter metadata in which a route carries what its answers and the access log want to name.
 METADATA = "amphitrite"
-CLIENT_REQUEST_ID = "x-ms-client-request-id"
 
 _JSON = "application/json"
 _RETRY_SOON = {"retry-after": "1"}
@@ -55,9 +57,8 @@ def local_reply() -> dict[str, Any]:
         "mappers": [
             _mapper(
                 ("UO",), 429, "TooManyRequests",
-                f"{which} has {route_value('max_requests')} requests in flight, which is its bound "
-                "(instances times max_concurrent_requests_per_instance; the bound holds for each proxy); "
-                "raise either, or try again",
+                f"{which} has {route_value('max_requests')} requests in flight at this proxy, which is its bound: "
+                f"{route_value('bound')}; the bound holds for each proxy; raise either, or try again",
                 _RETRY_SOON,
             ),
             _mapper(
@@ -67,7 +68,7 @@ def local_reply() -> dict[str, Any]:
             ),
             _mapper(
                 ("SI",), 408, "RequestTimeout",
-                "no byte was sent or received for 5 minutes",
+                f"no byte was sent or received for {route_value('pause')}",
             ),
             _mapper(
                 ("UH",), 503, "NoHealthyInstance",
@@ -118,7 +119,9 @@ def _no_body() -> dict[str, Any]:
     status = {"status_code_filter": {"comparison": {"op": "EQ", "value": value}}}
     return {
         "filter": {"and_filter": {"filters": [status, {"header_filter": {"header": post}}]}},
-        "body_format_override": _format("RequestTooLarge", "only POST requests have a body here"),
+        "body_format_override": _format(
+            "RequestTooLarge", f"only POST requests have a body here; this one has more than {MAX_BYTES} bytes"
+        ),
         "headers_to_add": _mapped_headers(None),
     }
 
@@ -142,6 +145,11 @@ def _headers(more: Mapping[str, str] | None) -> list[dict[str, Any]]:
 
 def _mapped_headers(more: Mapping[str, str] | None) -> list[dict[str, Any]]:
     """Also both request ids: no route adds the caller's where none was found, and what is refused before it is
-    looked at would have none of ours."""
-    own = {CLIENT_REQUEST_ID: f"%REQ({CLIENT_REQUEST_ID})%", "x-request-id": "%UNIQUE_ID%", **(more or {})}
+    looked at would have none of ours. And who may read it: not every filter's refusal gets what the host adds."""
+    own = {
+        CLIENT_REQUEST_ID: f"%REQ({CLIENT_REQUEST_ID})%",
+        "x-request-id": "%UNIQUE_ID%",
+        "access-control-allow-origin": ORIGIN,
+        **(more or {}),
+    }
     return [header(name, value) for name, value in own.items()]

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from amphitrite.dataplane.envoy import tokens
+from amphitrite.dataplane.envoy import cors, tokens
 from amphitrite.dataplane.envoy.replies import (
-    CLIENT_REQUEST_ID,
     METADATA,
     direct,
     direct_format,
     header,
 )
+from amphitrite.dataplane.envoy.request_ids import CLIENT_REQUEST_ID
 from amphitrite.dataplane.envoy.sequences import HELD_BYTES
 from amphitrite.dataplane.envoy.targets import DEPLOYMENT, POST, Placed, target_routes
 from amphitrite.dataplane.routing import Route
@@ -53,9 +53,13 @@ def route_configuration(route: Route, bounds: Mapping[str, int], max_body_bytes:
     if any(target.sequences for target in route.targets):
         # Of the host: a request with a token first finds another route than the one that holds its body.
         host["request_body_buffer_limit"] = str(HELD_BYTES)
+    if route.cors:
+        host |= cors.of_host(route.cors)
+    if route.auth != "key":
+        host["typed_per_filter_config"] = {**host.get("typed_per_filter_config", {}), **tokens.other_filters()}
     return {
         "name": route.name,
-        "virtual_hosts": [host if route.auth == "key" else {**host, **tokens.other_filters()}],
+        "virtual_hosts": [host],
         "response_headers_to_add": [header(CLIENT_REQUEST_ID, f"%REQ({CLIENT_REQUEST_ID})%")],
         "request_headers_to_remove": ["authorization"],
         # The agent orders clusters before routes itself; a cluster that is missing nevertheless answers 503.
@@ -69,6 +73,8 @@ def _refusals(route: Route, max_body_bytes: int) -> Iterator[dict[str, Any]]:
         "match": {"prefix": "/", "headers": [_not(":path", {"prefix": "/endpoints/"})]},
         **direct(404, "ResourceNotFound", "scoring addresses are /endpoints/<endpoint>/"),
     }
+    if route.cors:
+        yield cors.preflight(route.cors)
     yield from _unauthenticated(route)
     yield {
         "match": {"safe_regex": {"regex": _REFUSED}},
@@ -133,12 +139,16 @@ def _unauthenticated(route: Route) -> Iterator[dict[str, Any]]:
 
 
 def _selected(route: Route, bounds: Mapping[str, int]) -> Iterator[dict[str, Any]]:
-    """Pinned requests, then the split. One random number is drawn for a request, so the shares must be cumulative."""
+    """Pinned requests, then the split.
+
+    One random number is drawn for a request and used for all, so the shares must be cumulative. A mirror takes its part
+    of each share's numbers: of every target the same percentage of requests is copied.
+    """
     placed = {t.name: Placed(route.name, t, bounds.get(t.cluster or "", 0)) for t in route.targets}
     unpinned = [_absent(DEPLOYMENT)]
-    mirrors = tuple((placed[name], percent) for name, percent in route.mirrors)
     passed = 0
     for name, percent in route.split:
+        mirrors = [(placed[copy], 100 * passed + percent * part) for copy, part in route.mirrors]
         passed += percent
         share = {} if passed == 100 else _share(passed)
         yield from target_routes(placed[name], {"headers": unpinned, **share}, mirrors)
@@ -166,7 +176,7 @@ def _selected(route: Route, bounds: Mapping[str, int]) -> Iterator[dict[str, Any
 
 
 def _share(cumulative: int) -> dict[str, Any]:
-    return {"runtime_fraction": {"default_value": {"numerator": cumulative, "denominator": "HUNDRED"}}}
+    return {"runtime_fraction": {"default_value": {"numerator": 100 * cumulative, "denominator": "TEN_THOUSAND"}}}
 
 
 def _absent(name: str) -> dict[str, Any]:

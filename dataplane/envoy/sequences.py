@@ -20,13 +20,20 @@ _FILTER = "amphitrite.sequences"
 _TYPE = "type.googleapis.com/envoy.extensions.filters.http.lua.v3"
 
 
+#: Stands for the size of the body in the text of a refusal.
+_SIZE = "@SIZE@"
+
+
 def _body(code: str, what: str) -> str:
     message = f"this deployment serves sequences, and {what}: name the sequence in the header {SEQUENCE}"
     return json.dumps({"error": {"code": code, "message": message}})
 
 
 _COMPRESSED = _body("UnsupportedMediaType", "a compressed body does not show which one it belongs to")
-_LARGE = _body("RequestTooLarge", f"a body of more than {HELD_BYTES} bytes is not searched for the one it belongs to")
+_LARGE = _body(
+    "RequestTooLarge",
+    f"a body of more than {HELD_BYTES} bytes (this one has {_SIZE}) is not searched for the one it belongs to",
+)
 #: With the binary extension the JSON is the first part of the body, as long as a header says. ``sequence_id`` 0 or ""
 #: is what clients send for none. Headers that were taken before the body is there are not to be used afterwards.
 _FIND = f"""
@@ -40,7 +47,8 @@ function envoy_on_request(handle)
   end
   local size = tonumber(headers:get("content-length") or "0") or 0
   if size > {HELD_BYTES} then
-    handle:respond({{[":status"] = "413", ["content-type"] = "application/json"}}, '{_LARGE}')
+    local told = string.gsub('{_LARGE}', "{_SIZE}", string.format("%d", size))
+    handle:respond({{[":status"] = "413", ["content-type"] = "application/json"}}, told)
     return
   end
   local announced = headers:get("inference-header-content-length")

@@ -10,9 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from amphitrite.dataplane.envoy import sequences
+from amphitrite.dataplane.envoy import sequences, timeouts
 from amphitrite.dataplane.envoy.bodiless import enabled as bodiless
-from amphitrite.dataplane.envoy.clusters import seconds
 from amphitrite.dataplane.envoy.model_errors import enabled as model_errors
 from amphitrite.dataplane.envoy.replies import METADATA, direct, header
 from amphitrite.dataplane.routing import Target
@@ -42,6 +41,10 @@ _RETRY_POLICY: dict[str, Any] = {
 POST = {"name": ":method", "string_match": {"exact": "POST"}}
 
 
+#: Where copies go, and of how many ten-thousandths of the random numbers that are drawn for requests.
+Mirror = tuple["Placed", int]
+
+
 @dataclass(frozen=True, slots=True)
 class Placed:
     """A target of the route ``endpoint``; ``max_requests`` is the bound of its cluster."""
@@ -51,9 +54,7 @@ class Placed:
     max_requests: int
 
 
-def target_routes(
-    placed: Placed, match: Mapping[str, Any], mirrors: Sequence[tuple[Placed, int]] = ()
-) -> Iterator[dict[str, Any]]:
+def target_routes(placed: Placed, match: Mapping[str, Any], mirrors: Sequence[Mirror] = ()) -> Iterator[dict[str, Any]]:
     """``Route`` messages for requests that fulfil ``match``: conditions apart from the path, among them ``headers``.
 
     POSTs are told apart from other methods because they run a model: only for them does the model server's failure
@@ -72,20 +73,33 @@ def target_routes(
         }
         return
     post = {**match, "headers": [POST, *match["headers"]]}
+    # Of a container of the user's own any address may stream: the request says what it is prepared for.
+    by_accept = [timeouts.BY_ACCEPT] if placed.target.container else []
     for path in (f"{root}/", root):
+        for one in by_accept:
+            events = {**post, "headers": [one, *post["headers"]]}
+            yield {"match": {**events, "path": path}, **_score(placed, mirrors, stream=True)}
         yield {"match": {**post, "path": path}, **_score(placed, mirrors)}
     below = {"prefix": f"{root}/"}
+    for one in (timeouts.BY_PATH, *by_accept):
+        events = {**post, "headers": [one, *post["headers"]]}
+        yield {
+            "match": {**events, **below},
+            **_forward(placed, mirrors, "/", stream=True),
+            **_for_posts(placed.target),
+        }
     yield {"match": {**post, **below}, **_forward(placed, mirrors, "/"), **_for_posts(placed.target)}
     # Other methods ask and run nothing.
     yield {"match": {**match, **below}, **_forward(placed, mirrors, "/", retry_on=_LOST), **bodiless()}
 
 
-def _score(placed: Placed, mirrors: Sequence[tuple[Placed, int]]) -> dict[str, Any]:
+def _score(placed: Placed, mirrors: Sequence[Mirror], *, stream: bool = False) -> dict[str, Any]:
     target = placed.target
     if target.score_path is None:
         reason = target.score_reason or "the deployment has no single model to score"
         return direct(404, "NoScoringModel", reason, {DEPLOYMENT: target.name})
-    return {**_forward(placed, mirrors, target.score_path), **_for_posts(target, at_address=True)}
+    stream = stream or timeouts.streams(target.score_path)
+    return {**_forward(placed, mirrors, target.score_path, stream=stream), **_for_posts(target, at_address=True)}
 
 
 def _for_posts(target: Target, *, at_address: bool = False) -> dict[str, Any]:
@@ -97,7 +111,12 @@ def _for_posts(target: Target, *, at_address: bool = False) -> dict[str, Any]:
 
 
 def _forward(
-    placed: Placed, mirrors: Sequence[tuple[Placed, int]], rewrite: str, *, retry_on: str | None = None
+    placed: Placed,
+    mirrors: Sequence[Mirror],
+    rewrite: str,
+    *,
+    stream: bool = False,
+    retry_on: str | None = None,
 ) -> dict[str, Any]:
     """``retry_on``: None for what the target allows."""
     target = placed.target
@@ -107,15 +126,15 @@ def _forward(
         "route": {
             "cluster": target.cluster,
             "prefix_rewrite": rewrite,
-            "timeout": seconds(target.timeout_s),
+            **timeouts.of_route(target.timeout_s, stream=stream),
             "retry_policy": {"retry_on": retry_on, **_RETRY_POLICY},
             "request_mirror_policies": [
                 {
                     "cluster": copy.target.cluster,
-                    "runtime_fraction": {"default_value": {"numerator": percent, "denominator": "HUNDRED"}},
+                    "runtime_fraction": {"default_value": {"numerator": below, "denominator": "TEN_THOUSAND"}},
                     "disable_shadow_host_suffix_append": True,
                 }
-                for copy, percent in mirrors
+                for copy, below in mirrors
                 if copy.target.cluster is not None
             ],
             **({"hash_policy": sequences.hash_policy()} if target.sequences else {}),
@@ -126,9 +145,19 @@ def _forward(
                     "endpoint": placed.endpoint,
                     "deployment": target.name,
                     "max_requests": str(placed.max_requests),
-                    "timeout": f"{target.timeout_s * 1000:g} ms",
+                    "bound": _bound(placed),
+                    **timeouts.in_words(target.timeout_s, stream=stream),
                 }
             }
         },
         "response_headers_to_add": [header(DEPLOYMENT, target.name.replace("%", "%%"))],
     }
+
+
+def _bound(placed: Placed) -> str:
+    """How the bound comes about; a table of an older release does not say what one instance may have."""
+    each = placed.target.per_instance
+    setting = "request_settings.max_concurrent_requests_per_instance"
+    return (
+        f"{placed.max_requests // each} (instances) times {each} ({setting})" if each else f"instances times {setting}"
+    )

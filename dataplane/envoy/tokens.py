@@ -81,9 +81,10 @@ def refusals(route: Route) -> Iterator[dict[str, Any]]:
 
 
 def other_filters() -> dict[str, Any]:
-    """The part of a ``VirtualHost`` that has the filters of its routes wait. Which filters a request meets is settled
-    when it first finds a route, and that is the one that refuses: those that are off by then stay off."""
-    return {"typed_per_filter_config": {**model_errors.waiting(), **sequences.waiting(), **bodiless.waiting()}}
+    """Per-filter configuration of a ``VirtualHost`` that has the filters of its routes wait. Which filters a request
+    meets is settled when it first finds a route, and that is the one that refuses: those that are off by then stay
+    off."""
+    return {**model_errors.waiting(), **sequences.waiting(), **bodiless.waiting()}
 
 
 def _verified(route: Route) -> dict[str, Any]:

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from amphitrite.controlplane.core.resources import workload_spec
-from amphitrite.controlplane.core.routing import score_path_of
+from amphitrite.controlplane.core.resources import (
+    CORS,
+    RETRY,
+    deployment_from_document,
+    endpoint_from_document,
+    workload_spec,
+)
+from amphitrite.controlplane.core.routing import routing_table, score_path_of
+from amphitrite.controlplane.core.supply import supply
 from amphitrite.dataplane.routing import Cluster, Route, RoutingTable, Secret, Target, from_json, to_json
 
-from .builders import instance, model, table, workload
+from .builders import KEYS, NOW, instance, model, table, workload
 
 TARGET = Target("blue", None, 5.0)
 
@@ -36,6 +44,30 @@ def test_a_table_that_contradicts_itself_cannot_be_made(parts: dict[str, Any], m
 def test_it_comes_back_from_json_as_it_was() -> None:
     one = table(instance(workload()), instance(workload("green")), split=(("blue", 90), ("green", 10)), version=7)
     assert from_json(json.loads(json.dumps(to_json(one)))) == one
+
+
+def test_what_documents_say_of_requests_is_in_the_table() -> None:
+    known: dict[str, Any] = {"generation": 1, "observed_generation": 0, "deleting": False}
+    asked = {"name": "ep", "properties": {CORS: "https://a.example, *,https://a.example"}}
+    wanted = deployment_from_document(
+        {"name": "blue", "properties": {RETRY: "lost-requests"}},
+        endpoint="ep", model=model(), ever_succeeded=False, changed_at=0.0, **known,
+    )  # fmt: skip
+    made = endpoint_from_document(asked, keys=KEYS, **known)
+    for deployment, again in ((wanted, True), (replace(wanted, sequences=True), False)):
+        served = supply(deployment, (), None, NOW)
+        route = routing_table([made], {"ep": [served]}, RoutingTable(0)).routes[0]
+        assert route.cors == ("https://a.example", "*")
+        assert route.targets[0].retry_lost is again
+        assert from_json(json.loads(json.dumps(to_json(RoutingTable(1, (route,)))))).routes == (route,)
+
+
+def test_a_table_of_an_older_release_is_read() -> None:
+    one = to_json(RoutingTable(1, (Route("ep", KEYS, (TARGET,)),)))
+    del one["routes"][0]["cors"], one["routes"][0]["auth"], one["issuers"]
+    for field in ("retry_lost", "container", "sequences"):
+        del one["routes"][0]["targets"][0][field]
+    assert from_json(one).routes[0].targets == (TARGET,)
 
 
 def test_secrets_do_not_print() -> None:

@@ -15,7 +15,6 @@ from amphitrite.controlplane.core.rules import (
     Place,
     check_deployment,
     check_endpoint,
-    check_removal,
 )
 from amphitrite.controlplane.settings import Limits
 from amphitrite.schemas.errors import Violation
@@ -42,6 +41,19 @@ ENDPOINTS: list[tuple[dict[str, Any], list[str]]] = [
     (
         {"identity": {"type": "user_assigned", "user_assigned_identities": [{"resource_id": "x"}]}},
         ["identity: user-assigned identities are not offered"],
+    ),
+    ({"properties": {"amphitrite.cors": "https://a.example, http://localhost:3000,http://[::1]:80"}}, []),
+    ({"properties": {"amphitrite.cors": "*"}}, []),
+    (
+        {"properties": {"amphitrite.cors": "a.example, https://a.example/, https://A.example"}},
+        [
+            f"properties.amphitrite.cors: '{o}' is no origin"
+            for o in ("a.example", "https://a.example/", "https://A.example")
+        ],
+    ),
+    (
+        {"properties": {"amphitrite.cors": ",".join(f"https://{n:0>32}" for n in range(21))}},
+        ["properties.amphitrite.cors: the origins have 840 characters; at most 800"],
     ),
     ({"compute": "azureml:GPUs"}, []),
     ({"compute": f"{ARM}/computes/gpus"}, []),
@@ -318,22 +330,3 @@ def test_every_refusal_says_what_to_do() -> None:
     found += [v for more, _ in KUBERNETES for v in on_cluster(**more)]
     found += [v for more, former, _ in COMPUTES for v in compute(more, former)]
     assert [violation.message for violation in found if not violation.hint] == []
-
-
-@pytest.mark.parametrize(
-    ("endpoint", "messages"),
-    [
-        ({}, []),
-        ({"traffic": {"green": 100, "blue": 0}}, []),
-        (
-            {"traffic": {"BLUE": 100}, "mirror_traffic": {}},
-            ["traffic.blue: deployment Blue receives 100 % of the traffic of endpoint ep"],
-        ),
-        (
-            {"mirror_traffic": {"blue": 10}},
-            ["mirror_traffic.blue: deployment Blue receives 10 % of the mirrored traffic of ep"],
-        ),
-    ],
-)
-def test_removals(endpoint: dict[str, Any], messages: list[str]) -> None:
-    assert [str(found) for found in check_removal({"name": "ep", **endpoint}, "Blue")] == messages

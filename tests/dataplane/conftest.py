@@ -42,7 +42,7 @@ def rules(
     tmp_path_factory: pytest.TempPathFactory, certificate: tuple[Path, Path]
 ) -> Iterator[tuple[RunningAgent, dict[str, Upstream]]]:
     """One agent with everything that a request can meet (see ``rule_table``) and the upstreams by name."""
-    names = ("blue", "green", "solo", "ill")
+    names = ("blue", "green", "grey", "ill", "red", "solo")
     with ExitStack() as stack:
         upstreams = {name: stack.enter_context(Upstream(name)) for name in names}
         agent = RunningAgent(tmp_path_factory.mktemp("agent"), *certificate)

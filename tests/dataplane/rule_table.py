@@ -12,13 +12,18 @@ from .upstream import FAILURES, Upstream
 MAX_BODY = 2_000_000
 KEYS = ("primary-key", "secondary-key")
 BLUE_PERCENT = 70
+MIRROR_PERCENT = 40
+#: A page of this origin may score ``images``.
+ORIGIN = "https://a.example"
+#: As many characters as a document may have of them.
+ORIGINS = (ORIGIN, *(f"https://{n:0>25}.example:3000" for n in range(16)), f"https://{'b' * 87}")
 
 
 def rule_table(upstreams: Mapping[str, Upstream]) -> RoutingTable:
     """``images``: a split and a mirror; ``pair``: two instances, one target that repeats lost requests and one that
-    does not; ``idle``: no traffic; ``closed``: no key; ``solo``: one slow, bounded target;
-    ``ill``: unhealthy; ``failing``: a target for each of FAILURES, called by its name; ``tokens``, ``other-tokens`` and
-    ``oidc``: as ``images``, for tokens."""
+    does not; ``idle``: no traffic; ``closed``: no key; ``solo``: one slow, bounded target; ``ill``: unhealthy;
+    ``mirrored``: two mirrors; ``streams``: a second between two pieces; ``failing``: a target for each of FAILURES,
+    called by its name; ``tokens``, ``other-tokens`` and ``oidc``: as ``images``, for tokens."""
     check = HealthCheck(interval_s=0.5, timeout_s=0.5)
     keys = tuple(Secret(k) for k in KEYS)
     images = (
@@ -28,6 +33,7 @@ def rule_table(upstreams: Mapping[str, Upstream]) -> RoutingTable:
     )
     failing = tuple(Target(name, "blue", 5.0, f"/v2/models/{name}/infer") for name in sorted(FAILURES))
     alone = {name: [Address("127.0.0.1", one.port)] for name, one in upstreams.items()}
+    copied = tuple(Target(name, name, 5.0) for name in ("blue", "green", "grey", "red"))
     split = (("blue", BLUE_PERCENT), ("green", 100 - BLUE_PERCENT))
     return RoutingTable(
         version=1,
@@ -36,8 +42,9 @@ def rule_table(upstreams: Mapping[str, Upstream]) -> RoutingTable:
             Route("closed", (), (Target("blue", "blue", 5.0),), (("blue", 100),)),
             Route("failing", keys, failing),
             Route("idle", keys, (Target("blue", "blue", 5.0),)),
-            Route("ill", keys, (Target("ill", "ill", 5.0),), (("ill", 100),)),
-            Route("images", keys, images, split, (("green", 50),)),
+            Route("ill", keys, (Target("ill", "ill", 5.0),), (("ill", 100),), cors=("*",)),
+            Route("images", keys, images, split, (("green", 50),), cors=ORIGINS),
+            Route("mirrored", keys, copied, split, (("grey", MIRROR_PERCENT), ("red", 100))),
             Route("oidc", (), images, split, auth="aad_token"),
             Route("other", (Secret("other-key"),), (Target("blue", "blue", 5.0),), (("blue", 100),)),
             Route("other-tokens", (), images, split, auth="aml_token"),
@@ -47,8 +54,9 @@ def rule_table(upstreams: Mapping[str, Upstream]) -> RoutingTable:
                 (Target("repeated", "pair", 5.0, retry_lost=True), Target("strict", "pair", 5.0)),
                 (("strict", 100),),
             ),
-            Route("solo", keys, (Target("solo", "solo", 0.5, "/v2/models/m/infer"),), (("solo", 100),)),
-            Route("tokens", (), images, split, (("green", 50),), auth="aml_token"),
+            Route("solo", keys, (Target("solo", "solo", 0.5, "/v2/models/m/infer", per_instance=2),), (("solo", 100),)),
+            Route("streams", keys, (Target("red", "red", 1.0),), (("red", 100),)),
+            Route("tokens", (), images, split, (("green", 50),), auth="aml_token", cors=("*",)),
         ),
         clusters=tuple(
             Cluster(name, tuple(sorted(served)), 2 if name == "solo" else 64, 5.0, check)

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from .agents import BEARER, RunningAgent, eventually
-from .rule_table import BLUE_PERCENT
+from .rule_table import BLUE_PERCENT, MIRROR_PERCENT
 from .upstream import FAILURES, Upstream
 
 pytestmark = pytest.mark.serving
@@ -39,6 +39,24 @@ def test_pinned_requests_are_not_copied(scoring: RunningAgent, rules: Rules) -> 
     assert rules[1]["green"].scored() == []
 
 
+def test_of_each_deployment_the_same_part_is_copied_to_each_mirror(scoring: RunningAgent, rules: Rules) -> None:
+    path = "/endpoints/mirrored/v2/models/m/infer"
+    answers = [scoring.client.post(path, headers=BEARER) for _ in range(800)]
+    served = {a.headers["x-request-id"]: a.headers[PIN] for a in answers}
+    grey, red = rules[1]["grey"], rules[1]["red"]
+    eventually(lambda: len(red.scored()) == 800)
+    assert Counter(served.values()) == Counter(copies(red, served))
+    shares = Counter(copies(grey, served))
+    for name, total in Counter(served.values()).items():
+        want, spread = total * MIRROR_PERCENT / 100, (total * 0.24) ** 0.5
+        assert abs(shares[name] - want) < 6 * spread, (name, shares, total)
+
+
+def copies(mirror: Upstream, served: dict[str, str]) -> list[str]:
+    """Which deployment served each request that was copied here."""
+    return [served[seen["headers"]["x-request-id"]] for seen in mirror.scored()]
+
+
 def test_what_the_model_server_sees(scoring: RunningAgent, rules: Rules) -> None:
     headers = {**BEARER, PIN: "blue", "x-ms-client-request-id": "mine", "x-envoy-upstream-rq-timeout-ms": "1"}
     scoring.client.post("/endpoints/images/?a=b", headers=headers, content=b"12345")
@@ -49,6 +67,31 @@ def test_what_the_model_server_sees(scoring: RunningAgent, rules: Rules) -> None
     assert "authorization" not in score["headers"]
     assert score["headers"]["x-ms-client-request-id"] == "mine"
     assert len(score["headers"]["x-request-id"]) == 36
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        (["mine-1_2"], "mine-1_2"),
+        (['my "own" id;\u00e9/%41'], "myownid41"),
+        (["x" * 41 + "/"], "x" * 40),
+        (["one", "two"], "onetwo"),
+        (["//"], None),
+    ],
+)
+@pytest.mark.parametrize("path", [INFER, "/endpoints/images/v2/repository/index", "/endpoints/unknown/v2"])
+def test_request_ids_follow_azures_rules(
+    scoring: RunningAgent, rules: Rules, path: str, sent: list[str], kept: str | None
+) -> None:
+    own = "00000000-0000-4000-8000-000000000000"
+    headers = [(b"x-ms-client-request-id", one.encode()) for one in sent]
+    said = {**BEARER, PIN: "blue", "x-request-id": own}
+    answer = scoring.client.post(path, headers=[*((k.encode(), v.encode()) for k, v in said.items()), *headers])
+    assert answer.headers.get("x-ms-client-request-id") == kept
+    assert answer.headers["x-request-id"] != own
+    for seen in rules[1]["blue"].scored():
+        assert seen["headers"].get("x-ms-client-request-id") == kept
+        assert seen["headers"]["x-request-id"] == answer.headers["x-request-id"]
 
 
 @pytest.mark.parametrize("headers", [["Bearer primary-key"] * 2, ["Bearer nope", "Bearer primary-key"]])
@@ -101,6 +144,7 @@ def test_past_the_bound_is_429(scoring: RunningAgent, rules: Rules) -> None:
         assert answer.headers["retry-after"] == "1"
         message = answer.json()["error"]["message"]
         assert "'solo' has 2 requests in flight" in message
+        assert "1 (instances) times 2 (request_settings.max_concurrent_requests_per_instance)" in message
         assert "the bound holds for each proxy" in message
         assert [h.result().status_code for h in held] == [200, 200]
 

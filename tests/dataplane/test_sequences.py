@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from amphitrite.dataplane.envoy.sequences import HELD_BYTES
 from amphitrite.dataplane.routing import Cluster, RoutingTable
 
 from .agents import BEARER, INFER, RunningAgent, cluster, table
@@ -115,3 +116,4 @@ def test_large_bodies_pass_and_too_large_ones_are_told(
     answer = agent.client.post(path, headers=headers, content=b"x" * 18_000_000)
     assert (answer.status_code, answer.json()["error"]["code"]) == (413, "RequestTooLarge")
     assert "amphitrite-sequence" in answer.json()["error"]["message"]
+    assert f"more than {HELD_BYTES} bytes (this one has 18000000)" in answer.json()["error"]["message"]

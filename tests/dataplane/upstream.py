@@ -1,7 +1,8 @@
 """A model server for tests: one thread for each connection, keeps what it was sent, answers by the path.
 
 ``…/fails/…`` and the other names of ``FAILURES`` answer with a body of their own, ``…/held/…`` waits until
-``release()``, ``…/vanishes/…`` closes the connection; all else echoes. ``ready`` decides what the health check sees.
+``release()``, ``…/vanishes/…`` closes the connection, ``…/trickles/…`` answers by pieces without end, ``…/stalls/…``
+by one and then nothing until ``release()``; all else echoes. ``ready`` decides what the health check sees.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any
@@ -45,6 +47,10 @@ class Upstream:
         """Let all held requests, and those to come, be answered."""
         self._gate.set()
 
+    @property
+    def released(self) -> bool:
+        return self._gate.is_set()
+
     def hold(self) -> None:
         """From now on held requests wait; those that have arrived before are not counted any more."""
         self._gate.clear()
@@ -73,6 +79,11 @@ class Upstream:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+
+def _pause() -> None:
+    """Much shorter than any timeout."""
+    threading.Event().wait(0.1)
 
 
 class _Server(ThreadingHTTPServer):
@@ -131,8 +142,23 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if "/held/" in self.path:
             upstream.wait_for_release()
+        if "/trickles/" in self.path or "/stalls/" in self.path:
+            self._stream(upstream.wait_for_release if "/stalls/" in self.path else _pause)
+            return
         failure = next((FAILURES[word] for word in self.path.split("/") if word in FAILURES), None)
         self._send(*(failure or (200, json.dumps(seen).encode())))
+
+    def _stream(self, pause: Callable[[], None]) -> None:
+        """A piece, a pause, a piece and so on, until the reader goes away or there is nobody to wait for."""
+        self.close_connection = True
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.send_header("transfer-encoding", "chunked")
+        self.end_headers()
+        while not self.server.upstream.released:
+            self.wfile.write(b"9\r\ndata: 1\n\n\r\n")
+            self.wfile.flush()
+            pause()
 
     def _send(self, status: int, body: bytes) -> None:
         self.send_response(status)

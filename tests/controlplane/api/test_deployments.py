@@ -74,10 +74,22 @@ def test_a_deployment_with_traffic_is_not_deleted(ready: Any) -> None:
     assert ready.endpoint(traffic={"blue": 100}).status_code == 200
     answer = ready.client.delete(BLUE)
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "UserError")
+    assert "force=true" in answer.json()["error"]["message"] + str(answer.json()["error"])
     assert ready.endpoint(traffic={}).status_code == 200
     assert ready.client.delete(BLUE).status_code == 202
     assert ready.client.delete(f"{BLUE}2").status_code == 204
     assert ready.client.delete(f"{WS}/onlineEndpoints/ep2/deployments/blue").status_code == 204
+
+
+def test_forced_its_traffic_goes_to_the_others(ready: Any) -> None:
+    ready.deployment("green")
+    assert ready.endpoint(traffic={"blue": 90, "green": 10}).status_code == 200
+    stale = ready.client.delete(f"{BLUE}?force=true", headers={"If-Match": '"other"'})
+    assert (stale.status_code, stale.json()["error"]["code"]) == (412, "PreconditionFailed")
+    endpoint = f"{WS}/onlineEndpoints/ep1"
+    assert ready.client.get(endpoint).json()["properties"]["traffic"] == {"blue": 90, "green": 10}
+    assert ready.client.delete(f"{BLUE}?force=true").status_code == 202
+    assert ready.client.get(endpoint).json()["properties"]["traffic"] == {"green": 100}
 
 
 def test_an_endpoint_without_the_parent_is_404(world: Any) -> None:
