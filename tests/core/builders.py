@@ -101,7 +101,7 @@ def table(*served: Instance, split: tuple[tuple[str, int], ...] = (), version: i
         for name in sorted(by_workload)
     )
     targets = tuple(
-        Target(name, cluster, 5.0, "/v2/models/m/infer")
+        Target(name, cluster, 5.0, "/v2/models/m/infer", per_instance=8)
         for name, cluster in sorted((i[0].workload.deployment, name) for name, i in by_workload.items())
     )
     return RoutingTable(version, (Route("ep", KEYS, targets, split),), clusters, **more)

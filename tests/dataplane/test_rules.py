@@ -16,6 +16,7 @@ pytestmark = pytest.mark.serving
 
 PIN = "azureml-model-deployment"
 BLUE = {**BEARER, PIN: "blue"}
+SIZES = f"{MAX_BODY + 1} bytes; at most {MAX_BODY}"
 INFER = "/endpoints/images/v2/models/m/infer"
 
 
@@ -63,7 +64,7 @@ ROWS = [
     Row("score by GET", "/endpoints/images/", 405, "MethodNotAllowed", method="GET", want={"allow": "POST"}),
     Row("ready", "/endpoints/images/v2/health/ready", 200, method="GET"),
     Row("largest body", INFER, 200, headers=BLUE, body=b"x" * MAX_BODY),
-    Row("body too large", INFER, 413, "RequestTooLarge", body=b"x" * (MAX_BODY + 1), says=f"{MAX_BODY + 1} bytes; at most {MAX_BODY}"),
+    Row("body too large", INFER, 413, "RequestTooLarge", body=b"x" * (MAX_BODY + 1), says=SIZES),
     Row("no healthy instance", "/endpoints/ill/v2", 503, "NoHealthyInstance", want={"retry-after": "1", PIN: "ill"}),
     Row("timeout", "/endpoints/solo/v2/models/held/infer", 408, "RequestTimeout", says="500 ms"),
     Row("lost", "/endpoints/solo/v2/models/vanishes/infer", 503, "InstanceConnectionLost", want={"retry-after": "1"}),
