@@ -34,6 +34,7 @@ from amphitrite.controlplane.store.codes import CodeStore
 from amphitrite.controlplane.store.content import open_content
 from amphitrite.controlplane.store.database import SqlStore, open_store
 from amphitrite.controlplane.store.environments import EnvironmentStore
+from amphitrite.controlplane.store.metric_minutes import StoredMetrics
 from amphitrite.controlplane.store.models import ModelStore
 from amphitrite.controlplane.store.stored_files import StoredFiles
 from amphitrite.controlplane.tokens_issuers import Issuers
@@ -120,6 +121,7 @@ def assemble(
         codes=CodeStore(store.database, models.blobs),
         blobs=models.blobs,
         agents=registry,
+        metrics=StoredMetrics(store.database),
         feed=feed,
         runtime=runtime,
         wake=wake,

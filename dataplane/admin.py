@@ -55,6 +55,10 @@ class Admin:
         """Connections of clients."""
         return self._gauge("downstream_cx_active")
 
+    def stats(self, pattern: str) -> str:
+        """What it has counted under names that match ``pattern``, in Prometheus' text format."""
+        return self._get("/stats", {"format": "prometheus", "usedonly": "", "filter": pattern}).text
+
     def version(self) -> str:
         """For instance ``1.40.0``."""
         text = str(self._get("/server_info", {}).json()["version"])

@@ -27,8 +27,9 @@ from amphitrite.dataplane.envoy.binary import find_envoy
 from amphitrite.dataplane.envoy.bootstrap import ProxySettings, bootstrap
 from amphitrite.dataplane.envoy_output import FileOutput, StreamOutput
 from amphitrite.dataplane.envoy_process import EnvoyProcess, Launch
-from amphitrite.dataplane.follow import farewell, follow, report
+from amphitrite.dataplane.follow import farewell, follow, report, report_metrics
 from amphitrite.dataplane.log import log
+from amphitrite.dataplane.metrics_gather import Gatherer
 from amphitrite.dataplane.rotation import rotate
 from amphitrite.dataplane.routing import RoutingTable
 from amphitrite.dataplane.seed import load_seed, newer
@@ -65,6 +66,13 @@ class Agent:
             save=lambda saved: table_file.save(settings.table_file, saved),
             on_progress=self._progressed,
         )
+        self._gatherer = Gatherer(
+            settings.admin_socket,
+            lambda: processes.read(settings.envoy_record),
+            lambda: self._applier.table,
+            settings.metrics_file,
+            settings.metrics_every_s,
+        )
 
     def stop(self) -> None:
         self._stop.set()
@@ -91,12 +99,15 @@ class Agent:
         self._thread("watch", self._envoy.watch)
         self._thread("follow", lambda: follow(self._settings.control_plane, have, self._applier.submit, self._ended))
         reports = self._thread("report", self._send_reports)
+        numbers = self._thread("metrics", lambda: self._gatherer.run(self._stop, self._ended))
+        self._thread("report metrics", self._send_metrics)
         while not self._stop.wait(_HOUSEKEEPING_S):
             self._keep_house()
         if not self._failed or processes.first():
             self._envoy.stop(self._departure())
             self._settings.admin_socket.unlink(missing_ok=True)
         self._end()
+        numbers.join(_LAST_REPORT_WITHIN_S)
         if not self._failed:
             reports.join(_LAST_REPORT_WITHIN_S)
             farewell(self._settings.control_plane, self._settings.id)
@@ -112,6 +123,7 @@ class Agent:
         self._stop.set()
         self._ended.set()
         self._report.set()
+        self._gatherer.changed.set()
         self._applier.stop()
         self._ads.stop()
         self._admin.close()
@@ -142,6 +154,10 @@ class Agent:
 
     def _send_reports(self) -> None:
         report(self._settings.control_plane, self._settings.id, self._content, self._report, self._ended)
+
+    def _send_metrics(self) -> None:
+        gatherer = self._gatherer
+        report_metrics(self._settings.control_plane, self._settings.id, gatherer.content, gatherer.changed, self._ended)
 
     def _content(self) -> dict[str, Any]:
         progress = self._applier.progress()
@@ -193,6 +209,7 @@ def _launch(settings: Settings) -> Launch:
         agent_socket=settings.agent_socket,
         admin_socket=settings.admin_socket,
         access_log=settings.access_log,
+        metrics_every_s=settings.metrics_every_s,
         # Elsewhere the control group may be shared with anything.
         heap_bytes=limits.heap_bytes() if processes.first() else None,
     )

@@ -135,6 +135,12 @@ class Applier:
             return self._progress
 
     @property
+    def table(self) -> RoutingTable:
+        """The table that Envoy has, or is about to have."""
+        with self._changed:
+            return self._published.table
+
+    @property
     def drain_timeout_s(self) -> float:
         """The longest time that a request in flight is given by the table in force."""
         with self._changed:

@@ -108,6 +108,22 @@ def report(
     _again_and_again(control_plane, "report", once, stop, lambda: changed.wait(_REPORT_EVERY_S))
 
 
+def report_metrics(
+    control_plane: ControlPlane,
+    agent_id: str,
+    content: Callable[[], Mapping[str, Any]],
+    changed: threading.Event,
+    stop: threading.Event,
+) -> None:
+    """Send ``content()`` whenever ``changed`` is set, until ``stop``."""
+
+    def once(client: httpx.Client) -> None:
+        changed.clear()
+        client.put(f"{_agent(agent_id)}/metrics", json=dict(content())).raise_for_status()
+
+    _again_and_again(control_plane, "metrics", once, stop, lambda: changed.wait(_WAIT_S))
+
+
 def farewell(control_plane: ControlPlane, agent_id: str) -> None:
     """Say that this agent has ended, so that nobody waits for its reports. A control plane that is away need not know:
     it forgets an agent that is silent."""

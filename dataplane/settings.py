@@ -21,6 +21,7 @@ class Settings:
     ``logs`` None: Envoy's access log goes to standard output, its own log to the agent's. ``seed``: see ``seed.py``;
     the file need not be there. ``linger_s``, ``grace_s``: see ``departure.py``; a ``grace_s`` of None is as long as the
     table in force gives its requests. ``concurrency``: Envoy's worker threads; None: as machine and quota allow.
+    ``metrics_every_s``: how often Envoy is asked for its numbers.
     """
 
     id: str
@@ -35,10 +36,15 @@ class Settings:
     linger_s: float = 0.0
     grace_s: float | None = None
     concurrency: int | None = None
+    metrics_every_s: float = 5.0
 
     @property
     def table_file(self) -> Path:
         return self.state / "routing-table.json"
+
+    @property
+    def metrics_file(self) -> Path:
+        return self.state / "metrics.json"
 
     @property
     def bootstrap_file(self) -> Path:
@@ -113,6 +119,13 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
         metavar="N",
         help="Envoy's worker threads (default: the cores, the CPU quota rounded up, at most 8)",
     )
+    parser.add_argument(
+        "--metrics-every-s",
+        type=_seconds,
+        default=5.0,
+        metavar="S",
+        help="how often Envoy's numbers are gathered and reported (default 5)",
+    )
     given = parser.parse_args(arguments)
     return Settings(
         id=given.id,
@@ -127,6 +140,7 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
         linger_s=given.linger_s,
         grace_s=given.grace_s,
         concurrency=given.concurrency,
+        metrics_every_s=max(given.metrics_every_s, 0.1),
     )
 
 

@@ -25,6 +25,7 @@ from amphitrite.controlplane.settings import Settings
 from amphitrite.controlplane.store.blobs import BlobStore
 from amphitrite.controlplane.store.codes import CodeStore
 from amphitrite.controlplane.store.environments import EnvironmentStore
+from amphitrite.controlplane.store.metric_minutes import StoredMetrics
 from amphitrite.controlplane.store.models import ModelStore
 from amphitrite.controlplane.store.protocol import Store
 from amphitrite.controlplane.tokens import ScoringTokens
@@ -61,6 +62,7 @@ class Services:
     blobs: BlobStore
     runtime: Runtime
     agents: Agents
+    metrics: StoredMetrics
     feed: TableFeed
     wake: Callable[[], None]
     clock: Callable[[], float]

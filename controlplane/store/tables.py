@@ -18,6 +18,7 @@ from sqlalchemy import (
     ForeignKeyConstraint,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     String,
     Table,
@@ -26,7 +27,7 @@ from sqlalchemy import (
 from sqlalchemy.types import TypeEngine
 
 #: The newest revision in ``migrations/versions``.
-REVISION = "0003"
+REVISION = "0004"
 
 metadata = MetaData()
 
@@ -250,6 +251,15 @@ agent_reports = Table(
     Column("seen_at", Float, nullable=False),
     Column("proxy_pid", BigInteger),
     Column("proxy_version", Text),
+)
+
+#: ``minute``: since the epoch. ``content``: ``dataplane.metrics.totals_to_json`` at its end, as JSON, deflated.
+metric_minutes = Table(
+    "metric_minutes",
+    metadata,
+    Column("agent", _sorted(255), primary_key=True),
+    Column("minute", BigInteger, primary_key=True, autoincrement=False),
+    Column("content", LargeBinary, nullable=False),
 )
 
 #: One row. ``oldest``: the oldest revision whose programs work on this schema, see ``migrations``.

@@ -1,4 +1,4 @@
-"""One JSON line for each request.
+"""One JSON line for each request, and the numbers that are counted of it.
 
 Decides what is logged: never the credentials, the query or a body. Must not know when the file is rotated.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from amphitrite.dataplane.envoy import stats
 from amphitrite.dataplane.envoy.replies import route_value
 from amphitrite.dataplane.envoy.request_ids import CLIENT_REQUEST_ID
 
@@ -53,5 +54,6 @@ def access_log(path: Path | None) -> list[dict[str, Any]]:
             "name": "envoy.access_loggers.stdout" if path is None else "envoy.access_loggers.file",
             "filter": {"not_health_check_filter": {}},
             "typed_config": kind,
-        }
+        },
+        *stats.access_loggers(),
     ]

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from amphitrite.dataplane.envoy.clusters import ADS_AT_START
+from amphitrite.dataplane.envoy.clusters import ADS_AT_START, seconds
 from amphitrite.dataplane.envoy.listener import listener
+from amphitrite.dataplane.envoy.stats import stats_config
 from amphitrite.dataplane.routing import Address
 
 _AGENT = "agent"
@@ -21,7 +22,8 @@ _MONITORS = "type.googleapis.com/envoy.extensions.resource_monitors"
 @dataclass(frozen=True, slots=True)
 class ProxySettings:
     """``id`` names this proxy; both sockets are UNIX sockets in a directory that only their owner may enter.
-    ``access_log`` None: standard output. ``heap_bytes``: memory that Envoy must not exceed; None: all there is."""
+    ``access_log`` None: standard output. ``heap_bytes``: memory that Envoy must not exceed; None: all there is.
+    ``metrics_every_s``: how old what it says of latencies may be."""
 
     id: str
     listen: Address
@@ -29,6 +31,7 @@ class ProxySettings:
     admin_socket: Path
     access_log: Path | None
     heap_bytes: int | None = None
+    metrics_every_s: float = 5.0
 
 
 def bootstrap(settings: ProxySettings) -> dict[str, Any]:
@@ -62,6 +65,8 @@ def bootstrap(settings: ProxySettings) -> dict[str, Any]:
             ]
         },
         "overload_manager": _overload_manager(settings.heap_bytes),
+        "stats_config": stats_config(),
+        "stats_flush_interval": seconds(settings.metrics_every_s),
     }
 
 

@@ -31,9 +31,10 @@ def header(name: str, value: str) -> dict[str, Any]:
 
 
 def direct(status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """The part of a ``Route`` that answers with fixed text."""
+    """The part of a ``Route`` that answers with fixed text. Its name ends in ``code``: see ``stats``."""
     body = json.dumps({"error": {"code": code, "message": message}})
     return {
+        "name": f"//{code}",
         "direct_response": {"status": status, "body": {"inline_string": body}},
         "response_headers_to_add": _headers(headers),
     }
@@ -42,6 +43,7 @@ def direct(status: int, code: str, message: str, headers: Mapping[str, str] | No
 def direct_format(status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> dict[str, Any]:
     """As :func:`direct`, with command operators in ``message``; Envoy escapes what they give for JSON."""
     return {
+        "name": f"//{code}",
         "direct_response": {"status": status, "body_format": _format(code, message)},
         "response_headers_to_add": _headers(headers),
     }

@@ -49,6 +49,8 @@ def route_configuration(route: Route, bounds: Mapping[str, int], max_body_bytes:
     routes = [*_refusals(route, max_body_bytes), *_selected(route, bounds)]
     for one in routes:
         one.setdefault("metadata", {"filter_metadata": {METADATA: {"endpoint": route.name}}})
+        if one["name"].startswith("//"):
+            one["name"] = route.name + one["name"]
     host: dict[str, Any] = {"name": route.name, "domains": ["*"], "routes": routes}
     if any(target.sequences for target in route.targets):
         # Of the host: a request with a token first finds another route than the one that holds its body.

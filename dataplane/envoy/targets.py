@@ -70,6 +70,7 @@ def target_routes(placed: Placed, match: Mapping[str, Any], mirrors: Sequence[Mi
                 f"deployment '{placed.target.name}' has no instance that is ready",
                 {"retry-after": "5", DEPLOYMENT: placed.target.name},
             ),
+            "name": f"{placed.endpoint}/{placed.target.name}/DeploymentNotReady",
         }
         return
     post = {**match, "headers": [POST, *match["headers"]]}
@@ -97,7 +98,8 @@ def _score(placed: Placed, mirrors: Sequence[Mirror], *, stream: bool = False) -
     target = placed.target
     if target.score_path is None:
         reason = target.score_reason or "the deployment has no single model to score"
-        return direct(404, "NoScoringModel", reason, {DEPLOYMENT: target.name})
+        refusal = direct(404, "NoScoringModel", reason, {DEPLOYMENT: target.name})
+        return {**refusal, "name": f"{placed.endpoint}/{target.name}/NoScoringModel"}
     stream = stream or timeouts.streams(target.score_path)
     return {**_forward(placed, mirrors, target.score_path, stream=stream), **_for_posts(target, at_address=True)}
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import ssl
 import threading
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ class FakeControlPlane:
         self._table: RoutingTable | None = None
         self.reports: list[dict[str, Any]] = []
         self.gone: list[str] = []
+        self.metrics: dict[str, Any] | None = None  #: the newest numbers
         self._server: _Server | None = None
         self.port = 0
 
@@ -72,6 +74,18 @@ class FakeControlPlane:
     def farewell(self, agent: str) -> None:
         with self._changed:
             self.gone.append(agent)
+
+    def counted(self, metrics: dict[str, Any]) -> None:
+        with self._changed:
+            self.metrics = metrics
+            self._changed.notify_all()
+
+    def wait_for_metrics(self, fit: Callable[[dict[str, Any]], bool], timeout: float = 20.0) -> dict[str, Any]:
+        """The first numbers, now or later, that ``fit``."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.metrics is not None and fit(self.metrics), timeout)
+            assert self.metrics is not None and fit(self.metrics), f"the last numbers: {self.metrics}"
+            return self.metrics
 
     def heard(self, report: dict[str, Any]) -> None:
         with self._changed:
@@ -132,7 +146,10 @@ class _Handler(BaseHTTPRequestHandler):
         if self.server.closing:
             self._send(503, b"")
             return
-        self.server.owner.heard(json.loads(body))
+        if self.path.endswith("/metrics"):
+            self.server.owner.counted(json.loads(body))
+        else:
+            self.server.owner.heard(json.loads(body))
         self._send(204, b"")
 
     def _send(self, status: int, body: bytes) -> None:

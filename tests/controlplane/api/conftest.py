@@ -28,6 +28,7 @@ from amphitrite.controlplane.store.codes import CodeStore
 from amphitrite.controlplane.store.content import open_content
 from amphitrite.controlplane.store.database import SqlStore, open_store
 from amphitrite.controlplane.store.environments import EnvironmentStore
+from amphitrite.controlplane.store.metric_minutes import StoredMetrics
 from amphitrite.controlplane.store.models import ModelStore
 from amphitrite.schemas.errors import Error
 
@@ -181,6 +182,7 @@ def opened(home: Path, built_in: Compute | None = None, models_url: str = "", **
         blobs=models.blobs,
         runtime=runtime,
         agents=AgentRegistry(wake),
+        metrics=StoredMetrics(store.database),
         feed=TableFeed(),
         wake=wake,
         clock=lambda: now[0],
