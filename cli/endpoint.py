@@ -175,3 +175,34 @@ def invoke(
     if locally:
         local.require_endpoint(session.client, name)
     return scoring.invoke(session.client, name, request_file, deployment_name)
+
+
+@verb(app, "metrics")
+def metrics(
+    session: Session,
+    name: Name,
+    names: Annotated[
+        list[str] | None,
+        typer.Option("--metrics", "-m", help='Show how these go on: "RequestsPerMinute RequestLatency_P95".'),
+    ] = None,
+    deployment_name: Annotated[
+        str | None, typer.Option("--deployment-name", "--deployment", "-d", help="Of this deployment only.")
+    ] = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option("--by", help="With --metrics, one row for each value: deployment, statusCode, ..."),
+    ] = None,
+    timespan: Annotated[str, typer.Option("--timespan", help="How far back, or <start>/<end>.")] = "PT1H",
+    interval: Annotated[
+        str | None,
+        typer.Option("--interval", help="With --metrics, of one row: PT1M, PT5M, ..., FULL. [default: PT1M]"),
+    ] = None,
+) -> list[dict[str, Any]]:
+    """Show requests, errors and latencies of each deployment; with --metrics, how Azure's metrics go on in time."""
+    from amphitrite.cli import metrics as numbers
+
+    if names:
+        return numbers.course(session.client, name, names, deployment_name, by or [], timespan, interval or "PT1M")
+    if by or interval:
+        raise Error("UsageError", "--by and --interval go with --metrics, which names what to show")
+    return numbers.totals(session.client, name, deployment_name, timespan)

@@ -25,6 +25,7 @@ from amphitrite.controlplane.api import (
     health,
     identity,
     metadata,
+    metrics,
     models,
     openapi,
     operations,
@@ -49,7 +50,7 @@ def create_app(services: Services) -> FastAPI:
         *(health, identity, metadata, dataplane, operations, workspace, computes, endpoints, deployments, models),
         # Authority last: its paths begin with a word of the client's. Uploads of code before other blobs.
         *(environments, codes, code_uploads, blobs, fetch, authority),
-        *(openapi, unsupported),
+        *(metrics, openapi, unsupported),
     ):
         app.include_router(module.router)
     # The last one added is the outermost.

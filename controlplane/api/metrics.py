@@ -1,4 +1,4 @@
-"""Routes of the numbers: for Prometheus, and for agents that report theirs.
+"""Routes of the numbers: for Prometheus, in the form of Azure Monitor, and for agents that report theirs.
 
 Decides only HTTP. Must not know what is counted.
 """
@@ -6,15 +6,23 @@ Decides only HTTP. Must not know what is counted.
 from __future__ import annotations
 
 from importlib.metadata import version
+from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
+from starlette.requests import Request
 from starlette.responses import Response
 
-from amphitrite.controlplane import metrics_text
+from amphitrite.controlplane import metrics_azure, metrics_text, metrics_windows
 from amphitrite.controlplane.api.bodies import Body
 from amphitrite.controlplane.api.services import Here
+from amphitrite.controlplane.api.workspace import IN_WORKSPACE, WORKSPACE
+from amphitrite.controlplane.store.metric_minutes import KEEP_S
 from amphitrite.dataplane.metrics import totals_from_json
 from amphitrite.schemas.errors import Error
+from amphitrite.schemas.names import endpoint_id
+
+_ENDPOINT = f"{WORKSPACE}/onlineEndpoints/{{name}}/providers/microsoft.insights"
+Text = Annotated[str | None, Query(max_length=1024)]
 
 router = APIRouter()
 
@@ -35,3 +43,23 @@ def put(agent_id: str, body: Body, here: Here) -> None:
     except ValueError as exc:
         raise Error("BadArgument", str(exc), target="metrics") from exc
     here.metrics.put(agent_id, totals, here.clock())
+
+
+@router.get(f"{_ENDPOINT}/metrics", dependencies=IN_WORKSPACE)
+def of_endpoint(
+    request: Request,
+    name: str,
+    here: Here,
+    metricnames: Text = None,
+    timespan: Text = None,
+    interval: Text = None,
+    aggregation: Text = None,
+    filter_: Annotated[str | None, Query(alias="$filter", max_length=1024)] = None,
+) -> dict[str, Any]:
+    """An endpoint's metrics; the parameters are read, without case, by ``metrics_azure.parse``."""
+    record = here.store.get_endpoint(name)
+    query = metrics_azure.parse(dict(request.query_params), here.clock(), KEEP_S)
+    first, last = query.start // 60, query.end // 60
+    minutes = metrics_windows.by_minute(here.metrics.history(first, last), record.name, first, last)
+    address = endpoint_id(here.workspace, record.name)
+    return metrics_azure.answer(query, address, here.settings.location, minutes)

@@ -81,6 +81,20 @@ def _dataplane() -> dict[str, Schema]:
     return {"Agents": closed({"value": listed(agent)}), "FetchedModel": closed(fetched), "RoutingTable": ANY}
 
 
+def _metrics() -> dict[str, Schema]:
+    name = closed({"value": TEXT, "localizedValue": TEXT})
+    point = closed({"timeStamp": TIME}, {"average": {"type": "number"}, "total": {"type": "number"}})
+    series = closed({"metadatavalues": listed(closed({"name": name, "value": TEXT})), "data": listed(point)})
+    metric = {
+        **{key: TEXT for key in ("id", "type", "displayDescription", "unit", "errorCode")},
+        "name": name,
+        "timeseries": listed(series),
+    }
+    window = {key: TEXT for key in ("timespan", "interval", "namespace", "resourceregion")}
+    answer = closed({"cost": COUNT, **window, "value": listed(closed(metric))})
+    return {"Metrics": answer, "MetricsText": TEXT}
+
+
 def _uploads() -> dict[str, Schema]:
     credential = closed({"credentialType": {"const": "SAS"}, "sasUri": TEXT})
     reference = closed({"blobUri": TEXT, "storageAccountArmId": TEXT, "credential": credential})
@@ -145,4 +159,5 @@ def components() -> dict[str, Schema]:
         **_clients(),
         **_nodes(),
         **_dataplane(),
+        **_metrics(),
     }

@@ -180,6 +180,15 @@ def components() -> dict[str, Schema]:
                 "instance": {"type": ["string", "null"], "description": "Lines of this instance only."},
             },
         },
+        "AgentMetricsBody": {
+            "type": "object",
+            "required": ["began", "counters", "in_flight"],
+            "properties": {
+                "began": {"type": "number", "minimum": 0},
+                "counters": {"type": "object", "description": "Endpoint, deployment, field: how much."},
+                "in_flight": {"type": "object", "description": "Endpoint, deployment: requests now."},
+            },
+        },
         "AgentReportBody": {
             "type": "object",
             "properties": {

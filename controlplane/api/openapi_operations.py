@@ -31,6 +31,11 @@ OPERATIONS: Mapping[str, Operation] = {
     ),
     "GET /healthz": read("Whether the process is up.", "Health", errors=(), security=None),
     "GET /readyz": read("Whether it can do its work.", "Readiness", errors=(), security=None),
+    "GET /metrics": Operation(
+        "What the proxies have counted, for Prometheus.",
+        {200: Answer("Text of version 0.0.4.", "MetricsText", "text/plain")},
+        GATED,
+    ),
     "GET /openapi.json": read("This document.", "OpenApi", errors=GATED),
     "GET /metadata/endpoints": read("This server as a cloud, for Azure's clients.", "Clouds", errors=(), security=None),
     "GET /identity/token": read(
@@ -72,6 +77,13 @@ OPERATIONS: Mapping[str, Operation] = {
         {204: Answer("Heard.")},
         (*GATED, "BadArgument", "RequestTooLarge"),
         "AgentReportBody",
+        security="agent",
+    ),
+    "PUT /dataplane/v1/agents/{agent_id}/metrics": Operation(
+        "For agents: what their proxy has counted.",
+        {204: Answer("Heard.")},
+        (*GATED, "BadArgument", "RequestTooLarge"),
+        "AgentMetricsBody",
         security="agent",
     ),
     "DELETE /dataplane/v1/agents/{agent_id}": Operation(

@@ -90,6 +90,9 @@ OPERATIONS: Mapping[str, Operation] = {
         parameters={"name": NAMES["resource"]},
         headers=_CONDITIONS,
     ),
+    f"GET {_ENDPOINT}/providers/microsoft.insights/metrics": read(
+        "Its metrics, in the form of Azure Monitor.", "Metrics"
+    ),
     f"DELETE {_ENDPOINT}": begin(
         "Delete an endpoint with its deployments.", (*ERRORS, "Conflict", "PreconditionFailed"), headers=_CONDITIONS
     ),

@@ -13,7 +13,7 @@ _WORDS = {
     for word in (
         *("subscriptions", "resourceGroups", "providers", "workspaces", "locations", PROVIDER),
         *("mfeOperationsStatus", "mfeOperationResults", "onlineEndpoints", "deployments", "models", "versions"),
-        *("listNodes", "vmSizes"),
+        *("listNodes", "vmSizes", "microsoft.insights", "metrics"),
         *("datastores", "listSecrets", "listKeys", "regenerateKeys", "getLogs", "token", "skus"),
         *("environments", "codes", "computes", "data", "jobs", "components", "batchEndpoints", "startPendingUpload"),
         *("featuresets", "featurestoreEntities", "schedules", "serverlessEndpoints", "marketplaceSubscriptions"),

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
@@ -66,7 +65,7 @@ class StoredMetrics:
         return found
 
 
-def _newest(connection: Connection, agent: str, before: int = 2**62) -> Row[Any] | None:
+def _newest(connection: Connection, agent: str, before: int = 2**62) -> Row[int, bytes] | None:
     """The last row of ``agent`` before that minute."""
     table = metric_minutes.c
     mine = select(table.minute, table.content).where((table.agent == agent) & (table.minute < before))

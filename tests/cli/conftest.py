@@ -32,6 +32,7 @@ from amphitrite.controlplane.store.codes import CodeStore
 from amphitrite.controlplane.store.content_directory import ContentDirectory
 from amphitrite.controlplane.store.database import SqlStore, open_store
 from amphitrite.controlplane.store.environments import EnvironmentStore
+from amphitrite.controlplane.store.metric_minutes import StoredMetrics
 from amphitrite.controlplane.store.models import ModelStore
 
 from ..asgi import InProcess
@@ -164,6 +165,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
         blobs=models.blobs,
         runtime=runtime,
         agents=agents,
+        metrics=StoredMetrics(store.database),
         feed=feed,
         wake=lambda: None,
         clock=clock,
