@@ -56,6 +56,7 @@ def preflight(origins: Sequence[str]) -> dict[str, Any]:
         "access-control-max-age": str(_MAX_AGE_S),
     }
     return {
+        "name": "//Preflight",
         "match": {"prefix": "/", "headers": asks},
         "direct_response": {"status": 204},
         "response_headers_to_add": [header(name, value) for name, value in told.items()],

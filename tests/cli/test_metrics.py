@@ -53,7 +53,8 @@ def test_how_metrics_go_on(counted: Stage) -> None:
     assert lines[0] == ["Time", "Deployment", "RequestsPerMinute", "RequestLatency_P95"]
     times = {line[0][-4:] for line in lines[2:]}
     assert times == {":00Z"} and [line[1:] for line in lines[2:]] == [
-        ["-", "2.0"], ["blue", "60.0", "6.9"], ["green", "0.0"], ["-", "0.0"], ["blue", "0.0"], ["green", "36.61", "69.0"],
+        ["-", "2.0"], ["blue", "60.0", "6.9"], ["green", "0.0"],
+        ["-", "0.0"], ["blue", "0.0"], ["green", "36.61", "69.0"],
     ]  # fmt: skip
     code, out, _ = counted.run(*command, "requestsperminute", "--interval", "FULL", "-d", "blue")
     assert code == 0 and [line.split()[1:] for line in out.splitlines()[2:]] == [["30.252"]]
