@@ -6,6 +6,7 @@ it outlives this process; a later one finds it by pid and start time.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import signal
@@ -22,7 +23,8 @@ from amphitrite.controlplane.certificates import Certificates
 from amphitrite.controlplane.core.rollout import backoff_s
 from amphitrite.controlplane.home import Home
 from amphitrite.controlplane.settings import Settings
-from amphitrite.dataplane import processes
+from amphitrite.controlplane.version import VERSION
+from amphitrite.dataplane import processes, succession
 from amphitrite.schemas.errors import Error
 
 log = logging.getLogger(__name__)
@@ -44,7 +46,7 @@ def command(settings: Settings, certificates: Certificates) -> list[str]:
         *(sys.executable, "-m", "amphitrite.dataplane"),
         *("--id", AGENT_ID),
         *("--state", str(home.dataplane)),
-        *("--run", str(home.socket("agent").parent)),
+        *("--run", str(home.socket(succession.LONGEST_SOCKET).parent)),
         *("--logs", str(home.logs)),
         *("--control-plane", url(settings.host, settings.port)),
         *("--ca-file", str(certificates.ca_file)),
@@ -74,7 +76,10 @@ class AgentProcess:
         return record is not None and processes.alive(record)
 
     def keep(self) -> None:
-        """Start the agent if none runs, after a pause that grows with each quick death."""
+        """Start the agent if none runs, after a pause that grows with each quick death. One of another release or
+        command line, which an earlier control plane has left behind, is ended first; its Envoy goes on."""
+        if self._child is None:
+            self._end_other()
         if self.alive():
             return
         now = self._clock()
@@ -96,6 +101,23 @@ class AgentProcess:
                 start_new_session=True,
                 env=_environment(),
             )
+
+    def _end_other(self) -> None:
+        path = record_file(self._home)
+        record = processes.read(path)
+        if record is None or not processes.alive(record) or self._same(path, record):
+            return
+        log.info("the data-plane agent is of another release; starting another")
+        # Not asked to end: it would end Envoy as well. Whatever it was about, the next one finds it and goes on.
+        processes.send_signal(record, signal.SIGKILL)
+        wait_gone(record, 5.0)
+
+    def _same(self, path: Path, record: processes.ProcessRecord) -> bool:
+        try:
+            argv = psutil.Process(record.pid).cmdline()
+            return argv == self._argv and json.loads(path.read_text(encoding="utf-8")).get("release") == VERSION
+        except (psutil.Error, OSError, ValueError):
+            return False
 
     def wait(self) -> None:
         """Until the agent that we started has ended."""
@@ -125,25 +147,39 @@ def stop(home: Home, deadline_s: float) -> None:
     record = processes.read(record_file(home))
     if record is not None and processes.send_signal(record, signal.SIGTERM):
         wait_gone(record, deadline_s)
-    for path in (record_file(home), home.dataplane / "envoy.json"):
-        left = processes.read(path)
-        if left is not None and processes.send_signal(left, signal.SIGTERM):
-            wait_gone(left, 5.0)
-            processes.send_signal(left, signal.SIGKILL)
-            wait_gone(left, 5.0)
-        path.unlink(missing_ok=True)
+    if record is not None:
+        processes.end(record, 5.0)
+    record_file(home).unlink(missing_ok=True)
+    succession.end_all(*_envoy_files(home), 5.0)
 
 
 def listening(home: Home) -> str | None:
-    """``HOST:PORT`` that a living agent of ``home`` was told to serve on; None when no agent lives."""
+    """``HOST:PORT`` that a living agent of ``home`` was told to serve on, or its Envoy is; None when neither lives."""
     record = processes.read(record_file(home))
     if record is None or not processes.alive(record):
-        return None
+        return _envoy_listening(home)
     try:
         argv = psutil.Process(record.pid).cmdline()
     except psutil.Error:
         return None
     return argv[argv.index("--listen") + 1] if "--listen" in argv else None
+
+
+def _envoy_listening(home: Home) -> str | None:
+    """An Envoy outlives its agent: its port is not free, but ours to serve on."""
+    if not succession.find(*_envoy_files(home)):
+        return None
+    try:
+        bootstrap = json.loads(_envoy_files(home)[0].read_text(encoding="utf-8"))
+        address = bootstrap["static_resources"]["listeners"][0]["address"]["socket_address"]
+        return f"{address['address']}:{address['port_value']}"
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+
+
+def _envoy_files(home: Home) -> tuple[Path, Path]:
+    """What Envoy is started with, and the record of which process it is; the agent writes both."""
+    return home.dataplane / "bootstrap.json", home.dataplane / "envoy.json"
 
 
 def wait_gone(record: processes.ProcessRecord, deadline_s: float) -> None:

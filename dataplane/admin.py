@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 
 from amphitrite.dataplane.routing import Address
+from amphitrite.dataplane.succession import Stage
 from amphitrite.schemas.errors import Error
 
 
@@ -32,7 +33,11 @@ class Admin:
     def __init__(self, socket: Path) -> None:
         self._socket = socket
         self._client = httpx.Client(
-            transport=httpx.HTTPTransport(uds=str(socket)), base_url="http://envoy", timeout=5, trust_env=False
+            # No connection is kept: where one Envoy takes over from another, the next question is for the new one.
+            transport=httpx.HTTPTransport(uds=str(socket), limits=httpx.Limits(max_keepalive_connections=0)),
+            base_url="http://envoy",
+            timeout=5,
+            trust_env=False,
         )
 
     def close(self) -> None:
@@ -64,9 +69,15 @@ class Admin:
         text = str(self._get("/server_info", {}).json()["version"])
         return text.split("/")[1] if text.count("/") > 1 else text
 
-    def leaving(self) -> bool:
-        """Whether it was told to go (``fail_health``), by whomever."""
-        return bool(self._get("/server_info", {}).json()["state"] == "DRAINING")
+    def epoch(self) -> int:
+        """How many Envoys the one that answers has followed."""
+        return int(self._get("/server_info", {}).json()["command_line_options"]["restart_epoch"])
+
+    def stage(self) -> Stage:
+        """``leaving``: it was told to go (``fail_health``), by whomever."""
+        state = self._get("/server_info", {}).json()["state"]
+        version = self._get("/hot_restart_version", {}).text.strip()
+        return Stage(state == "LIVE", state == "DRAINING", None if version == "disabled" else version)
 
     def fail_health(self) -> None:
         """Answer 503 to health checks of the listener, and end each client's connection with its next answer."""

@@ -16,6 +16,7 @@ import grpc  # type: ignore[import-untyped]
 
 from amphitrite.dataplane.delta import DeltaStream, Refusal, Request, Response, Snapshot
 from amphitrite.dataplane.envoy.resources import CLUSTER, ENDPOINTS, EXTENSION, ROUTES, SCOPES
+from amphitrite.dataplane.launch import LAUNCH
 from amphitrite.dataplane.protos import DeltaRequest, DeltaResponse, pack
 from amphitrite.schemas.errors import Error
 
@@ -23,7 +24,7 @@ from amphitrite.schemas.errors import Error
 TABLE_TYPES = (CLUSTER, ENDPOINTS, EXTENSION, ROUTES, SCOPES)
 _METHOD = "DeltaAggregatedResources"
 _SERVICE = "envoy.service.discovery.v3.AggregatedDiscoveryService"
-#: One stream lives; a second is there while Envoy is being replaced.
+#: One stream lives; a second is there while one Envoy takes over from another.
 _STREAMS = 4
 
 
@@ -32,6 +33,7 @@ class _Connection:
 
     def __init__(self) -> None:
         self.stream = DeltaStream()
+        self.launch = ""  #: which Envoy it is, as its first request says
         self.mailbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
 
@@ -47,6 +49,7 @@ class AdsServer:
         self._snapshot: Snapshot | None = None
         self._packed: dict[tuple[str, str], Any] = {}
         self._connections: list[_Connection] = []
+        self._launch: str | None = None
         self._on_refusal = on_refusal
         self._socket = socket
         self._pool = futures.ThreadPoolExecutor(_STREAMS, thread_name_prefix="ads")
@@ -86,17 +89,27 @@ class AdsServer:
             for connection in self._connections:
                 connection.mailbox.put(True)
 
+    def only(self, launch: str) -> None:
+        """From now on serve the Envoy of this launch alone; any other finishes by what it has."""
+        with self._changed:
+            self._launch = launch
+            self._changed.notify_all()
+
     @property
     def connected(self) -> bool:
         with self._changed:
-            return bool(self._connections)
+            return any(self._meant(c) for c in self._connections)
 
     def in_force(self) -> bool:
         """Whether Envoy has accepted the whole published table; false while it is not connected."""
         with self._changed:
-            if self._snapshot is None or not self._connections:
+            meant = [c for c in self._connections if self._meant(c)]
+            if self._snapshot is None or not meant:
                 return False
-            return self._connections[-1].stream.in_force(self._snapshot, TABLE_TYPES)
+            return meant[-1].stream.in_force(self._snapshot, TABLE_TYPES)
+
+    def _meant(self, connection: _Connection) -> bool:
+        return self._launch is None or connection.launch == self._launch
 
     def _serve(self, requests: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
         connection = _Connection()
@@ -106,21 +119,24 @@ class AdsServer:
             self._connections.append(connection)
         try:
             while (message := connection.mailbox.get()) is not None:
-                yield from self._answer(connection.stream, None if message is True else _request(message))
+                if message is not True and message.HasField("node"):
+                    connection.launch = launch_of(message.node)
+                yield from self._answer(connection, None if message is True else _request(message))
         finally:
             with self._changed:
                 self._connections.remove(connection)
                 self._changed.notify_all()
 
-    def _answer(self, stream: DeltaStream, request: Request | None) -> list[Any]:
+    def _answer(self, connection: _Connection, request: Request | None) -> list[Any]:
         with self._changed:
-            refusal = stream.receive(request) if request is not None else None
-            if refusal is not None:
+            refusal = connection.stream.receive(request) if request is not None else None
+            meant = self._meant(connection)
+            if refusal is not None and meant:
                 self._on_refusal(refusal)
             self._changed.notify_all()
-            if self._snapshot is None:
+            if self._snapshot is None or not meant:
                 return []
-            return [self._message(response) for response in stream.pending(self._snapshot)]
+            return [self._message(response) for response in connection.stream.pending(self._snapshot)]
 
     def _message(self, response: Response) -> Any:
         message = DeltaResponse(type_url=response.type_url, nonce=response.nonce)
@@ -129,6 +145,12 @@ class AdsServer:
             message.resources.add(name=name, version=resource.version, resource=packed)
         message.removed_resources.extend(response.removed)
         return message
+
+
+def launch_of(node: Any) -> str:
+    """Which Envoy it is, of those that follow each other; empty for one that was not told."""
+    fields = node.metadata.fields
+    return str(fields[LAUNCH].string_value) if LAUNCH in fields else ""
 
 
 def _read(requests: Iterator[Any], mailbox: queue.SimpleQueue[Any]) -> None:

@@ -13,6 +13,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -23,17 +24,19 @@ from amphitrite.dataplane.apply import Applier
 from amphitrite.dataplane.certificates import CertificateFiles
 from amphitrite.dataplane.delta import Refusal
 from amphitrite.dataplane.departure import Departure
-from amphitrite.dataplane.envoy.binary import find_envoy
+from amphitrite.dataplane.envoy.binary import find_envoy, version_text
 from amphitrite.dataplane.envoy.bootstrap import ProxySettings, bootstrap
 from amphitrite.dataplane.envoy_output import FileOutput, StreamOutput
-from amphitrite.dataplane.envoy_process import EnvoyProcess, Launch
+from amphitrite.dataplane.envoy_process import EnvoyProcess
 from amphitrite.dataplane.follow import farewell, follow, report, report_metrics
+from amphitrite.dataplane.launch import Launch
 from amphitrite.dataplane.log import log
 from amphitrite.dataplane.metrics_gather import Gatherer
 from amphitrite.dataplane.rotation import rotate
 from amphitrite.dataplane.routing import RoutingTable
 from amphitrite.dataplane.seed import load_seed, newer
 from amphitrite.dataplane.settings import Settings
+from amphitrite.dataplane.succession import HotRestart
 from amphitrite.dataplane.table_file import SavedTable
 from amphitrite.schemas.errors import Error
 
@@ -55,16 +58,18 @@ class Agent:
         self._report = threading.Event()
         self._failed = False
         self._admin = Admin(settings.admin_socket)
-        self._envoy = EnvoyProcess(_launch(settings), self._admin)
+        self._saved, self._seed = _load(settings)
         self._certificates = CertificateFiles(settings.certificate, settings.private_key)
         changed = threading.Condition()
         self._ads = AdsServer(settings.agent_socket, changed, self._refused)
+        self._envoy = EnvoyProcess(_launch(settings), self._admin, self._ads.only, _grace_s(self._saved, self._seed))
         self._applier = Applier(
             self._ads,
             self._admin,
             changed,
             save=lambda saved: table_file.save(settings.table_file, saved),
             on_progress=self._progressed,
+            former_busy=self._envoy.former_busy,
         )
         self._gatherer = Gatherer(
             settings.admin_socket,
@@ -80,7 +85,7 @@ class Agent:
     def run(self) -> int:
         """The exit code. Raises Error when the start fails; Envoy does not run then, unless it ran before."""
         self._follow_certificate()
-        saved, seed = _load(self._settings)
+        saved, seed = self._saved, self._seed
         if saved is not None:
             self._applier.restore(saved)
         elif seed is not None:
@@ -195,7 +200,7 @@ def serve(settings: Settings) -> int:
         agent = Agent(settings)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: agent.stop())
-        processes.write(settings.agent_record, processes.own())
+        processes.write(settings.agent_record, processes.own(), release=version("amphitrite"))
         try:
             return agent.run()
         finally:
@@ -213,15 +218,27 @@ def _launch(settings: Settings) -> Launch:
         # Elsewhere the control group may be shared with anything.
         heap_bytes=limits.heap_bytes() if processes.first() else None,
     )
+    executable = find_envoy()
     return Launch(
-        executable=find_envoy(),
+        executable=executable,
+        version=version_text(executable),
         bootstrap=bootstrap(proxy),
         bootstrap_file=settings.bootstrap_file,
         record=settings.envoy_record,
         output=StreamOutput() if settings.envoy_log is None else FileOutput(settings.envoy_log),
         listen=settings.listen,
         workers=settings.concurrency or limits.workers(),
+        hot_restart=HotRestart.of(settings.state, settings.run) if HotRestart.possible() else None,
     )
+
+
+def _grace_s(saved: SavedTable | None, seed: RoutingTable | None) -> float:
+    """The longest that the tables which an earlier proxy may have give a request in flight."""
+    tables = [t for t in (saved.table if saved else None, seed) if t is not None]
+    longest = max(
+        [1.0, saved.drain_timeout_s if saved else 0.0, *(c.drain_timeout_s for table in tables for c in table.clusters)]
+    )
+    return min(longest, _GRACE_MAX_S)
 
 
 def _load(settings: Settings) -> tuple[SavedTable | None, RoutingTable | None]:

@@ -76,7 +76,8 @@ class Applier:
     """Applies the newest table that was submitted. ``run`` is a thread of its own, all else may be called from any.
 
     ``changed`` is shared with the discovery server: everything that this class waits for notifies it. ``save`` is
-    called with each table that is in force, before anybody is told of it.
+    called with each table that is in force, before anybody is told of it. ``former_busy``: whether a proxy that another
+    has taken over from still has clients; what it may be asked to route to is not drained while it has.
     """
 
     def __init__(
@@ -86,12 +87,15 @@ class Applier:
         changed: threading.Condition,
         save: Callable[[SavedTable], None],
         on_progress: Callable[[], None],
+        former_busy: Callable[[], bool] = lambda: False,
     ) -> None:
         self._discovery = discovery
         self._inspection = inspection
         self._changed = changed
         self._save = save
         self._on_progress = on_progress
+        self._former_busy = former_busy
+        self._held = False  #: something may be drained but for a former proxy
         self._translator = Translator()
         self._drains = Drains()
         self._published = NOTHING  #: what Envoy is to have now
@@ -156,7 +160,7 @@ class Applier:
         while True:
             with self._changed:
                 if not self._news() and not self._stopped:
-                    self._changed.wait(_DRAIN_POLL_S if self._drains.outstanding() else None)
+                    self._changed.wait(_DRAIN_POLL_S if self._drains.outstanding() or self._held else None)
                 if self._stopped:
                     return
                 table, self._wanted = self._wanted, None
@@ -188,7 +192,7 @@ class Applier:
         now = time.monotonic()
         self._accepted = self._published
         self._drains.acknowledged(self._published.leaving(), self._progress.acknowledged_version, now)
-        self._tell(Progress(table.version, self._drains.drained_version(table.version)))
+        self._tell(Progress(table.version, self._drained_version(table.version)))
         log("info", "table in force", version=table.version)
 
     def _reject(self, table: RoutingTable, error: Error) -> None:
@@ -202,16 +206,22 @@ class Applier:
 
     def _drain(self) -> None:
         outstanding = self._drains.outstanding()
-        if not outstanding or self._news():
+        if not (outstanding or self._held) or self._news():
             return
         done = self._drains.observe(self._active(outstanding), time.monotonic())
-        if not done:
-            return
-        self._publish(without(self._published, done))
-        self._accepted = self._published
+        if done:
+            self._publish(without(self._published, done))
+            self._accepted = self._published
         at = self._progress
-        drained = self._drains.drained_version(at.acknowledged_version)
-        self._tell(Progress(at.acknowledged_version, drained, at.rejected_version, at.error))
+        drained = self._drained_version(at.acknowledged_version)
+        if done or drained != at.drained_version:
+            self._tell(Progress(at.acknowledged_version, drained, at.rejected_version, at.error))
+
+    def _drained_version(self, acknowledged: int) -> int:
+        at = self._progress.drained_version
+        drained = self._drains.drained_version(acknowledged)
+        self._held = drained > at and self._former_busy()
+        return at if self._held else drained
 
     def _active(self, leaving: Collection[Leaving]) -> dict[Leaving, int]:
         try:

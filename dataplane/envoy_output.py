@@ -5,9 +5,11 @@ Decides where Envoy's log goes and which of its lines is the last complaint. Mus
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Literal, Protocol
 
@@ -28,8 +30,11 @@ class Output(Protocol):
     #: What Envoy's command line needs for it.
     arguments: tuple[str, ...]
 
-    def start(self, command: list[str]) -> subprocess.Popen[bytes]:
-        """Run ``command`` in a session of its own with this output."""
+    def start(
+        self, command: list[str], environment: Mapping[str, str], inherited: tuple[int, ...] = ()
+    ) -> subprocess.Popen[bytes]:
+        """Run ``command`` in a session of its own with this output and these open descriptors; ``environment`` comes on
+        top of ours."""
         ...
 
     def complaint(self) -> str:
@@ -45,11 +50,19 @@ class FileOutput:
         self._path = path
         self._offset = 0  #: where in the file the present process began
 
-    def start(self, command: list[str]) -> subprocess.Popen[bytes]:
+    def start(
+        self, command: list[str], environment: Mapping[str, str], inherited: tuple[int, ...] = ()
+    ) -> subprocess.Popen[bytes]:
         with open(self._path, "ab") as output:
             self._offset = output.tell()
             return subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+                command,
+                env=os.environ | environment,
+                pass_fds=inherited,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
             )
 
     def complaint(self) -> str:
@@ -74,9 +87,18 @@ class StreamOutput:
         self._complaint = ""
         self._reader: threading.Thread | None = None
 
-    def start(self, command: list[str]) -> subprocess.Popen[bytes]:
+    def start(
+        self, command: list[str], environment: Mapping[str, str], inherited: tuple[int, ...] = ()
+    ) -> subprocess.Popen[bytes]:
         self._complaint = ""
-        child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
+        child = subprocess.Popen(
+            command,
+            env=os.environ | environment,
+            pass_fds=inherited,
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
         assert child.stderr is not None
         self._reader = threading.Thread(target=self._pass_on, args=(child.stderr,), name="envoy-log", daemon=True)
         self._reader.start()

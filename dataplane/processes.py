@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ from amphitrite.dataplane.files import write_private
 #: Seconds by which two readings of one process's start time may differ: the kernel derives the time of boot, to
 #: which it is relative, from the wall clock in whole seconds, and the wall clock is adjusted while a machine runs.
 _TOLERANCE_S = 2.0
+_POLL_S = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,16 @@ def send_signal(record: ProcessRecord, number: int = signal.SIGTERM) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def end(record: ProcessRecord, within_s: float) -> None:
+    """Ask this very process to end, kill it after ``within_s``, and return when it is gone."""
+    send_signal(record, signal.SIGTERM)
+    deadline = time.monotonic() + within_s
+    while alive(record):
+        if time.monotonic() > deadline:
+            send_signal(record, signal.SIGKILL)
+        time.sleep(_POLL_S)
 
 
 def first() -> bool:

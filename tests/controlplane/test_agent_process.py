@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
-from amphitrite.controlplane.agent_process import SETTLED_S, AgentProcess
+from amphitrite.controlplane.agent_process import SETTLED_S, AgentProcess, record_file
 from amphitrite.controlplane.home import Home
+from amphitrite.controlplane.version import VERSION
+from amphitrite.dataplane import processes
 
 
 class Clock:
@@ -40,3 +44,28 @@ def test_quick_deaths_are_counted_once_each(home: Home) -> None:
         agent.wait()
         seen.append(starts.stat().st_size)
     assert seen == [1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 5, 5]
+
+
+SLEEPER = [sys.executable, "-c", "import signal; signal.pause()"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "release", "stays"),
+    [(SLEEPER, VERSION, True), (SLEEPER, "0.0.1", False), ([*SLEEPER, "--listen", "other"], VERSION, False)],
+    ids=["the same", "another release", "another command line"],
+)
+def test_an_agent_of_an_earlier_control_plane(home: Home, argv: list[str], release: str, stays: bool) -> None:
+    with subprocess.Popen(argv) as earlier:
+        try:
+            record = processes.of(earlier.pid)
+            processes.write(record_file(home), record, release=release)
+            agent = AgentProcess(home, SLEEPER)
+            agent.keep()
+            assert processes.alive(record) is stays
+            found = [p for p in psutil.Process().children() if p.pid != earlier.pid]
+            assert len(found) == (0 if stays else 1)
+            for process in found:
+                process.kill()
+            agent.wait()
+        finally:
+            earlier.kill()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import socket
 import ssl
@@ -19,6 +20,7 @@ import httpx
 from amphitrite.dataplane import processes
 from amphitrite.dataplane.processes import ProcessRecord
 from amphitrite.dataplane.routing import Address, Cluster, HealthCheck, Route, RoutingTable, Secret, Target
+from amphitrite.dataplane.succession import HotRestart, Running, find
 
 from .fake_control_plane import TOKEN, FakeControlPlane
 from .upstream import Upstream
@@ -125,11 +127,23 @@ class RunningAgent:
         assert record is not None
         return record
 
+    def envoys(self) -> tuple[Running, ...]:
+        """All that run, from the oldest to the newest."""
+        return find(self.state / "bootstrap.json", self.state / "envoy.json")
+
+    def outdate(self) -> None:
+        """Let Envoy's record say that it was started with other settings."""
+        path = self.state / "envoy.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), "digest": "other"}))
+
     def kill(self) -> None:
         """``kill -9`` of the agent alone."""
         assert self._process is not None
         self._process.kill()
         self._process.wait()
+
+    def alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
 
     def terminate(self) -> int:
         assert self._process is not None
@@ -152,9 +166,11 @@ class RunningAgent:
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
             self._process.wait()
-        record = processes.read(self.state / "envoy.json")
-        if record is not None and processes.send_signal(record, signal.SIGKILL):
-            eventually(lambda: not processes.alive(record))
+        left = self.envoys()
+        for one in left:
+            processes.send_signal(one.process, signal.SIGKILL)
+        eventually(lambda: not any(processes.alive(one.process) for one in left))
+        HotRestart.of(self.state, self.run).clear()
         self._run.cleanup()
 
 

@@ -1,0 +1,161 @@
+"""A newer Envoy takes the port over from an older one: no request fails, and an agent that dies on the way is repaired.
+
+``AMPHITRITE_TAKEOVERS`` sets how often it happens under load (default 5).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from amphitrite.dataplane import processes
+from amphitrite.dataplane.processes import ProcessRecord
+from amphitrite.dataplane.succession import Choice, Running, Stage, choose
+
+from .agents import BEARER, INFER, KEY, RunningAgent, cluster, eventually, serves, table
+from .conftest import MakeAgent
+from .upstream import Upstream
+
+LOAD = Path(__file__).parents[1] / "load" / "closed_loop.py"
+TAKEOVERS = int(os.environ.get("AMPHITRITE_TAKEOVERS", "5"))
+
+OLD, NEW = Running(ProcessRecord(1, 1.0), "old", 0), Running(ProcessRecord(2, 2.0), "new", 1)
+COLD = Running(ProcessRecord(1, 1.0), "old", None)
+LIVE = Stage(live=True, leaving=False, hot_restart_version="11.104")
+CHOICES = {
+    "nothing runs": ((), None, "11.104", Choice.START),
+    "the same settings": ((NEW,), LIVE, "11.104", Choice.ADOPT),
+    "the same, while the one before it ends": ((OLD, NEW), LIVE, "11.104", Choice.ADOPT),
+    "the same, before it has a table": ((NEW,), Stage(False, False, "11.104"), "11.104", Choice.ADOPT),
+    "the same, sent away": ((NEW,), Stage(False, True, "11.104"), "11.104", Choice.REPLACE),
+    "the same, does not answer": ((NEW,), None, "11.104", Choice.REPLACE),
+    "others": ((OLD,), LIVE, "11.104", Choice.TAKE_OVER),
+    "others, of a build that cannot be followed by this": ((OLD,), LIVE, "11.105", Choice.REPLACE),
+    "others, started without": ((COLD,), Stage(True, False, None), "11.104", Choice.REPLACE),
+    "others, where we cannot": ((OLD,), LIVE, None, Choice.REPLACE),
+    "others, before it has a table": ((OLD,), Stage(False, False, "11.104"), "11.104", Choice.REPLACE),
+}
+
+
+@pytest.mark.parametrize(("found", "stage", "version", "want"), CHOICES.values(), ids=CHOICES)
+def test_what_becomes_of_those_that_run(
+    found: tuple[Running, ...], stage: Stage | None, version: str | None, want: Choice
+) -> None:
+    assert choose(found, stage, "new", version) is want
+
+
+@contextmanager
+def load(agent: RunningAgent, directory: Path, *headers: str) -> Iterator[list[dict[str, object]]]:
+    """Closed-loop load; what it saw is in the list afterwards."""
+    end = directory / f"end{len(headers)}"
+    body = directory / "body"
+    body.write_bytes(b"{}")
+    command = [
+        *(sys.executable, str(LOAD), "--json", "--connections", "4", "--until-file", str(end), "--think-ms", "2"),
+        *("--url", f"https://127.0.0.1:{agent.port}{INFER}", "--cafile", str(agent.certificate)),
+        *("--header", f"Authorization: Bearer {KEY}", "--body-file", str(body)),
+        *(word for header in headers for word in ("--header", header)),
+    ]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    seen: list[dict[str, object]] = []
+    try:
+        yield seen
+    finally:
+        end.touch()
+        seen.append(json.loads(process.communicate(timeout=60)[0]))
+
+
+#: When the agent is killed once more: as soon as this holds, given the Envoy before and how many log lines there were.
+DEATHS: dict[str, Callable[[RunningAgent, ProcessRecord, str], bool]] = {
+    "never": lambda agent, before, log: False,
+    "decided": lambda agent, before, log: "another envoy takes over" in log,
+    "spawned": lambda agent, before, log: len(agent.envoys()) > 1,
+    "recorded": lambda agent, before, log: processes.read(agent.state / "envoy.json") != before,
+    "answers": lambda agent, before, log: "started envoy" in log,
+}
+
+
+def take_over(agent: RunningAgent, death: str) -> None:
+    """A new agent finds an Envoy of other settings, and dies where ``death`` says; the next one finishes the work."""
+    before, said = agent.envoy(), len(agent.log())
+    agent.outdate()
+    agent.kill()
+    agent.control_plane.reports.clear()
+    agent.start()
+    if death != "never":
+        eventually(lambda: DEATHS[death](agent, before, agent.log()[said:]), 20)
+        agent.kill()
+        agent.start()
+    eventually(lambda: processes.read(agent.state / "envoy.json") not in (None, before), 20)
+
+
+@pytest.mark.serving
+def test_no_request_fails(make_agent: MakeAgent, tmp_path: Path) -> None:
+    agent = make_agent()
+    agent.start()
+    with Upstream("blue") as blue, Upstream("green") as green:
+        both = [cluster("blue", [blue], drain_s=1.0), cluster("green", [green], drain_s=1.0)]
+        agent.put_in_force(table(1, both, [("blue", 100)]))
+        with load(agent, tmp_path) as kept, load(agent, tmp_path, "Connection: close") as anew:
+            for number in range(TAKEOVERS):
+                take_over(agent, list(DEATHS)[number % len(DEATHS)])
+                # A change right after it is in force for all that is new.
+                agent.put_in_force(table(2 + number, both, [(("green", "blue")[number % 2], 100)]))
+        print(TAKEOVERS, "takeovers:", kept[0], anew[0])
+        assert (kept[0]["failed"], anew[0]["failed"]) == (0, 0), (kept, anew)
+        assert set(kept[0]["deployments"]) == {"blue", "green"}  # type: ignore[call-overload]
+        eventually(lambda: len(agent.envoys()) == 1, 20)
+        assert agent.terminate() == 0
+    assert agent.envoys() == ()
+    assert list(agent.run.iterdir()) == []
+
+
+@pytest.mark.serving
+def test_what_has_begun_ends_first(make_agent: MakeAgent) -> None:
+    """A request in flight on the older Envoy is answered, and what it runs on does not count as drained before."""
+    agent = make_agent()
+    agent.start()
+    with Upstream("blue") as blue, Upstream("green") as green:
+        both = [cluster("blue", [blue], drain_s=20.0), cluster("green", [green], drain_s=20.0)]
+        agent.put_in_force(table(1, both, [("blue", 100)]))
+        agent.control_plane.wait_for(drained_version=1)
+        with ThreadPoolExecutor(1) as pool:
+            held = pool.submit(agent.client.post, INFER.replace("/m/", "/held/"), headers=BEARER)
+            assert blue.arrived.acquire(timeout=10)
+            take_over(agent, "never")
+            agent.put_in_force(table(2, both[1:], [("green", 100)]))
+            assert serves(agent)
+            assert agent.control_plane.reports[-1]["drained_version"] < 2
+            assert len(agent.envoys()) == 2
+            blue.release()
+            assert held.result().status_code == 200
+        agent.control_plane.wait_for(drained_version=2)
+
+
+@pytest.mark.serving
+def test_the_new_one_dies_on_the_way(make_agent: MakeAgent) -> None:
+    """Then nothing can follow the old one any more: it is ended, and the port is served anew."""
+    agent = make_agent()
+    agent.start()
+    with Upstream("blue") as blue:
+        agent.put_in_force(table(1, [cluster("blue", [blue])], [("blue", 100)]))
+        agent.outdate()
+        agent.kill()
+        agent.start()
+        eventually(lambda: len(agent.envoys()) > 1, 20)
+        new = agent.envoys()[-1].process
+        processes.send_signal(new, signal.SIGKILL)
+        eventually(lambda: not agent.alive(), 20)  # as with any Envoy that cannot be started
+        assert "Envoy ended at its start" in agent.log()
+        agent.start()  # which is its parent's to do
+        eventually(lambda: len(agent.envoys()) == 1 and serves(agent), 20)
+        assert agent.envoy() == agent.envoys()[0].process
