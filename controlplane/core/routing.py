@@ -18,6 +18,9 @@ Shares = tuple[tuple[str, int], ...]
 
 #: Our own Triton's.
 READY = HealthCheck().path
+#: What has begun on instances that nothing routes to any more may go on at least so long: an answer that comes in parts
+#: may last longer than the deployment's timeout. Where nothing is in flight, nothing waits.
+DRAIN_AT_LEAST_S = 60.0
 
 
 def routing_table(
@@ -137,7 +140,7 @@ def _cluster(supply: Supply, workload: WorkloadSpec) -> Cluster:
         name=workload.name,
         addresses=tuple(sorted(i.address for i in supply.serving if i.address is not None)),
         max_requests=supply.routed_count * deployment.max_concurrent_requests_per_instance,
-        drain_timeout_s=deployment.request_timeout_ms / 1000 + 1,
+        drain_timeout_s=max(DRAIN_AT_LEAST_S, deployment.request_timeout_ms / 1000 + 1),
         health_check=HealthCheck(
             path=READY if workload.container is None else workload.container.readiness_path,
             interval_s=float(probe.period),

@@ -96,7 +96,7 @@ def table(*served: Instance, split: tuple[tuple[str, int], ...] = (), version: i
             name=name,
             addresses=tuple(sorted(i.address for i in by_workload[name] if i.address)),
             max_requests=8 * len(by_workload[name]),
-            drain_timeout_s=6.0,
+            drain_timeout_s=60.0,
         )
         for name in sorted(by_workload)
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import socket
 import ssl
@@ -133,8 +132,7 @@ class RunningAgent:
 
     def outdate(self) -> None:
         """Let Envoy's record say that it was started with other settings."""
-        path = self.state / "envoy.json"
-        path.write_text(json.dumps({**json.loads(path.read_text()), "digest": "other"}))
+        processes.write(self.state / "envoy.json", self.envoy(), digest="other")
 
     def kill(self) -> None:
         """``kill -9`` of the agent alone."""

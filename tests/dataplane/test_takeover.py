@@ -5,14 +5,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -21,11 +17,15 @@ from amphitrite.dataplane import processes
 from amphitrite.dataplane.processes import ProcessRecord
 from amphitrite.dataplane.succession import Choice, Running, Stage, choose
 
+from ..load.background import Client, load
 from .agents import BEARER, INFER, KEY, RunningAgent, cluster, eventually, serves, table
 from .conftest import MakeAgent
 from .upstream import Upstream
 
-LOAD = Path(__file__).parents[1] / "load" / "closed_loop.py"
+CLIENTS = (
+    Client("kept", INFER, b"{}", connections=4, think_ms=2),
+    Client("anew", INFER, b"{}", connections=4, think_ms=2, headers=("Connection: close",)),
+)
 TAKEOVERS = int(os.environ.get("AMPHITRITE_TAKEOVERS", "5"))
 
 OLD, NEW = Running(ProcessRecord(1, 1.0), "old", 0), Running(ProcessRecord(2, 2.0), "new", 1)
@@ -51,27 +51,6 @@ def test_what_becomes_of_those_that_run(
     found: tuple[Running, ...], stage: Stage | None, version: str | None, want: Choice
 ) -> None:
     assert choose(found, stage, "new", version) is want
-
-
-@contextmanager
-def load(agent: RunningAgent, directory: Path, *headers: str) -> Iterator[list[dict[str, object]]]:
-    """Closed-loop load; what it saw is in the list afterwards."""
-    end = directory / f"end{len(headers)}"
-    body = directory / "body"
-    body.write_bytes(b"{}")
-    command = [
-        *(sys.executable, str(LOAD), "--json", "--connections", "4", "--until-file", str(end), "--think-ms", "2"),
-        *("--url", f"https://127.0.0.1:{agent.port}{INFER}", "--cafile", str(agent.certificate)),
-        *("--header", f"Authorization: Bearer {KEY}", "--body-file", str(body)),
-        *(word for header in headers for word in ("--header", header)),
-    ]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    seen: list[dict[str, object]] = []
-    try:
-        yield seen
-    finally:
-        end.touch()
-        seen.append(json.loads(process.communicate(timeout=60)[0]))
 
 
 #: When the agent is killed once more: as soon as this holds, given the Envoy before and how many log lines there were.
@@ -105,14 +84,14 @@ def test_no_request_fails(make_agent: MakeAgent, tmp_path: Path) -> None:
     with Upstream("blue") as blue, Upstream("green") as green:
         both = [cluster("blue", [blue], drain_s=1.0), cluster("green", [green], drain_s=1.0)]
         agent.put_in_force(table(1, both, [("blue", 100)]))
-        with load(agent, tmp_path) as kept, load(agent, tmp_path, "Connection: close") as anew:
+        with load(f"https://127.0.0.1:{agent.port}", agent.certificate, KEY, tmp_path / "load", CLIENTS) as seen:
             for number in range(TAKEOVERS):
                 take_over(agent, list(DEATHS)[number % len(DEATHS)])
                 # A change right after it is in force for all that is new.
                 agent.put_in_force(table(2 + number, both, [(("green", "blue")[number % 2], 100)]))
-        print(TAKEOVERS, "takeovers:", kept[0], anew[0])
-        assert (kept[0]["failed"], anew[0]["failed"]) == (0, 0), (kept, anew)
-        assert set(kept[0]["deployments"]) == {"blue", "green"}  # type: ignore[call-overload]
+        print(f"{TAKEOVERS} takeovers, {seen.requests} requests: {seen.results}")
+        assert seen.failed == {}
+        assert set(seen.results["kept"]["deployments"]) == {"blue", "green"}
         eventually(lambda: len(agent.envoys()) == 1, 20)
         assert agent.terminate() == 0
     assert agent.envoys() == ()

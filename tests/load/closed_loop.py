@@ -143,8 +143,10 @@ def drive(
     turns: Iterator[int],
     began: float,
     think_s: float = 0.0,
+    expect: bytes = b"",
 ) -> None:
-    """Send ``request`` once for each turn, over one connection at a time, ``think_s`` after each answer."""
+    """Send ``request`` once for each turn, over one connection at a time, ``think_s`` after each answer. An answer
+    without ``expect`` in it counts as a connection error, ``Incomplete``."""
     connection: Connection | None = None
     opened = False
     pause = threading.Event()
@@ -164,7 +166,12 @@ def drive(
             pause.wait(_PAUSE_S)
             continue
         tally.latencies.append(time.perf_counter() - start)
-        tally.statuses[answer.status] += 1
+        whole = not 200 <= answer.status < 300 or expect in answer.body
+        if whole:
+            tally.statuses[answer.status] += 1
+        else:
+            tally.errors["Incomplete"] += 1
+            tally.fail(start - began, "Incomplete", answer.body)
         if answer.deployment:
             tally.deployments[answer.deployment] += 1
         if not 200 <= answer.status < 300:
@@ -241,6 +248,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
                 turns_until(arguments.until_file, budget, least) if arguments.until_file else budget,
                 began,
                 arguments.think_ms / 1000,
+                arguments.expect.encode(),
             ),
         )
         for tally in tallies
@@ -261,6 +269,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--requests", type=int, help="end after so many, over all connections")
     parser.add_argument("--until-file", type=Path, help="end when this file exists")
     parser.add_argument("--think-ms", type=float, default=0.0, help="pause of a connection after each answer")
+    parser.add_argument("--expect", default="", help="text that the body of every 2xx answer must contain")
     parser.add_argument("--timeout-s", type=float, default=30.0, help="per read and write")
     parser.add_argument("--cafile", default=os.environ.get("SSL_CERT_FILE"), help="default: SSL_CERT_FILE")
     parser.add_argument("--json", action="store_true", help="print one JSON object rather than a line")

@@ -96,6 +96,14 @@ class Product(User):
         os.kill(pid, signal.SIGKILL)
         wait_until(lambda: not processes.alive(record), f"{pid} is dead")
 
+    def outdate_envoy(self) -> processes.ProcessRecord:
+        """Let the record of the running Envoy say that it was started with other settings, as an older release does."""
+        path = self.home / "dataplane" / "envoy.json"
+        record = processes.read(path)
+        assert record is not None
+        processes.write(path, record, digest="other")
+        return record
+
     def kill_control_plane(self) -> None:
         self.kill(self.pid("server.json"))
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
+from ..load.background import Client, load
 from .conftest import register
 from .models import REQUEST
 from .product import Product, running, wait_until
 from .test_semantics import INFER
 
 pytestmark = pytest.mark.serving
+
+KILLS = int(os.environ.get("AMPHITRITE_LOAD_KILLS", "1"))
 
 
 @contextmanager
@@ -134,16 +139,26 @@ def test_the_agent_dies(serving: Product) -> None:
     assert set(seen) == {200}, seen
 
 
-def test_an_instance_dies_and_the_other_serves_on(serving: Product) -> None:
+def test_an_instance_dies_and_the_other_serves_on(serving: Product, tmp_path: Path) -> None:
+    """One of two, ``AMPHITRITE_LOAD_KILLS`` times, under load: what was in flight on it is sent to the other."""
     lenient = {"amphitrite.retry": "lost-requests"}
     serving.deploy("blue", "tiny:1", verb="update", instance_count=2, properties=lenient)
-    before = serving.instances()
-    assert len(before) == 2
-    with scoring(serving) as seen:
-        serving.kill(before[0])
-        wait_until(lambda: len(set(serving.instances()) - {before[0]}) == 2, "it is replaced")
-        wait_until(lambda: ready(serving) == 2, "both are ready")
-    assert set(seen) == {200}, seen
+    clients = (
+        Client("kept", INFER, REQUEST, connections=4),
+        Client("anew", INFER, REQUEST, connections=2, headers=("Connection: close",)),
+    )
+    url = f"https://127.0.0.1:{serving.scoring_port}"
+    with load(url, serving.ca_file, serving.keys()[0], tmp_path / "load", clients, at_least=500) as seen:
+        for number in range(KILLS):
+            wait_until(lambda: ready(serving) == 2, "both are ready")
+            before = serving.instances()
+            assert len(before) == 2
+            victim = before[number % 2]
+            serving.kill(victim)
+            wait_until(lambda gone=victim: len(set(serving.instances()) - {gone}) == 2, "it is replaced")
+    print(f"{KILLS} kills, {seen.requests} requests: {seen.results}")
+    assert seen.failed == {}
+    wait_until(lambda: ready(serving) == 2, "both are ready")
     serving.deploy("blue", "tiny:1", verb="update", instance_count=1)
 
 
