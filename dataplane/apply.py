@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from amphitrite.dataplane.admin import Host
 from amphitrite.dataplane.delta import Refusal, Snapshot
 from amphitrite.dataplane.drains import Drains
+from amphitrite.dataplane.envoy.clusters import grpc_name, known_as
 from amphitrite.dataplane.envoy.resources import (
     CLUSTER,
     ENDPOINTS,
@@ -224,15 +225,13 @@ class Applier:
         return at if self._held else drained
 
     def _active(self, leaving: Collection[Leaving]) -> dict[Leaving, int]:
+        """Requests in flight by HTTP and by gRPC."""
+        names = {key.cluster for key in leaving if key.cluster}
         try:
-            hosts = self._inspection.hosts({key.cluster for key in leaving if key.cluster})
+            hosts = self._inspection.hosts(names | {grpc_name(name) for name in names})
         except Error:
             return {}
-        return {
-            key: sum(h.active for h in hosts.get(key.cluster, ()) if key.address in (None, h.address))
-            for key in leaving
-            if key.cluster in hosts
-        }
+        return {key: _in_flight(key, hosts) for key in leaving if key.cluster in hosts}
 
     def _tell(self, progress: Progress) -> None:
         """Save first: whoever hears of it may stop what the saved table before it still names."""
@@ -247,7 +246,7 @@ class Applier:
         with self._changed:
             snapshot = {
                 SECRET: self._secrets,
-                CLUSTER: self._translator.clusters(clusters),
+                CLUSTER: self._translator.clusters(clusters, published.draining),
                 ENDPOINTS: self._translator.endpoints(clusters, published.draining),
                 EXTENSION: self._translator.extensions(published.table),
                 ROUTES: self._translator.routes(published.table),
@@ -268,14 +267,15 @@ class Applier:
 
     def _await_healthy(self, new: Collection[tuple[str, Address]]) -> None:
         deadline = time.monotonic() + _HEALTHY_WITHIN_S
-        names = {cluster for cluster, _ in new}
+        wanted = {known for cluster, address in new for known in known_as(cluster, address)}
+        names = {cluster for cluster, _ in wanted}
         while (now := time.monotonic()) < deadline:
             try:
                 hosts = self._inspection.hosts(names)
             except Error:
                 hosts = {}
             healthy = {(name, h.address) for name, some in hosts.items() for h in some if h.healthy}
-            if healthy.issuperset(new):
+            if healthy.issuperset(wanted):
                 return
             with self._changed:
                 self._changed.wait(min(_HEALTH_POLL_S, deadline - now))
@@ -289,6 +289,14 @@ class Applier:
 
 class _Superseded(Exception):
     """Something newer is to be done; what is published stays until then."""
+
+
+def _in_flight(leaving: Leaving, hosts: Mapping[str, Collection[Host]]) -> int:
+    if leaving.address is None:
+        both = (leaving.cluster, grpc_name(leaving.cluster))
+        return sum(host.active for name in both for host in hosts.get(name, ()))
+    known = known_as(leaving.cluster, leaving.address)
+    return sum(host.active for name, where in known for host in hosts.get(name, ()) if host.address == where)
 
 
 def _without_keys(text: str, table: RoutingTable) -> str:

@@ -45,12 +45,20 @@ class Secret:
         return self._text < other._text
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class Address:
-    """Where one instance listens for HTTP."""
+    """Where one instance listens for HTTP and, unless ``grpc_port`` is None, for gRPC. In order of host and ports."""
 
     host: str
     port: int
+    grpc_port: int | None = None
+
+    def __lt__(self, other: Address) -> bool:
+        return self._order < other._order
+
+    @property
+    def _order(self) -> tuple[str, int, int]:
+        return self.host, self.port, self.grpc_port or 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +87,11 @@ class Cluster:
     drain_timeout_s: float
     health_check: HealthCheck = HealthCheck()
     sequences: bool = False
+
+    @property
+    def grpc(self) -> bool:
+        """Whether it can be asked by gRPC. While it has no instance, that is no reason to say that it cannot."""
+        return not self.addresses or any(a.grpc_port is not None for a in self.addresses)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +232,10 @@ def to_json(table: RoutingTable) -> dict[str, Any]:
         "clusters": [
             {
                 "name": c.name,
-                "addresses": [{"host": a.host, "port": a.port} for a in c.addresses],
+                "addresses": [
+                    {"host": a.host, "port": a.port, **({"grpc_port": a.grpc_port} if a.grpc_port else {})}
+                    for a in c.addresses
+                ],
                 "max_requests": c.max_requests,
                 "drain_timeout_s": c.drain_timeout_s,
                 "health_check": {

@@ -13,9 +13,13 @@ DEAD_STUB = "a Python process of tritonserver died while it loaded a model (out 
 
 _LOAD_FAILURE = re.compile(r'"(failed to load \'[^\']+\' version \d+: .*)"\s*$', re.MULTILINE)
 _POLL_FAILURE = re.compile(r'"(Poll failed for model directory .*)"\s*$', re.MULTILINE)
-_FATAL = re.compile(r"^(error: .*|.*(?:failed to start HTTP service|error while loading shared libraries).*)$", re.M)
+_FATAL = re.compile(
+    r"^(error: .*|.*(?:failed to start (?:HTTP|GRPC) service|error while loading shared libraries).*)$", re.M
+)
 _ERROR_LINE = re.compile(r'^(?:E\d{4} \S+ \d+ \S+\]|\S+Z E \d+ \S+\]) "?(.*?)"?$', re.MULTILINE)
-_PORT_TAKEN = re.compile(r"failed to start HTTP service: .*(?:in use|[Bb]ind|[Aa]ddress)|Socket '[^']+' already in use")
+_PORT_TAKEN = re.compile(
+    r"failed to start (?:HTTP|GRPC) service: .*(?:in use|[Bb]ind|[Aa]ddress)|Socket '[^']+' already in use"
+)
 #: Where a Python exception of a backend came from: of use in the log, not in a message.
 _ORIGIN = re.compile(r"\s*\n\s*At:\n.*", re.DOTALL)
 #: Errors that every Triton logs on a machine without a GPU.

@@ -27,8 +27,8 @@ class InstanceRecord:
     """One instance.
 
     ``process`` is None before it was started (or when the control plane died while starting it). ``stop_by``: the time
-    at which a stopping instance is killed. ``restarts``: how often it
-    was started anew on another port because somebody else had taken the chosen one.
+    at which a stopping instance is killed. ``restarts``: how often it was started anew on other ports because somebody
+    else had taken a chosen one. ``grpc_port``: None in records of releases that asked instances by HTTP alone.
     """
 
     id: str
@@ -50,10 +50,11 @@ class InstanceRecord:
     engine: str | None = None
     note: str | None = None
     restarts: int = 0
+    grpc_port: int | None = None
 
     @property
     def address(self) -> Address:
-        return Address("127.0.0.1", self.port)
+        return Address("127.0.0.1", self.port, self.grpc_port)
 
     def observed(self) -> Instance:
         """The record as the reconciler sees it."""

@@ -1,6 +1,6 @@
-"""Instances as processes on this machine: each a real Triton on a loopback port.
+"""Instances as processes on this machine: each a real Triton on two loopback ports.
 
-Decides where an instance's files lie, on which port it listens, and that what lives is adopted by the next control
+Decides where an instance's files lie, on which ports it listens, and that what lives is adopted by the next control
 plane. Must not know plans, routing or the store. Each instance has a directory ``instances/<id>`` with its record and
 its log; the record is written before the process is started, and the process carries a marker in its environment, so
 that a crash between the two leaves nothing unknown.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -35,7 +36,7 @@ from amphitrite.controlplane.runtimes.instance_records import InstanceRecord
 from amphitrite.controlplane.runtimes.log_text import render
 from amphitrite.controlplane.runtimes.supervision import STARTED, Supervision
 from amphitrite.dataplane.triton import backend_directory, command, installation
-from amphitrite.dataplane.triton.command import Options
+from amphitrite.dataplane.triton.command import GRPC_RESTRICTED, HTTP_RESTRICTED, MAX_INPUT_SIZE, Options
 from amphitrite.dataplane.triton.installation import Installation
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import key
@@ -67,7 +68,7 @@ class LocalRuntime:
         self._max_input_bytes = max_input_bytes
         self._lock = threading.Lock()
         self._wakes: list[Callable[[], None]] = []
-        self._triton: tuple[Installation, Path, bool] | None = None
+        self._triton: tuple[Installation, Path, frozenset[str]] | None = None
         self._exited: dict[str, InstanceRecord] = {}
         self._supervised: dict[str, Supervision] = {}
         self._adopt()
@@ -185,8 +186,8 @@ class LocalRuntime:
                 instance_records.save(self._directory(record.id), record)
             self._supervise(record)
 
-    def _find_triton(self) -> tuple[Installation, Path, bool]:
-        """Which Triton, its backend directory, and whether it bounds request bodies; found out once."""
+    def _find_triton(self) -> tuple[Installation, Path, frozenset[str]]:
+        """Which Triton, its backend directory, and which options it knows; found out once."""
         if self._triton is None:
             self._home.require_plain()
             found = installation.locate(self._machine)
@@ -194,15 +195,18 @@ class LocalRuntime:
                 backends = backend_directory.prepare(found, self._home.root / "backends")
             except OSError as exc:
                 raise Error("RuntimeUnavailable", f"cannot prepare Triton's backends: {exc}") from exc
-            self._triton = found, backends, installation.supports(found, "--http-max-input-size")
+            known = installation.known(found, (MAX_INPUT_SIZE, HTTP_RESTRICTED, GRPC_RESTRICTED))
+            self._triton = found, backends, known
         return self._triton
 
     def _launch(self, record: InstanceRecord) -> InstanceRecord:
-        """Start the process of ``record`` on a fresh port; the record on disk is ahead of it. Raises OSError."""
-        found, backends, bounds_input = self._find_triton()
+        """Start the process of ``record`` on fresh ports; the record on disk is ahead of it. Raises OSError."""
+        found, backends, known = self._find_triton()
         spec, directory = record.workload, self._directory(record.id)
-        taken = {r.port for r in instance_records.load_all(self._home.instances) if r.phase != "exited"}
-        record = replace(record, port=self._choose_port(taken), process=None)
+        others = [r for r in instance_records.load_all(self._home.instances) if r.phase != "exited"]
+        taken = {port for r in others for port in (r.port, r.grpc_port) if port is not None}
+        port = self._choose_port(taken)
+        record = replace(record, port=port, grpc_port=self._choose_port({*taken, port}), process=None)
         instance_records.save(directory, record)
         repository, given = self._repositories(spec.model.digest), dict(spec.environment_variables)
         if spec.container is not None:
@@ -214,7 +218,10 @@ class LocalRuntime:
             backends=backends,
             address=record.address,
             shm_prefix=instance_processes.shm_prefix(self._home.root, record.id),
-            max_input_bytes=self._max_input_bytes if bounds_input else None,
+            max_input_bytes=self._max_input_bytes,
+            # Nobody is told, and nobody keeps it.
+            admin_key=secrets.token_urlsafe(24),
+            known=known,
         )
         variables = command.environment(
             found,

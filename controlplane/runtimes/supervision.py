@@ -222,7 +222,7 @@ class Supervision:
 
 
 def _started(record: InstanceRecord) -> dict[str, Any]:
-    return {"process": record.process, "port": record.port, "restarts": record.restarts}
+    return {"process": record.process, "port": record.port, "grpc_port": record.grpc_port, "restarts": record.restarts}
 
 
 def _period(probe: Probe) -> float:

@@ -22,7 +22,7 @@ _FIELDS = {
     "cluster": "%UPSTREAM_CLUSTER%",
     "instance": "%UPSTREAM_HOST%",
     "method": "%REQ(:METHOD)%",
-    "path": "%PATH(NQ:ORIG)%",
+    "path": "%PATH(NQ:ORIG_OR_PATH)%",
     "protocol": "%PROTOCOL%",
     "code": "%RESPONSE_CODE%",
     "model_code": "%RESP(ms-azureml-model-error-statuscode)%",

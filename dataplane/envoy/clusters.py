@@ -1,11 +1,12 @@
 """Clusters and their addresses.
 
-Decides how Envoy spreads requests over instances, bounds them and judges an instance's health. Must not know routes.
+Decides how Envoy spreads requests over instances, bounds them and judges an instance's health. Instances that serve
+gRPC are a second cluster, of HTTP/2 on their other port. Must not know routes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from amphitrite.dataplane.routing import Address, Cluster, HealthCheck
@@ -15,6 +16,7 @@ _UNBOUNDED = 1_000_000
 #: How soon a proxy looks again at an instance that it holds for unhealthy.
 _RECOVERY_INTERVAL_S = 1.0
 _BUFFER_BYTES = 1024 * 1024
+_HTTP_OPTIONS = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 #: Where a resource is to be had: on the one aggregated stream.
 ADS: dict[str, Any] = {"ads": {}, "resource_api_version": "V3"}
 #: The same for what a starting proxy must have before it listens: it waits for that as long as it takes, rather than
@@ -25,6 +27,18 @@ ADS_AT_START: dict[str, Any] = {**ADS, "initial_fetch_timeout": "0s"}
 def seconds(value: float) -> str:
     """A protobuf duration in its JSON form."""
     return f"{value:.3f}s"
+
+
+def grpc_name(cluster: str) -> str:
+    """What the cluster's other half is called. No workload's name has a slash."""
+    return f"{cluster}/grpc"
+
+
+def known_as(cluster: str, address: Address) -> Iterator[tuple[str, Address]]:
+    """Under which names of clusters, and at which address there, Envoy knows an instance."""
+    yield cluster, Address(address.host, address.port)
+    if address.grpc_port is not None:
+        yield grpc_name(cluster), Address(address.host, address.grpc_port)
 
 
 def cluster(source: Cluster) -> dict[str, Any]:
@@ -55,8 +69,8 @@ def cluster(source: Cluster) -> dict[str, Any]:
             ]
         },
         "typed_extension_protocol_options": {
-            "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
-                "@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
+            _HTTP_OPTIONS: {
+                "@type": f"type.googleapis.com/{_HTTP_OPTIONS}",
                 "common_http_protocol_options": {"idle_timeout": "50s"},
                 "explicit_http_config": {"http_protocol_options": {}},
             }
@@ -66,6 +80,18 @@ def cluster(source: Cluster) -> dict[str, Any]:
     }
 
 
+def grpc_cluster(source: Cluster) -> dict[str, Any]:
+    """The ``Cluster`` message of the same instances, asked by gRPC. Its bound on requests is as large, and its own:
+    Envoy counts by cluster."""
+    made = {**cluster(source), "name": grpc_name(source.name)}
+    options = made["typed_extension_protocol_options"][_HTTP_OPTIONS]
+    windows = {"initial_stream_window_size": _BUFFER_BYTES, "initial_connection_window_size": 4 * _BUFFER_BYTES}
+    made["typed_extension_protocol_options"] = {
+        _HTTP_OPTIONS: {**options, "explicit_http_config": {"http2_protocol_options": windows}}
+    }
+    return made
+
+
 def endpoints(name: str, addresses: Iterable[Address], draining: Iterable[Address] = ()) -> dict[str, Any]:
     """A ``ClusterLoadAssignment``. A draining address finishes its requests and gets no new ones."""
     hosts = [_host(a) for a in addresses]
@@ -73,9 +99,23 @@ def endpoints(name: str, addresses: Iterable[Address], draining: Iterable[Addres
     return {"cluster_name": name, "endpoints": [{"lb_endpoints": hosts}] if hosts else []}
 
 
+def grpc_endpoints(name: str, addresses: Iterable[Address], draining: Iterable[Address] = ()) -> dict[str, Any]:
+    """As :func:`endpoints`, for :func:`grpc_cluster`: the instances that listen for gRPC, asked for their health where
+    they listen for HTTP."""
+    hosts = [_grpc_host(a, a.grpc_port) for a in addresses if a.grpc_port is not None]
+    hosts += [{**_grpc_host(a, a.grpc_port), "health_status": "DRAINING"} for a in draining if a.grpc_port is not None]
+    return {"cluster_name": grpc_name(name), "endpoints": [{"lb_endpoints": hosts}] if hosts else []}
+
+
 def _host(address: Address) -> dict[str, Any]:
     socket = {"address": address.host, "port_value": address.port}
     return {"endpoint": {"address": {"socket_address": socket}}}
+
+
+def _grpc_host(address: Address, port: int) -> dict[str, Any]:
+    socket = {"address": address.host, "port_value": port}
+    health = {"port_value": address.port}
+    return {"endpoint": {"address": {"socket_address": socket}, "health_check_config": health}}
 
 
 def _health_check(check: HealthCheck) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from amphitrite.dataplane.envoy import bodiless, health, model_errors, request_ids, sequences, tokens
+from amphitrite.dataplane.envoy import bodiless, grpc, health, model_errors, request_ids, sequences, tokens
 from amphitrite.dataplane.envoy.access_log import access_log
 from amphitrite.dataplane.envoy.clusters import ADS_AT_START, seconds
 from amphitrite.dataplane.envoy.replies import local_reply
@@ -63,7 +63,7 @@ def connection_manager(log: Path | None) -> dict[str, Any]:
                 "fragments": [
                     {
                         "header_value_extractor": {
-                            "name": ":path",
+                            "name": grpc.SCOPE,
                             "element_separator": "/",
                             "index": _SCOPE_ELEMENT,
                         }
@@ -85,7 +85,8 @@ def connection_manager(log: Path | None) -> dict[str, Any]:
                 "typed_config": {"@type": f"{_EXTENSIONS}.filters.http.router.v3.Router"},
             },
         ],
-        "local_reply_config": local_reply(),
+        "early_header_mutation_extensions": grpc.scope_header(),
+        "local_reply_config": grpc.with_replies(local_reply()),
         "access_log": access_log(log),
         # One way to write a path, before anything is decided by it.
         "normalize_path": True,

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from amphitrite.dataplane.envoy.clusters import cluster, endpoints
+from amphitrite.dataplane.envoy.clusters import cluster, endpoints, grpc_cluster, grpc_endpoints, grpc_name
 from amphitrite.dataplane.envoy.routes import route_configuration, scope
 from amphitrite.dataplane.envoy.tokens import FILTER, extension
 from amphitrite.dataplane.routing import Address, Cluster, RoutingTable
@@ -55,35 +55,41 @@ class Translator:
     def __init__(self) -> None:
         self._memory: dict[tuple[str, str], tuple[object, Resource]] = {}
 
-    def clusters(self, clusters: Iterable[Cluster]) -> dict[str, Resource]:
-        return self._all(CLUSTER, {c.name: (c, partial(cluster, c)) for c in clusters})
+    def clusters(
+        self, clusters: Collection[Cluster], draining: Mapping[str, tuple[Address, ...]]
+    ) -> dict[str, Resource]:
+        """``draining``: as for the endpoints."""
+        wanted = {c.name: (_settings(c), partial(cluster, c)) for c in clusters}
+        for c in _by_grpc(clusters, draining):
+            wanted[grpc_name(c.name)] = _settings(c), partial(grpc_cluster, c)
+        return self._all(CLUSTER, wanted)
 
     def endpoints(
-        self, clusters: Iterable[Cluster], draining: Mapping[str, tuple[Address, ...]]
+        self, clusters: Collection[Cluster], draining: Mapping[str, tuple[Address, ...]]
     ) -> dict[str, Resource]:
         """Addresses by cluster; those in ``draining`` finish what they have and get nothing new."""
-        return self._all(
-            ENDPOINTS,
-            {
-                c.name: (
-                    (c.addresses, draining.get(c.name, ())),
-                    partial(endpoints, c.name, c.addresses, draining.get(c.name, ())),
-                )
-                for c in clusters
-            },
-        )
+        where = {c.name: (c.addresses, draining.get(c.name, ())) for c in clusters}
+        wanted = {name: (pair, partial(endpoints, name, *pair)) for name, pair in where.items()}
+        for c in _by_grpc(clusters, draining):
+            wanted[grpc_name(c.name)] = where[c.name], partial(grpc_endpoints, c.name, *where[c.name])
+        return self._all(ENDPOINTS, wanted)
 
     def extensions(self, table: RoutingTable) -> dict[str, Resource]:
         return self._all(EXTENSION, {FILTER: (table.issuers, partial(extension, table.issuers))})
 
     def routes(self, table: RoutingTable) -> dict[str, Resource]:
         bounds = {c.name: c.max_requests for c in table.clusters}
+        by_grpc = frozenset(c.name for c in table.clusters if c.grpc)
         return self._all(
             ROUTES,
             {
                 r.name: (
-                    (r, table.max_body_bytes, tuple(bounds.get(t.cluster or "") for t in r.targets)),
-                    partial(route_configuration, r, bounds, table.max_body_bytes),
+                    (
+                        r,
+                        table.max_body_bytes,
+                        tuple((bounds.get(t.cluster or ""), t.cluster in by_grpc) for t in r.targets),
+                    ),
+                    partial(route_configuration, r, bounds, table.max_body_bytes, by_grpc),
                 )
                 for r in table.routes
             },
@@ -107,11 +113,23 @@ class Translator:
         return made
 
 
+def _settings(cluster: Cluster) -> Cluster:
+    """What its ``Cluster`` message is made of: all but the addresses."""
+    return replace(cluster, addresses=())
+
+
+def _by_grpc(clusters: Iterable[Cluster], draining: Mapping[str, tuple[Address, ...]]) -> Iterator[Cluster]:
+    """Those with a half for gRPC, which stays as long as one of its instances drains."""
+    for one in clusters:
+        if one.grpc or any(a.grpc_port is not None for a in draining.get(one.name, ())):
+            yield one
+
+
 def translate(table: RoutingTable) -> dict[str, dict[str, Resource]]:
     """Every resource of ``table``, by type URL and name."""
     translator = Translator()
     return {
-        CLUSTER: translator.clusters(table.clusters),
+        CLUSTER: translator.clusters(table.clusters, {}),
         ENDPOINTS: translator.endpoints(table.clusters, {}),
         EXTENSION: translator.extensions(table),
         ROUTES: translator.routes(table),

@@ -7,10 +7,10 @@ nothing below the 401 is reached without a key or a token. Must not know how the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from amphitrite.dataplane.envoy import cors, tokens
+from amphitrite.dataplane.envoy import cors, grpc, tokens
 from amphitrite.dataplane.envoy.replies import (
     METADATA,
     direct,
@@ -19,7 +19,7 @@ from amphitrite.dataplane.envoy.replies import (
 )
 from amphitrite.dataplane.envoy.request_ids import CLIENT_REQUEST_ID
 from amphitrite.dataplane.envoy.sequences import HELD_BYTES
-from amphitrite.dataplane.envoy.targets import DEPLOYMENT, POST, Placed, target_routes
+from amphitrite.dataplane.envoy.targets import DEPLOYMENT, POST, Mirror, Placed, target_routes
 from amphitrite.dataplane.routing import Route
 
 _INT64_MAX = 2**63 - 1
@@ -41,12 +41,15 @@ def scope(name: str) -> dict[str, Any]:
     }
 
 
-def route_configuration(route: Route, bounds: Mapping[str, int], max_body_bytes: int) -> dict[str, Any]:
+def route_configuration(
+    route: Route, bounds: Mapping[str, int], max_body_bytes: int, by_grpc: Collection[str] = ()
+) -> dict[str, Any]:
     """A ``RouteConfiguration``. It holds the accepted keys as plain text.
 
-    ``bounds``: by cluster, how many requests may be in flight (for the text of a 429).
+    ``bounds``: by cluster, how many requests may be in flight (for the text of a 429). ``by_grpc``: the clusters that
+    can be asked by gRPC.
     """
-    routes = [*_refusals(route, max_body_bytes), *_selected(route, bounds)]
+    routes = [*_grpc(route, bounds, by_grpc), *_refusals(route, max_body_bytes), *_selected(route, bounds)]
     for one in routes:
         one.setdefault("metadata", {"filter_metadata": {METADATA: {"endpoint": route.name}}})
         if one["name"].startswith("//"):
@@ -63,11 +66,19 @@ def route_configuration(route: Route, bounds: Mapping[str, int], max_body_bytes:
         "name": route.name,
         "virtual_hosts": [host],
         "response_headers_to_add": [header(CLIENT_REQUEST_ID, f"%REQ({CLIENT_REQUEST_ID})%")],
-        "request_headers_to_remove": ["authorization"],
+        "request_headers_to_remove": ["authorization", grpc.ENDPOINT, grpc.SCOPE],
         # The agent orders clusters before routes itself; a cluster that is missing nevertheless answers 503.
         "validate_clusters": False,
         "max_direct_response_body_size_bytes": _DIRECT_BODY_MAX,
     }
+
+
+def _grpc(route: Route, bounds: Mapping[str, int], by_grpc: Collection[str]) -> Iterator[dict[str, Any]]:
+    """As ``_refusals`` and ``_selected``, for requests in gRPC; none of them gets any further."""
+    yield from grpc.refusals(_unauthenticated(route))
+    for placed, match, mirrors in _choices(route, bounds):
+        yield from grpc.target_routes(placed, match, mirrors, by_grpc)
+    yield from (grpc.spoken(one) for one in _nowhere(route))
 
 
 def _refusals(route: Route, max_body_bytes: int) -> Iterator[dict[str, Any]]:
@@ -141,7 +152,13 @@ def _unauthenticated(route: Route) -> Iterator[dict[str, Any]]:
 
 
 def _selected(route: Route, bounds: Mapping[str, int]) -> Iterator[dict[str, Any]]:
-    """Pinned requests, then the split.
+    for placed, match, mirrors in _choices(route, bounds):
+        yield from target_routes(placed, match, mirrors)
+    yield from _nowhere(route)
+
+
+def _choices(route: Route, bounds: Mapping[str, int]) -> Iterator[tuple[Placed, dict[str, Any], Sequence[Mirror]]]:
+    """Which target a request is for, by its match, with the targets that get copies: the split, then pinned requests.
 
     One random number is drawn for a request and used for all, so the shares must be cumulative. A mirror takes its part
     of each share's numbers: of every target the same percentage of requests is copied.
@@ -153,10 +170,14 @@ def _selected(route: Route, bounds: Mapping[str, int]) -> Iterator[dict[str, Any
         mirrors = [(placed[copy], 100 * passed + percent * part) for copy, part in route.mirrors]
         passed += percent
         share = {} if passed == 100 else _share(passed)
-        yield from target_routes(placed[name], {"headers": unpinned, **share}, mirrors)
+        yield placed[name], {"headers": unpinned, **share}, mirrors
     for one in placed.values():
         pinned = {"name": DEPLOYMENT, "string_match": {"exact": one.target.name, "ignore_case": True}}
-        yield from target_routes(one, {"headers": [pinned]})
+        yield one, {"headers": [pinned]}, ()
+
+
+def _nowhere(route: Route) -> Iterator[dict[str, Any]]:
+    """What is answered when no target was chosen."""
     yield {
         "match": {"prefix": "/", "headers": [{"name": DEPLOYMENT, "present_match": True}]},
         **direct_format(

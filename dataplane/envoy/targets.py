@@ -94,6 +94,11 @@ def target_routes(placed: Placed, match: Mapping[str, Any], mirrors: Sequence[Mi
     yield {"match": {**match, **below}, **_forward(placed, mirrors, "/", retry_on=_LOST), **bodiless()}
 
 
+def forwarded(placed: Placed, mirrors: Sequence[Mirror]) -> dict[str, Any]:
+    """What a route to a target that serves consists of, apart from its match: with everything below the address."""
+    return _forward(placed, mirrors, "/")
+
+
 def _score(placed: Placed, mirrors: Sequence[Mirror], *, stream: bool = False) -> dict[str, Any]:
     target = placed.target
     if target.score_path is None:

@@ -1,7 +1,8 @@
 """Triton's command line and environment.
 
-Decides, purely, with which options and variables one instance runs: HTTP on one loopback port and nothing else, all
-models of one repository or none. Must not know where Triton comes from or who keeps the process.
+Decides, purely, with which options and variables one instance runs: HTTP and gRPC on a port each and nothing else, all
+models of one repository or none, and the services that steer the server shut to everybody. Must not know where Triton
+comes from or who keeps the process.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import sys
 import sysconfig
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from amphitrite.dataplane.routing import Address
@@ -18,6 +19,15 @@ from amphitrite.dataplane.triton.installation import Installation, library_path
 #: Variables of the machine that Triton's processes see; everything else stays with the control plane.
 _PASSED = ("HOME", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ", "USER")
 _PASSED_PREFIXES = ("CUDA_", "NVIDIA_")
+
+#: Triton's groups of APIs that nobody needs who only wants predictions. Proxies refuse them; so does the server, to
+#: everybody who does not know a key.
+RESTRICTED = "model-repository,shared-memory,trace,logging"
+#: The header, and the metadata, in which the key would be.
+KEY_HEADER = "amphitrite-admin"
+#: Options that not every Triton knows.
+HTTP_RESTRICTED, GRPC_RESTRICTED = "--http-restricted-api", "--grpc-restricted-protocol"
+MAX_INPUT_SIZE = "--http-max-input-size"
 
 #: What an instance keeps at most of the answers of models whose config.pbtxt has ``response_cache``. Memory is taken as
 #: answers come.
@@ -31,7 +41,9 @@ class Options:
     ``server_id``: the name that the server gives itself in its metadata, by which one knows that it is the one meant
     and not another on a port that changed hands. ``shm_prefix``: how each region in /dev/shm of this instance's Python
     stubs is called, so that what a killed instance leaves can be found. ``exit_timeout_s``: how long Triton lets
-    requests finish after SIGTERM. ``max_input_bytes``: the largest request body, None for a Triton without that option.
+    requests finish after SIGTERM. ``max_input_bytes``: the largest request body, by HTTP.
+    ``admin_key``: what would open the services of RESTRICTED. ``known``: which of the options that not every Triton
+    knows this one does.
     """
 
     server_id: str
@@ -41,11 +53,13 @@ class Options:
     shm_prefix: str
     exit_timeout_s: int = 30
     max_input_bytes: int | None = None
+    admin_key: str = field(default="", repr=False)
+    known: frozenset[str] = frozenset()
 
 
 def arguments(installation: Installation, options: Options) -> list[str]:
     """The argument vector."""
-    limit = options.max_input_bytes
+    limit, shut = options.max_input_bytes, f"{RESTRICTED}:{KEY_HEADER}={options.admin_key}"
     return [
         str(installation.binary),
         f"--id={options.server_id}",
@@ -60,12 +74,24 @@ def arguments(installation: Installation, options: Options) -> list[str]:
         "--allow-http=true",
         f"--http-address={options.address.host}",
         f"--http-port={options.address.port}",
-        *([f"--http-max-input-size={limit}"] if limit is not None else []),
-        "--allow-grpc=false",
+        *([f"{MAX_INPUT_SIZE}={limit}"] if limit is not None and MAX_INPUT_SIZE in options.known else []),
+        *([f"{HTTP_RESTRICTED}={shut}"] if HTTP_RESTRICTED in options.known else []),
+        *_grpc(options, shut),
         "--allow-metrics=false",
         "--allow-sagemaker=false",
         "--allow-vertex-ai=false",
         "--log-format=ISO8601",
+    ]
+
+
+def _grpc(options: Options, shut: str) -> list[str]:
+    if options.address.grpc_port is None:
+        return ["--allow-grpc=false"]
+    return [
+        "--allow-grpc=true",
+        f"--grpc-address={options.address.host}",
+        f"--grpc-port={options.address.grpc_port}",
+        *([f"{GRPC_RESTRICTED}={shut}"] if GRPC_RESTRICTED in options.known else []),
     ]
 
 

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,8 +67,9 @@ def installed_at(binary: Path) -> Installation:
     return Installation(binary, root / "backends", (bundled, *_python_library(bundled)), stub, caches)
 
 
-def supports(installation: Installation, option: str) -> bool:
-    """Whether this version of Triton knows a command-line option: it refuses to start with one that it does not."""
+def known(installation: Installation, options: Iterable[str]) -> frozenset[str]:
+    """Which of these command-line options this version of Triton knows: it refuses to start with one that it does
+    not."""
     try:
         answer = subprocess.run(
             [installation.binary, "--help"],
@@ -82,7 +83,7 @@ def supports(installation: Installation, option: str) -> bool:
         raise _unavailable(f"{installation.binary} does not run: {exc}") from exc
     if "--model-repository" not in answer.stdout + answer.stderr:
         raise _unavailable(f"{installation.binary} does not run: {answer.stderr.strip()[-500:]}")
-    return option in answer.stdout + answer.stderr
+    return frozenset(option for option in options if option in answer.stdout + answer.stderr)
 
 
 def library_path(installation: Installation, environ: Mapping[str, str]) -> str:

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import sys
 import sysconfig
+from dataclasses import replace
 from pathlib import Path
 
 from amphitrite.dataplane.routing import Address
-from amphitrite.dataplane.triton.command import Options, arguments, environment
+from amphitrite.dataplane.triton.command import (
+    GRPC_RESTRICTED,
+    HTTP_RESTRICTED,
+    MAX_INPUT_SIZE,
+    Options,
+    arguments,
+    environment,
+)
 from amphitrite.dataplane.triton.installation import Installation
 
 WHEEL = Installation(
@@ -46,8 +54,24 @@ def test_a_triton_without_a_cache_is_not_asked_for_one() -> None:
 
 
 def test_a_bound_on_request_bodies_is_passed_where_triton_knows_it() -> None:
-    bounded = Options(OPTIONS.server_id, OPTIONS.repository, OPTIONS.backends, OPTIONS.address, "p.", 30, 1024)
-    assert "--http-max-input-size=1024" in arguments(FULL, bounded)
+    bounded = replace(OPTIONS, max_input_bytes=1024)
+    assert "--http-max-input-size=1024" in arguments(FULL, replace(bounded, known=frozenset({MAX_INPUT_SIZE})))
+    assert "--http-max-input-size=1024" not in arguments(FULL, bounded)
+
+
+def test_grpc_has_a_port_of_its_own_and_what_steers_triton_is_shut_on_both() -> None:
+    options = replace(OPTIONS, address=Address("127.0.0.1", 8123, 8124), admin_key="secret")
+    shut = "model-repository,shared-memory,trace,logging:amphitrite-admin=secret"
+    words = arguments(FULL, replace(options, known=frozenset({HTTP_RESTRICTED, GRPC_RESTRICTED})))
+    assert [word for word in words if "grpc" in word or "restricted" in word] == [
+        f"--http-restricted-api={shut}",
+        "--allow-grpc=true",
+        "--grpc-address=127.0.0.1",
+        "--grpc-port=8124",
+        f"--grpc-restricted-protocol={shut}",
+    ]
+    assert [word for word in arguments(FULL, options) if "restricted" in word] == []
+    assert "secret" not in repr(options)
 
 
 MACHINE = {

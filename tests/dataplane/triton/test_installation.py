@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from amphitrite.dataplane.triton import backend_directory, installation
+from amphitrite.dataplane.triton.command import GRPC_RESTRICTED, HTTP_RESTRICTED
 from amphitrite.schemas.errors import Error
 
 
@@ -37,14 +38,14 @@ def test_a_name_without_a_file_is_refused(tmp_path: Path) -> None:
 def test_a_triton_that_does_not_run_is_refused_with_its_words(tmp_path: Path) -> None:
     broken = installation.locate({"TRITON_SERVER": str(executable(tmp_path / "bin" / "tritonserver"))})
     with pytest.raises(Error, match="no such thing") as caught:
-        installation.supports(broken, "--id")
+        installation.known(broken, ["--id"])
     assert caught.value.code == "RuntimeUnavailable"
 
 
 def test_the_wheel_runs_and_knows_its_options(tmp_path: Path) -> None:
     wheel = installation.locate({"PATH": str(tmp_path)})
-    assert installation.supports(wheel, "--exit-timeout-secs")
-    assert not installation.supports(wheel, "--no-such-option")
+    options = {"--exit-timeout-secs", HTTP_RESTRICTED, GRPC_RESTRICTED}
+    assert installation.known(wheel, {*options, "--no-such-option"}) == options
 
 
 def test_the_backend_directory_is_made_once(tmp_path: Path) -> None:
