@@ -28,9 +28,10 @@ BUCKETS_S = (
 KEEP_S = 900.0
 
 _FIELD = re.compile(
-    r"requests/\d{1,3}/[A-Za-z,-]{0,60}|model/[\w-]{0,3}|le/\d{1,2}|microseconds|received|sent|retries|copies/\d{3}"
+    r"requests/[0-9]{1,3}/[A-Za-z,-]{0,60}|model/([0-9]{3}|-)|le/[0-9]{1,2}"
+    r"|microseconds|received|sent|retries|copies/[0-9]{3}"
 )
-_NAME = re.compile(r"[\w-]{0,64}")
+_NAME = re.compile("[A-Za-z0-9-]{0,64}")
 
 
 def requests(code: str, reason: str) -> str:
@@ -39,7 +40,7 @@ def requests(code: str, reason: str) -> str:
 
 
 def model(code: str) -> str:
-    """A model's own code where the answer's is 424."""
+    """A model's own code where the answer's is 424; ``-`` for one that is none."""
     return f"model/{code}"
 
 

@@ -70,45 +70,56 @@ def read(text: str, owners: Mapping[str, Series]) -> Reading:
     """
     counters: dict[tuple[Series, str, str], float] = defaultdict(float)
     in_flight: dict[Series, int] = defaultdict(int)
-    below: dict[str, float] = {}
+    for route, bound, own in _buckets(text):
+        counters[_counted(route)[0], le(_INDEX[bound]), ""] += own
     for name, labels, value in _lines(text):
         if name.startswith(_OURS):
             series, reason = _counted(labels["route"])
             field = _field(name.removeprefix(_OURS), labels, reason)
-            if field is None:
-                continue
-            if field.startswith("le/"):  # Envoy's buckets hold those below them, too, and come in order
-                own = value - (below.get(labels["route"], 0.0) if field != "le/0" else 0.0)
-                below[labels["route"]] = value
-                value = own
-            if value:
+            if field is not None and value:
                 counters[series, field, ""] += value
             continue
         cluster = labels.get("envoy_cluster_name", "")
         owner = owners.get(cluster)
         if owner is None:
             continue
-        if name.endswith("active"):
+        if name in _ACTIVE:
             in_flight[owner] += int(value)
-        elif value:
-            field = copies(labels["envoy_response_code"]) if name == _COPIES else "retries"
-            counters[owner, field, cluster] += value
+        elif name == _COPIES and value:
+            counters[owner, copies(labels["envoy_response_code"]), cluster] += value
+        elif name == _RETRIES and value:
+            counters[owner, "retries", cluster] += value
     return Reading(dict(counters), dict(in_flight))
 
 
 _OURS = f"envoy_{_PREFIX}_"
 #: What Envoy itself sends counts as internal, and of that only copies carry a code; clients' requests are external.
 _COPIES = "envoy_cluster_internal_upstream_rq"
-_LINE = re.compile(r"([a-z_]+)\{(.*)\} (\S+)")
+_RETRIES = "envoy_cluster_upstream_rq_retry"
+_ACTIVE = ("envoy_cluster_upstream_rq_active", "envoy_cluster_upstream_rq_pending_active")
+#: Nine lines of ten are of buckets, and have a way of their own.
+_BUCKET = re.compile(rf'^{_OURS}duration_bucket\{{route="([^"]*)",le="([^"]*)"\}} (\d+)$', re.MULTILINE)
+_LINE = re.compile(rf"^(?!{_OURS}duration_bucket)([a-z_]+)\{{(.*)\}} (\S+)$", re.MULTILINE)
+_CODE = re.compile("[1-9][0-9]{2}")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 _INDEX = {f"{round(bound * 1e6)}": index for index, bound in enumerate(BUCKETS_S)} | {"+Inf": len(BUCKETS_S)}
 
 
+def _buckets(text: str) -> Iterator[tuple[str, str, int]]:
+    """Route, bound, and how many are in this bucket alone: Envoy's hold those below them, too, and come in order."""
+    of, below = "", 0
+    for route, bound, value in _BUCKET.findall(text):
+        count = int(value)
+        if route != of or count < below:
+            of, below = route, 0
+        if count != below:
+            yield route, bound, count - below
+        below = count
+
+
 def _lines(text: str) -> Iterator[tuple[str, dict[str, str], float]]:
-    for line in text.splitlines():
-        match = _LINE.fullmatch(line)
-        if match is not None:
-            yield match[1], dict(_LABEL.findall(match[2])), float(match[3])
+    for match in _LINE.finditer(text):
+        yield match[1], dict(_LABEL.findall(match[2])), float(match[3])
 
 
 def _counted(route: str) -> tuple[Series, str]:
@@ -123,9 +134,8 @@ def _field(name: str, labels: Mapping[str, str], reason: str) -> str | None:
     if name == "requests":
         return requests(labels["code"], reason or _reason(labels))
     if name == "failures":
-        return model(labels["code"])
-    if name == "duration_bucket":
-        return le(_INDEX[labels["le"]])
+        # A model that answers 424 by itself may put anything there.
+        return model(labels["code"] if _CODE.fullmatch(labels["code"]) else "-")
     return {"received": "received", "sent": "sent", "duration_sum": "microseconds"}.get(name)
 
 

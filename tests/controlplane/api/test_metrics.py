@@ -17,9 +17,9 @@ GOLDEN = Path(__file__).parent / "data" / "metrics.txt"
 QUERY = f"{WS}/onlineEndpoints/ep1/providers/Microsoft.Insights/metrics"
 #: 2,000 requests of 0.5 to 2 ms and one each that failed in the model, timed out, was refused.
 BLUE = {
-    "requests/200/": 2000, "requests/424/ModelError": 3, "requests/408/RequestTimeout": 1,
-    "model/400": 2, "model/500": 1, "le/0": 1000, "le/1": 1000, "le/26": 4, "microseconds": 802_000_000.5,
-    "received": 6000, "sent": 60_000, "retries": 1, "copies/200": 7,
+    "requests/200/": 2000, "requests/424/ModelError": 3, "requests/408/RequestTimeout": 1, "model/400": 2,
+    "model/500": 1, "le/0": 1000, "le/1": 1000, "le/26": 4, "microseconds": 802_000_000.5, "received": 6000,
+    "sent": 60_000, "retries": 1, "copies/200": 7,
 }  # fmt: skip
 
 
