@@ -63,7 +63,10 @@ def in_deployment(document: Document, *, on_cluster: bool = False) -> list[Viola
     wait = (document.get("request_settings") or {}).get("max_queue_wait_ms")
     if wait:
         message = f"requests do not queue here ({wait} ms asked for): one above the bound is answered 429 at once"
-        hint = "remove max_queue_wait_ms; max_concurrent_requests_per_instance sets the bound"
+        hint = (
+            "remove max_queue_wait_ms; max_concurrent_requests_per_instance sets the bound, and a model's "
+            "dynamic_batching.default_queue_policy how long a request may wait in Triton"
+        )
         found.append(Violation(("request_settings", "max_queue_wait_ms"), message, hint))
     return found
 

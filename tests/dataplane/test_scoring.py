@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import socket
 import ssl
@@ -147,6 +148,23 @@ def test_past_the_bound_is_429(scoring: RunningAgent, rules: Rules) -> None:
         assert "1 (instances) times 2 (request_settings.max_concurrent_requests_per_instance)" in message
         assert "the bound holds for each proxy" in message
         assert [h.result().status_code for h in held] == [200, 200]
+
+
+HELD = "v2/models/held/infer"
+
+
+def test_an_instance_sees_that_a_deadline_has_passed(scoring: RunningAgent, rules: Rules) -> None:
+    assert scoring.client.post(f"/endpoints/solo/{HELD}", headers=BEARER).status_code == 408
+    assert rules[1]["solo"].left.acquire(timeout=10)
+
+
+def test_an_instance_sees_that_a_client_has_gone(scoring: RunningAgent, rules: Rules) -> None:
+    context = ssl.create_default_context(cafile=str(scoring.certificate))
+    client = http.client.HTTPSConnection("127.0.0.1", scoring.port, context=context)
+    client.request("POST", f"/endpoints/images/{HELD}", headers={**BEARER, PIN: "blue"}, body=b"{}")
+    assert rules[1]["blue"].arrived.acquire(timeout=10)
+    client.close()
+    assert rules[1]["blue"].left.acquire(timeout=10)
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,11 @@ by one and then nothing until ``release()``; all else echoes. ``ready`` decides 
 from __future__ import annotations
 
 import json
+import select
 import socket
 import threading
 from collections.abc import Callable
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any
@@ -35,6 +37,7 @@ class Upstream:
         self.requests: list[dict[str, Any]] = []
         self.health_checks = 0
         self.arrived = threading.Semaphore(0)  #: released for each held request that arrives
+        self.left = threading.Semaphore(0)  #: released for each held request whose sender goes away
         self._gate = threading.Event()
         self._server = _Server(("127.0.0.1", 0), self)
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
@@ -54,11 +57,17 @@ class Upstream:
     def hold(self) -> None:
         """From now on held requests wait; those that have arrived before are not counted any more."""
         self._gate.clear()
-        self.arrived = threading.Semaphore(0)
+        self.arrived, self.left = threading.Semaphore(0), threading.Semaphore(0)
 
-    def wait_for_release(self) -> None:
+    def wait_for_release(self, asked: socket.socket) -> None:
+        """Until ``release()``, or until whoever ``asked`` goes away."""
         self.arrived.release()
-        self._gate.wait(30)
+        for _ in range(3000):
+            if self._gate.wait(0.01):
+                return
+            if select.select([asked], [], [], 0)[0] and not asked.recv(1, socket.MSG_PEEK):
+                self.left.release()
+                return
 
     def scored(self) -> list[dict[str, Any]]:
         """Requests other than health checks."""
@@ -141,9 +150,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.connection.close()
             return
         if "/held/" in self.path:
-            upstream.wait_for_release()
+            upstream.wait_for_release(self.connection)
         if "/trickles/" in self.path or "/stalls/" in self.path:
-            self._stream(upstream.wait_for_release if "/stalls/" in self.path else _pause)
+            self._stream(partial(upstream.wait_for_release, self.connection) if "/stalls/" in self.path else _pause)
             return
         failure = next((FAILURES[word] for word in self.path.split("/") if word in FAILURES), None)
         self._send(*(failure or (200, json.dumps(seen).encode())))

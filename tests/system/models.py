@@ -35,6 +35,8 @@ def model_types(root: Path) -> Path:
         for version in ("1", "2"):
             (root / f"versions_{policy}" / version).mkdir()
             shutil.copy(source / "versions_model.py", root / f"versions_{policy}" / version / "model.py")
+    (root / "waits_briefly" / "1").mkdir()
+    shutil.copy(source / "waits" / "1" / "model.py", root / "waits_briefly" / "1" / "model.py")
     adding(root, 1, "plain")
     tensors = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["N", 3]) for name in ("colors", "scores")]
     node = helper.make_node("Identity", ["colors"], ["scores"])

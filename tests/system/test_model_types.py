@@ -8,12 +8,14 @@ import gzip
 import io
 import json
 import ssl
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 import tritonclient.http as tritonclient
@@ -21,7 +23,7 @@ from PIL import Image
 from tritonclient.utils import InferenceServerException
 
 from .models import model_types
-from .product import Product, running
+from .product import Product, running, wait_until
 
 pytestmark = pytest.mark.serving
 Array = np.ndarray[Any, Any]
@@ -311,3 +313,42 @@ def test_sequences_stay_where_their_state_is(scoring: Scoring, sums: str) -> Non
                 workers.add((sequence, int(found.as_numpy("worker").flat[0])))
     assert len(workers) == len(sequences), "each has stayed"
     assert len({worker for _, worker in workers}) == 2, "they are spread"
+
+
+@pytest.mark.parametrize(("model", "executions"), [("waits", 3), ("waits_briefly", 2)])
+def test_work_that_was_given_up(scoring: Scoring, tmp_path: Path, model: str, executions: int) -> None:
+    """The proxy lets go of it at once. Triton 2.51 is not told over HTTP: what queues there is run all the same, unless
+    the model's queue policy rejects what has waited too long."""
+    path = f"{ROOT}/v2/models/{model}/infer"
+    first, given_up, last = (tmp_path / name for name in ("first", "given-up", "last"))
+    with ThreadPoolExecutor(1) as pool:
+        one = pool.submit(scoring.product.request, path, key=scoring.key, body=waiting_for(first))
+        try:
+            wait_until(lambda: first.with_suffix(".begun").exists(), "the first runs", 10)
+            connection = scoring.product.connection()
+            connection.request("POST", path, body=waiting_for(given_up), headers=scoring.headers)
+            wait_until(lambda: in_flight(scoring) == 2, "the second queues", 10)
+            too_long = time.monotonic() + 0.2
+            connection.close()
+            wait_until(lambda: in_flight(scoring) == 1, "the proxy has let go of the second", 10)
+            wait_until(lambda: time.monotonic() > too_long, "the second has waited too long")
+        finally:
+            for until in (given_up, last, first):
+                until.touch()
+        assert one.result().status == 200
+    answer = scoring.product.request(path, key=scoring.key, body=waiting_for(last))
+    assert json.loads(answer.body)["outputs"][0]["data"] == [executions]
+
+
+def waiting_for(path: Path) -> bytes:
+    tensor = {"name": "until", "shape": [1, 1], "datatype": "BYTES", "data": [str(path)]}
+    return json.dumps({"inputs": [tensor]}).encode()
+
+
+def in_flight(scoring: Scoring) -> int:
+    """Requests that the proxy has sent to the deployment and that are not answered."""
+    transport = httpx.HTTPTransport(uds=str(next(scoring.product.home.rglob("envoy-admin.sock"))))
+    with httpx.Client(transport=transport) as admin:
+        lines = admin.get("http://envoy/clusters").text.splitlines()
+    counts = [line for line in lines if line.startswith("types-blue-") and "::rq_active::" in line]
+    return sum(int(line.rpartition("::")[2]) for line in counts)
