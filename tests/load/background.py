@@ -19,7 +19,8 @@ GENERATOR = Path(__file__).with_name("closed_loop.py")
 
 @dataclass(frozen=True)
 class Client:
-    """One kind of client. ``headers``: lines; ``expect``: what each whole answer must contain."""
+    """One kind of client. ``headers``: lines; ``expect``: what each whole answer must contain;
+    ``at_least``: requests that it sends also when the test is over before."""
 
     name: str
     path: str
@@ -28,6 +29,7 @@ class Client:
     think_ms: float = 0.0
     headers: Sequence[str] = ()
     expect: str = ""
+    at_least: int = 0
 
 
 @dataclass
@@ -47,10 +49,8 @@ class Load:
 
 
 @contextmanager
-def load(
-    base_url: str, cafile: Path, key: str, directory: Path, clients: Sequence[Client], at_least: int = 0
-) -> Iterator[Load]:
-    """All ``clients`` at once until the block ends, and each has sent ``at_least`` requests."""
+def load(base_url: str, cafile: Path, key: str, directory: Path, clients: Sequence[Client]) -> Iterator[Load]:
+    """All ``clients`` at once until the block ends, and each has sent what it sends at least."""
     directory.mkdir(parents=True, exist_ok=True)
     end = directory / "end"
     end.unlink(missing_ok=True)
@@ -63,7 +63,7 @@ def load(
             command = [
                 *(sys.executable, str(GENERATOR), "--json", "--url", base_url + client.path, "--cafile", str(cafile)),
                 *("--connections", str(client.connections), "--think-ms", str(client.think_ms)),
-                *("--until-file", str(end), "--requests", str(at_least), "--body-file", str(body)),
+                *("--until-file", str(end), "--requests", str(client.at_least), "--body-file", str(body)),
                 *(w for h in (f"Authorization: Bearer {key}", *client.headers) for w in ("--header", h)),
                 *(("--expect", client.expect) if client.expect else ()),
             ]

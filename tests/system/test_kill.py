@@ -148,7 +148,7 @@ def test_an_instance_dies_and_the_other_serves_on(serving: Product, tmp_path: Pa
         Client("anew", INFER, REQUEST, connections=2, headers=("Connection: close",)),
     )
     url = f"https://127.0.0.1:{serving.scoring_port}"
-    with load(url, serving.ca_file, serving.keys()[0], tmp_path / "load", clients, at_least=500) as seen:
+    with load(url, serving.ca_file, serving.keys()[0], tmp_path / "load", clients) as seen:
         for number in range(KILLS):
             wait_until(lambda: ready(serving) == 2, "both are ready")
             before = serving.instances()
