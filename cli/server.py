@@ -34,6 +34,12 @@ def start(
     host: Annotated[str | None, typer.Option(help="Address to listen on. [default: 127.0.0.1]")] = None,
     port: Annotated[int | None, typer.Option(help="Port of the control plane. [default: 8443]")] = None,
     scoring_port: Annotated[int | None, typer.Option(help="Port for scoring. [default: 9443]")] = None,
+    scoring_domain: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DOMAIN", help="Endpoints are also at https://<endpoint>.DOMAIN. [default: by path alone]"
+        ),
+    ] = None,
     runtime: Annotated[
         str | None, typer.Option(help="Where instances run: local or kubernetes. [default: local]")
     ] = None,
@@ -55,7 +61,7 @@ def start(
     process.require_server()
     home = homes.path()
     given = {"--host": host, "--port": port, "--scoring-port": scoring_port, "--runtime": runtime}
-    given |= {"--database": database, "--models": models, "--namespace": namespace}
+    given |= {"--database": database, "--models": models, "--namespace": namespace, "--scoring-domain": scoring_domain}
     given["--kubeconfig"] = None if kubeconfig is None else str(Path(kubeconfig).expanduser().absolute())
     arguments = [text for name, value in given.items() if value is not None for text in (name, str(value))]
     running = _running(home)
@@ -75,13 +81,19 @@ def _addresses(state: dict[str, Any]) -> str:
 
 
 #: Options that ``server.json`` answers for; the others cannot be compared.
-_COMPARED = {"--host": "host", "--port": "port", "--scoring-port": "scoring_port", "--runtime": "runtime"}
+_COMPARED = {
+    "--host": "host",
+    "--port": "port",
+    "--scoring-port": "scoring_port",
+    "--scoring-domain": "scoring_domain",
+    "--runtime": "runtime",
+}
 
 
 def _as_asked(running: dict[str, Any], given: dict[str, Any]) -> bool:
     """Whether what runs has every setting that was asked for."""
     asked = {name: value for name, value in given.items() if value is not None}
-    return all(name in _COMPARED and running[_COMPARED[name]] == value for name, value in asked.items())
+    return all(name in _COMPARED and running.get(_COMPARED[name]) == value for name, value in asked.items())
 
 
 @verb(app, "stop")
@@ -115,7 +127,7 @@ def status(session: Session) -> dict[str, Any]:
         return _remote_status(session, server)
     home = homes.path()
     state = homes.read_state(home)
-    fields = ("runtime", "api_url", "scoring_url", "studio_url", "ca_file")
+    fields = ("runtime", "api_url", "scoring_url", "scoring_domain", "studio_url", "ca_file")
     shown: dict[str, Any] = {"state": "stopped", "version": version("amphitrite")}
     if state is None:
         return {**shown, **dict.fromkeys(fields), "home": str(home), "pid": None, "leader": None}
@@ -129,7 +141,8 @@ def status(session: Session) -> dict[str, Any]:
 def _remote_status(session: Session, server: Server) -> dict[str, Any]:
     """What a server elsewhere tells of itself. Raises Error ServerUnreachable."""
     health, leader = _answers(session, server.url)
-    shown: dict[str, Any] = dict.fromkeys(("version", "runtime", "scoring_url", "studio_url", "home", "pid"))
+    unknown = ("version", "runtime", "scoring_url", "scoring_domain", "studio_url", "home", "pid")
+    shown: dict[str, Any] = dict.fromkeys(unknown)
     ca_file = None if server.ca_file is None else str(server.ca_file)
     return {"state": health, **shown, "api_url": server.url, "ca_file": ca_file, "leader": leader}
 

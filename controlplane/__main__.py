@@ -37,6 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             host=arguments.host,
             port=arguments.port,
             scoring_port=arguments.scoring_port,
+            scoring_domain=arguments.scoring_domain,
             runtime=arguments.runtime,
             database_url=arguments.database,
             models_url=arguments.models,
@@ -71,6 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     start.add_argument("--host")
     start.add_argument("--port", type=int)
     start.add_argument("--scoring-port", type=int)
+    start.add_argument("--scoring-domain")
     start.add_argument("--runtime")
     start.add_argument("--database")
     start.add_argument("--models")

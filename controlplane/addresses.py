@@ -29,6 +29,12 @@ def host(url: str) -> str:
     return urlsplit(url).hostname or ""
 
 
+def below(url: str, host: str) -> str:
+    """``https://host[:port]/`` on the port of ``url``."""
+    port = urlsplit(url).port
+    return f"https://{host}/" if port is None else f"https://{host}:{port}/"
+
+
 def certificate_hosts(host: str, extra: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Loopback names, this machine's name, ``host`` (every interface's address for a wildcard) and ``extra``."""
     hosts = {*LOOPBACK, socket.gethostname(), *extra}

@@ -6,6 +6,7 @@ it outlives this process; a later one finds it by pid and start time.
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import os
@@ -54,6 +55,7 @@ def command(settings: Settings, certificates: Certificates) -> list[str]:
         *("--listen", f"{settings.host}:{settings.scoring_port}"),
         *("--certificate", str(certificates.certificate_file)),
         *("--private-key", str(certificates.key_file)),
+        *(("--scoring-domain", settings.scoring_domain) if settings.scoring_domain else ()),
     ]
 
 
@@ -155,14 +157,19 @@ def stop(home: Home, deadline_s: float) -> None:
 
 def listening(home: Home) -> str | None:
     """``HOST:PORT`` that a living agent of ``home`` was told to serve on, or its Envoy is; None when neither lives."""
+    told = options(home)
+    return _envoy_listening(home) if told is None else told.get("--listen")
+
+
+def options(home: Home) -> dict[str, str] | None:
+    """What a living agent of ``home`` was told, by option; None when there is none."""
     record = processes.read(record_file(home))
     if record is None or not processes.alive(record):
-        return _envoy_listening(home)
+        return None
     try:
-        argv = psutil.Process(record.pid).cmdline()
+        return dict(itertools.pairwise(psutil.Process(record.pid).cmdline()))
     except psutil.Error:
         return None
-    return argv[argv.index("--listen") + 1] if "--listen" in argv else None
 
 
 def _envoy_listening(home: Home) -> str | None:

@@ -93,7 +93,8 @@ class _Threads:
 def _hosts(settings: Settings) -> tuple[str, ...]:
     """What our own certificate must cover: where we listen, and what clients are told."""
     told = [url for url in (settings.public_api_url, settings.public_scoring_url, settings.cluster.fetch_url) if url]
-    return addresses.certificate_hosts(settings.host, tuple(addresses.host(url) for url in told))
+    below = (f"*.{settings.scoring_domain}",) if settings.scoring_domain else ()
+    return addresses.certificate_hosts(settings.host, (*(addresses.host(url) for url in told), *below))
 
 
 def _await_proxy(

@@ -29,6 +29,7 @@ def write(settings: Settings, tls: Certificates, state: Literal["starting", "run
         host=settings.host,
         port=settings.port,
         scoring_port=settings.scoring_port,
+        scoring_domain=settings.scoring_domain,
         studio_url=None,
         ca_file=str(tls.ca_file),
         bundle_file=str(tls.bundle_file),

@@ -58,6 +58,7 @@ class Settings:
 
     ``models_url``: ``file:///DIRECTORY`` or ``s3://BUCKET[/PREFIX]``. ``dataplane`` external: proxies run elsewhere and
     come by themselves. ``public_*_url``: what clients are told, None for the addresses that are listened on.
+    ``scoring_domain``: endpoints are reached as ``<name>.<scoring_domain>`` too, and that is what clients are told.
     ``tls_directory`` (tls.crt, tls.key, ca.crt) and ``credentials_directory`` are read only; None for our own.
     """
 
@@ -71,6 +72,7 @@ class Settings:
     models_url: str = ""
     public_api_url: str | None = None
     public_scoring_url: str | None = None
+    scoring_domain: str | None = None
     tls_directory: Path | None = None
     credentials_directory: Path | None = None
     log_format: str = "json"
@@ -95,6 +97,13 @@ class Settings:
         """``https://HOST:SCORING_PORT``; an endpoint's address is ``/endpoints/<name>/`` below it."""
         return self.public_scoring_url or addresses.url(self.host, self.scoring_port)
 
+    def scoring_uri(self, endpoint: str) -> str:
+        """Where ``endpoint`` is to be scored: by host name where there is a domain for it, else by path. It ends with a
+        slash."""
+        if self.scoring_domain is None:
+            return f"{self.scoring_url}/endpoints/{endpoint}/"
+        return addresses.below(self.scoring_url, f"{endpoint.lower()}.{self.scoring_domain}")
+
     @property
     def fetch_url(self) -> str:
         """The control plane as pods reach it."""
@@ -118,6 +127,7 @@ def read(
     host: str | None = None,
     port: int | None = None,
     scoring_port: int | None = None,
+    scoring_domain: str | None = None,
     runtime: str | None = None,
     database_url: str | None = None,
     models_url: str | None = None,
@@ -127,10 +137,11 @@ def read(
     """Settings from arguments (None: not given) over ``environ`` over defaults.
 
     Variables: ``ML_HOME``, ``ML_HOST``, ``ML_PORT``, ``ML_SCORING_PORT``, ``ML_RUNTIME``, ``ML_DATAPLANE``,
-    ``ML_DATABASE_URL``, ``ML_MODELS_URL``, ``ML_API_URL``, ``ML_SCORING_URL``, ``ML_TLS_DIRECTORY``,
-    ``ML_CREDENTIALS_DIRECTORY``, ``ML_LOG_FORMAT``, ``ML_LOG_TO``, ``ML_SUBSCRIPTION``, ``ML_RESOURCE_GROUP``,
-    ``ML_WORKSPACE``, ``ML_LOCAL_TRITON_IMAGES``, ``ML_LIMIT_*`` and those of ``settings_cluster`` and of
-    ``settings_tokens``. Raises Error("BadArgument") that names the setting and what is allowed.
+    ``ML_DATABASE_URL``, ``ML_MODELS_URL``, ``ML_API_URL``, ``ML_SCORING_URL``, ``ML_SCORING_DOMAIN``,
+    ``ML_TLS_DIRECTORY``, ``ML_CREDENTIALS_DIRECTORY``, ``ML_LOG_FORMAT``, ``ML_LOG_TO``, ``ML_SUBSCRIPTION``,
+    ``ML_RESOURCE_GROUP``, ``ML_WORKSPACE``, ``ML_LOCAL_TRITON_IMAGES``, ``ML_LIMIT_*`` and those of
+    ``settings_cluster`` and of ``settings_tokens``. Raises Error("BadArgument") that names the setting and what is
+    allowed.
     """
     place = home_of(environ, home)
     default = Settings(place)
@@ -145,6 +156,7 @@ def read(
         models_url=_models(models_url or environ.get("ML_MODELS_URL") or f"file://{place.models}"),
         public_api_url=values.https("ML_API_URL", environ.get("ML_API_URL")),
         public_scoring_url=values.https("ML_SCORING_URL", environ.get("ML_SCORING_URL")),
+        scoring_domain=values.domain("scoring-domain", scoring_domain or environ.get("ML_SCORING_DOMAIN")),
         tls_directory=_directory("ML_TLS_DIRECTORY", environ),
         credentials_directory=_directory("ML_CREDENTIALS_DIRECTORY", environ),
         log_format=values.choice("ML_LOG_FORMAT", environ.get("ML_LOG_FORMAT") or default.log_format, LOG_FORMATS),

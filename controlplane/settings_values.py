@@ -6,10 +6,13 @@ in a refusal: it may hold a password.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
 from amphitrite.schemas.errors import Error
+
+_DOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*")
 
 
 def integer(name: str, text: str | None, default: int) -> int:
@@ -47,6 +50,18 @@ def https(name: str, text: str | None) -> str | None:
         message = f"{name} must be https://HOST[:PORT][/PATH] and nothing more"
         raise Error("BadArgument", message, target=name)
     return text.rstrip("/")
+
+
+def domain(name: str, text: str | None) -> str | None:
+    """A name of the domain name system, in lower case and without a dot at its end. Raises Error("BadArgument")."""
+    if not text:
+        return None
+    found = text.lower().removesuffix(".")
+    # An endpoint's name and a dot come before it, and all is at most 253 characters.
+    if not _DOMAIN.fullmatch(found) or len(found) > 220 or found.rpartition(".")[2].isdigit():
+        message = f"{name} is {text!r}; a domain such as ml.example.org is needed, without a port or a star"
+        raise Error("BadArgument", message, target=name)
+    return found
 
 
 def names(text: str | None) -> tuple[str, ...]:

@@ -70,6 +70,7 @@ class Agent:
             save=lambda saved: table_file.save(settings.table_file, saved),
             on_progress=self._progressed,
             former_busy=self._envoy.former_busy,
+            scoring_domain=settings.scoring_domain,
         )
         self._gatherer = Gatherer(
             settings.admin_socket,
@@ -217,6 +218,7 @@ def _launch(settings: Settings) -> Launch:
         metrics_every_s=settings.metrics_every_s,
         # Elsewhere the control group may be shared with anything.
         heap_bytes=limits.heap_bytes() if processes.first() else None,
+        scoring_domain=settings.scoring_domain,
     )
     executable = find_envoy()
     return Launch(

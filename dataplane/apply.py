@@ -89,6 +89,7 @@ class Applier:
         save: Callable[[SavedTable], None],
         on_progress: Callable[[], None],
         former_busy: Callable[[], bool] = lambda: False,
+        scoring_domain: str | None = None,
     ) -> None:
         self._discovery = discovery
         self._inspection = inspection
@@ -97,7 +98,7 @@ class Applier:
         self._on_progress = on_progress
         self._former_busy = former_busy
         self._held = False  #: something may be drained but for a former proxy
-        self._translator = Translator()
+        self._translator = Translator(scoring_domain)
         self._drains = Drains()
         self._published = NOTHING  #: what Envoy is to have now
         self._accepted = NOTHING  #: what it falls back to when it refuses that

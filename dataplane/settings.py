@@ -21,7 +21,7 @@ class Settings:
     ``logs`` None: Envoy's access log goes to standard output, its own log to the agent's. ``seed``: see ``seed.py``;
     the file need not be there. ``linger_s``, ``grace_s``: see ``departure.py``; a ``grace_s`` of None is as long as the
     table in force gives its requests. ``concurrency``: Envoy's worker threads; None: as machine and quota allow.
-    ``metrics_every_s``: how often Envoy is asked for its numbers.
+    ``metrics_every_s``: how often Envoy is asked for its numbers. ``scoring_domain``: see ``envoy.hosts``.
     """
 
     id: str
@@ -37,6 +37,7 @@ class Settings:
     grace_s: float | None = None
     concurrency: int | None = None
     metrics_every_s: float = 5.0
+    scoring_domain: str | None = None
 
     @property
     def table_file(self) -> Path:
@@ -126,6 +127,7 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
         metavar="S",
         help="how often Envoy's numbers are gathered and reported (default 5)",
     )
+    parser.add_argument("--scoring-domain", metavar="DOMAIN", help="endpoints are also at <endpoint>.DOMAIN")
     given = parser.parse_args(arguments)
     return Settings(
         id=given.id,
@@ -141,6 +143,7 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
         grace_s=given.grace_s,
         concurrency=given.concurrency,
         metrics_every_s=max(given.metrics_every_s, 0.1),
+        scoring_domain=given.scoring_domain,
     )
 
 

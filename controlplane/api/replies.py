@@ -28,7 +28,7 @@ def endpoint(record: Record, services: Services) -> Reply:
     """B7. ``scoringUri`` ends with a slash; ``swaggerUri`` is Triton's own description of the server, below it."""
     document = defaults.fill(record.document, defaults.of_endpoint(record.document))
     body: Reply = wire.endpoint_to_wire(document, services.settings.location)
-    scoring = f"{services.settings.scoring_url}/endpoints/{record.name}/"
+    scoring = services.settings.scoring_uri(record.name)
     body["properties"] |= {"scoringUri": scoring, "swaggerUri": f"{scoring}v2", **_state(record)}
     return {
         "id": endpoint_id(services.workspace, record.name),

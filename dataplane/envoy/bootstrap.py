@@ -23,7 +23,8 @@ _MONITORS = "type.googleapis.com/envoy.extensions.resource_monitors"
 class ProxySettings:
     """``id`` names this proxy; both sockets are UNIX sockets in a directory that only their owner may enter.
     ``access_log`` None: standard output. ``heap_bytes``: memory that Envoy must not exceed; None: all there is.
-    ``metrics_every_s``: how old what it says of latencies may be."""
+    ``metrics_every_s``: how old what it says of latencies may be. ``scoring_domain``: see ``hosts``; None: there are
+    addresses by path alone."""
 
     id: str
     listen: Address
@@ -32,6 +33,7 @@ class ProxySettings:
     access_log: Path | None
     heap_bytes: int | None = None
     metrics_every_s: float = 5.0
+    scoring_domain: str | None = None
 
 
 def bootstrap(settings: ProxySettings) -> dict[str, Any]:
@@ -56,7 +58,7 @@ def bootstrap(settings: ProxySettings) -> dict[str, Any]:
             "cds_config": ADS_AT_START,
         },
         "static_resources": {
-            "listeners": [listener(settings.listen, settings.access_log)],
+            "listeners": [listener(settings.listen, settings.access_log, settings.scoring_domain)],
             "clusters": [_agent_cluster(settings.agent_socket)],
         },
         "layered_runtime": {

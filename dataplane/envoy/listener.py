@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from amphitrite.dataplane.envoy import bodiless, grpc, health, model_errors, request_ids, sequences, tokens
+from amphitrite.dataplane.envoy import bodiless, grpc, health, hosts, model_errors, request_ids, sequences, tokens
 from amphitrite.dataplane.envoy.access_log import access_log
 from amphitrite.dataplane.envoy.clusters import ADS_AT_START, seconds
 from amphitrite.dataplane.envoy.replies import local_reply
@@ -22,8 +22,8 @@ _EXTENSIONS = "type.googleapis.com/envoy.extensions"
 _SCOPE_ELEMENT = 2
 
 
-def listener(address: Address, log: Path | None) -> dict[str, Any]:
-    """The ``Listener`` message.
+def listener(address: Address, log: Path | None, scoring_domain: str | None = None) -> dict[str, Any]:
+    """The ``Listener`` message. ``scoring_domain``: endpoints are reached by host names below it too.
 
     It does not share its port: with SO_REUSEPORT a second proxy on the same port would silently take half of the
     connections, where it must refuse to start.
@@ -37,23 +37,38 @@ def listener(address: Address, log: Path | None) -> dict[str, Any]:
         "enable_reuse_port": False,
         "connection_balance_config": {"exact_balance": {}},
         "per_connection_buffer_limit_bytes": 1024 * 1024,
+        **({} if scoring_domain is None else {"listener_filters": [hosts.inspector()]}),
         "filter_chains": [
-            {
-                "transport_socket": _tls(),
-                "transport_socket_connect_timeout": "10s",
-                "filters": [
-                    {
-                        "name": "envoy.filters.network.http_connection_manager",
-                        "typed_config": connection_manager(log),
-                    }
-                ],
-            }
+            *([] if scoring_domain is None else [_by_host(scoring_domain, log)]),
+            _chain(connection_manager(log)),
         ],
     }
 
 
+def _by_host(scoring_domain: str, log: Path | None) -> dict[str, Any]:
+    """The filter chain of connections for host names. There is no health of the proxy's own below them."""
+    manager = connection_manager(log)
+    del manager["early_header_mutation_extensions"]
+    manager["scoped_routes"]["scope_key_builder"] = {"fragments": [hosts.scope_fragment()]}
+    manager["http_filters"] = [one for one in manager["http_filters"] if one != health.http_filter()]
+    manager |= {"strip_any_host_port": True, "strip_trailing_host_dot": True}
+    return {
+        "name": "by host",
+        "filter_chain_match": hosts.filter_chain_match(scoring_domain),
+        **_chain(manager),
+    }
+
+
+def _chain(manager: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "transport_socket": _tls(),
+        "transport_socket_connect_timeout": "10s",
+        "filters": [{"name": "envoy.filters.network.http_connection_manager", "typed_config": manager}],
+    }
+
+
 def connection_manager(log: Path | None) -> dict[str, Any]:
-    """The ``HttpConnectionManager`` message."""
+    """The ``HttpConnectionManager`` message, for addresses by path."""
     return {
         "@type": f"{_EXTENSIONS}.filters.network.http_connection_manager.v3.HttpConnectionManager",
         "stat_prefix": "scoring",

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from amphitrite.dataplane.envoy import hosts
 from amphitrite.dataplane.envoy.clusters import cluster, endpoints, grpc_cluster, grpc_endpoints, grpc_name
 from amphitrite.dataplane.envoy.routes import route_configuration, scope
 from amphitrite.dataplane.envoy.tokens import FILTER, extension
@@ -52,7 +53,9 @@ class Translator:
     Each method gives resources by name. Pure but for the memory, which holds the last result of each name.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, scoring_domain: str | None = None) -> None:
+        """``scoring_domain``: endpoints are reached by host names below it too."""
+        self._domain = scoring_domain
         self._memory: dict[tuple[str, str], tuple[object, Resource]] = {}
 
     def clusters(
@@ -80,23 +83,21 @@ class Translator:
     def routes(self, table: RoutingTable) -> dict[str, Resource]:
         bounds = {c.name: c.max_requests for c in table.clusters}
         by_grpc = frozenset(c.name for c in table.clusters if c.grpc)
-        return self._all(
-            ROUTES,
-            {
-                r.name: (
-                    (
-                        r,
-                        table.max_body_bytes,
-                        tuple((bounds.get(t.cluster or ""), t.cluster in by_grpc) for t in r.targets),
-                    ),
-                    partial(route_configuration, r, bounds, table.max_body_bytes, by_grpc),
-                )
-                for r in table.routes
-            },
-        )
+        wanted: dict[str, tuple[object, Callable[[], Mapping[str, Any]]]] = {}
+        for r in table.routes:
+            placed = tuple((bounds.get(t.cluster or ""), t.cluster in by_grpc) for t in r.targets)
+            source = r, table.max_body_bytes, placed
+            by_path = partial(route_configuration, r, bounds, table.max_body_bytes, by_grpc)
+            wanted[r.name] = source, by_path
+            if self._domain is not None:
+                wanted[hosts.host(r.name, self._domain)] = source, partial(_at_host, by_path, r.name, self._domain)
+        return self._all(ROUTES, wanted)
 
     def scopes(self, table: RoutingTable) -> dict[str, Resource]:
-        return self._all(SCOPES, {r.name: (r.name, partial(scope, r.name)) for r in table.routes})
+        names = [r.name for r in table.routes]
+        if self._domain is not None:
+            names += [hosts.host(r.name, self._domain) for r in table.routes]
+        return self._all(SCOPES, {name: (name, partial(scope, name)) for name in names})
 
     def _all(
         self, type_url: str, wanted: Mapping[str, tuple[object, Callable[[], Mapping[str, Any]]]]
@@ -113,6 +114,10 @@ class Translator:
         return made
 
 
+def _at_host(by_path: Callable[[], Mapping[str, Any]], endpoint: str, domain: str) -> Mapping[str, Any]:
+    return hosts.route_configuration(by_path(), endpoint, domain)
+
+
 def _settings(cluster: Cluster) -> Cluster:
     """What its ``Cluster`` message is made of: all but the addresses."""
     return replace(cluster, addresses=())
@@ -125,9 +130,9 @@ def _by_grpc(clusters: Iterable[Cluster], draining: Mapping[str, tuple[Address, 
             yield one
 
 
-def translate(table: RoutingTable) -> dict[str, dict[str, Resource]]:
+def translate(table: RoutingTable, scoring_domain: str | None = None) -> dict[str, dict[str, Resource]]:
     """Every resource of ``table``, by type URL and name."""
-    translator = Translator()
+    translator = Translator(scoring_domain)
     return {
         CLUSTER: translator.clusters(table.clusters, {}),
         ENDPOINTS: translator.endpoints(table.clusters, {}),

@@ -33,7 +33,8 @@ _CHALLENGE = {"www-authenticate": "Bearer"}
 
 
 def scope(name: str) -> dict[str, Any]:
-    """The ``ScopedRouteConfiguration`` that sends ``/endpoints/<name>…`` to the RouteConfiguration ``name``."""
+    """The ``ScopedRouteConfiguration`` that sends ``/endpoints/<name>…``, or what comes to the host ``name``, to the
+    RouteConfiguration ``name``."""
     return {
         "name": name,
         "route_configuration_name": name,

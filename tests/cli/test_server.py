@@ -68,7 +68,19 @@ def status(stage: Stage) -> dict[str, Any]:
 def test_status_when_nothing_runs(stage: Stage, home: Path) -> None:
     found = status(stage)
     assert list(found) == [
-        *("state", "version", "runtime", "api_url", "scoring_url", "studio_url", "ca_file", "home", "pid", "leader"),
+        *(
+            "state",
+            "version",
+            "runtime",
+            "api_url",
+            "scoring_url",
+            "scoring_domain",
+            "studio_url",
+            "ca_file",
+            "home",
+            "pid",
+            "leader",
+        ),
     ]
     assert (found["state"], found["home"], found["pid"]) == ("stopped", str(home), None)
 

@@ -10,7 +10,7 @@ import pytest
 
 from ..certificate import write_certificate
 from .agents import BEARER, RunningAgent, eventually
-from .rule_table import rule_table
+from .rule_table import DOMAIN, rule_table
 from .upstream import Upstream
 
 MakeAgent = Callable[[], RunningAgent]
@@ -47,6 +47,7 @@ def rules(
         upstreams = {name: stack.enter_context(Upstream(name)) for name in names}
         agent = RunningAgent(tmp_path_factory.mktemp("agent"), *certificate)
         stack.callback(agent.close)
+        agent.options = ("--scoring-domain", DOMAIN)
         agent.start()
         agent.control_plane.publish(rule_table(upstreams))
         agent.control_plane.wait_for(acknowledged_version=1, timeout=30)

@@ -10,6 +10,8 @@ from .minting import ISSUERS
 from .upstream import FAILURES, Upstream
 
 MAX_BODY = 2_000_000
+#: Every route is at a host below it too.
+DOMAIN = "ml.example.org"
 KEYS = ("primary-key", "secondary-key")
 BLUE_PERCENT = 70
 MIRROR_PERCENT = 40

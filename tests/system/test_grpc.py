@@ -1,10 +1,11 @@
-"""gRPC with Triton's own client: through the scoring port by metadata, and what Triton itself keeps shut."""
+"""gRPC with Triton's own client: by metadata and by host name, and what Triton itself keeps shut."""
 
 from __future__ import annotations
 
 import json
 import queue
 import shutil
+import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from .product import DEADLINE_S, Product, running
 pytestmark = pytest.mark.serving
 
 PIN = "azureml-model-deployment"
+DOMAIN = "ml.example.test"
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,15 @@ class Scoring:
             f"{host}:{port}", ssl=True, root_certificates=str(self.product.ca_file)
         )
 
+    def client_by_host(self) -> tritonclient.InferenceServerClient:
+        """Where no name server knows the name, the client is told which one to ask for."""
+        host, port = self.product.scoring
+        names = [(f"grpc.{key}", f"numbers.{DOMAIN}") for key in ("ssl_target_name_override", "default_authority")]
+        trust = str(self.product.ca_file)
+        return tritonclient.InferenceServerClient(
+            f"{host}:{port}", ssl=True, root_certificates=trust, channel_args=names
+        )
+
     def headers(self, **more: str) -> dict[str, str]:
         given = {"amphitrite-endpoint": "numbers", "authorization": f"Bearer {self.key}"}
         return {name: value for name, value in {**given, **more}.items() if value}
@@ -48,7 +59,7 @@ def scoring(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scoring]:
     blue = adding(root / "blue", 1)
     shutil.copytree(Path(__file__).parent / "model_types" / "countdown", blue / "countdown")
     green = adding(root / "green", 100)
-    for product in running(root):
+    for product in running(root, ML_SCORING_DOMAIN=DOMAIN):
         product.endpoint("numbers")
         for name, files, traffic in (("blue", blue, ["--all-traffic"]), ("green", green, [])):
             product.run("model", "create", "-n", name, "-v", "1", "-t", "triton_model", "-p", str(files))
@@ -79,6 +90,32 @@ def test_infer_and_what_a_client_asks_about_a_server(scoring: Scoring) -> None:
         assert pinned.as_numpy("Y").tolist() == [[101, 102, 103, 104]]
         many = client.infer("tiny", row(), headers=headers, compression_algorithm="gzip", client_timeout=10)
         assert many.as_numpy("Y").tolist() == [[2, 3, 4, 5]]
+
+
+def test_a_host_name_takes_the_place_of_the_metadata(scoring: Scoring) -> None:
+    with scoring.client_by_host() as client:
+        headers = scoring.headers(**{"amphitrite-endpoint": ""})
+        assert client.infer("tiny", row(), headers=headers).as_numpy("Y").tolist() == [[2, 3, 4, 5]]
+        with pytest.raises(InferenceServerException) as caught:
+            client.infer("tiny", row())
+        assert caught.value.status() == "StatusCode.UNAUTHENTICATED"
+
+
+def test_the_scoring_uri_is_by_host_and_its_certificate_names_it(scoring: Scoring) -> None:
+    product = scoring.product
+    host, port = f"numbers.{DOMAIN}", product.scoring[1]
+    assert product.json("endpoint", "show", "-n", "numbers")["scoring_uri"] == f"https://{host}:{port}/"
+    trust = ssl.create_default_context(cafile=str(product.ca_file))
+    for address, path in ((host, "/"), ("127.0.0.1", "/endpoints/numbers/")):
+        answer = httpx.get(
+            f"https://127.0.0.1:{port}{path}v2/health/ready",
+            headers={"host": f"{address}:{port}", "authorization": f"Bearer {scoring.key}"},
+            extensions={} if address == "127.0.0.1" else {"sni_hostname": address},
+            verify=trust,
+            trust_env=False,
+        )
+        assert answer.status_code == 200, address
+    assert product.json("server", "status")["scoring_domain"] == DOMAIN
 
 
 def test_async_infer(scoring: Scoring) -> None:

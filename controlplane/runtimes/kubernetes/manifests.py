@@ -15,9 +15,11 @@ from urllib.parse import urlsplit
 
 from amphitrite.controlplane.core.resources import WorkloadSpec
 from amphitrite.controlplane.runtimes.kubernetes.names import (
+    GRPC_PORT,
     HASH_ANNOTATION,
     METRICS_PORT,
     SPEC_ANNOTATION,
+    grpc_port,
     http_port,
     labels,
     object_name,
@@ -78,6 +80,9 @@ def _service(workload: WorkloadSpec, settings: KubernetesSettings) -> dict[str, 
     made = _object(workload, settings, "v1", "Service")
     port = http_port(workload)
     ports = [{"name": "http", "port": port, "targetPort": port, "protocol": "TCP", "appProtocol": "http"}]
+    if grpc_port(workload) is not None:
+        grpc = {"name": "grpc", "port": GRPC_PORT, "targetPort": GRPC_PORT, "protocol": "TCP"}
+        ports.append({**grpc, "appProtocol": "kubernetes.io/h2c"})
     if workload.container is None:
         ports.append({"name": "metrics", "port": METRICS_PORT, "targetPort": METRICS_PORT, "protocol": "TCP"})
     made["spec"] = {"clusterIP": "None", "selector": selector_labels(workload), "ports": ports}
@@ -96,11 +101,12 @@ def _network_policy(workload: WorkloadSpec, settings: KubernetesSettings) -> dic
     labelled = {"podSelector": {"matchLabels": dict(settings.proxy_selector or ())}}
     proxies = [{**anywhere, **labelled}] if settings.proxy_selector else None
     egress = _egress(settings)
+    ports = [_tcp(http_port(workload))] + ([_tcp(GRPC_PORT)] if grpc_port(workload) is not None else [])
     made["spec"] = {
         "podSelector": {"matchLabels": selector_labels(workload)},
         "policyTypes": ["Ingress", *(["Egress"] if egress is not None else [])],
         "ingress": [
-            {**({"from": proxies} if proxies else {}), "ports": [_tcp(http_port(workload))]},
+            {**({"from": proxies} if proxies else {}), "ports": ports},
             # What a container has on its other ports is not known.
             *([{"from": [anywhere], "ports": [_tcp(METRICS_PORT)]}] if workload.container is None else []),
         ],

@@ -14,7 +14,7 @@ FIELD_MANAGER, SCALE_FIELD_MANAGER = "amphitrite", "amphitrite-scale"
 
 #: Azure's names for the two containers of an instance.
 SERVER, FETCHER = "inference-server", "storage-initializer"
-HTTP_PORT, METRICS_PORT = 8000, 8002
+HTTP_PORT, GRPC_PORT, METRICS_PORT = 8000, 8001, 8002
 
 WORKLOAD_LABEL = "amphitrite.io/workload"
 ENDPOINT_LABEL = "amphitrite.io/endpoint"
@@ -34,6 +34,15 @@ _DIGEST = 8
 def http_port(workload: WorkloadSpec) -> int:
     """Where an instance is asked: the port of its container's routes, or that of our own Triton."""
     return HTTP_PORT if workload.container is None else workload.container.port
+
+
+def grpc_port(workload: WorkloadSpec) -> int | None:
+    """Where an instance listens for gRPC, if it does: our own Triton, and one of an image that is told what to serve,
+    unless its routes are at that port."""
+    container = workload.container
+    if container is not None and (container.repository is None or container.port == GRPC_PORT):
+        return None
+    return GRPC_PORT
 
 
 def object_name(workload: WorkloadSpec) -> str:

@@ -17,9 +17,11 @@ from amphitrite.controlplane.core.resources import WorkloadSpec
 from amphitrite.controlplane.runtimes.kubernetes.model_facts import ModelFacts
 from amphitrite.controlplane.runtimes.kubernetes.names import (
     FETCHER,
+    GRPC_PORT,
     HTTP_PORT,
     METRICS_PORT,
     SERVER,
+    grpc_port,
     http_port,
     labels,
     object_name,
@@ -28,10 +30,11 @@ from amphitrite.controlplane.runtimes.kubernetes.names import (
 from amphitrite.controlplane.runtimes.kubernetes.pod_resources import gpus, shared_memory, shown
 from amphitrite.controlplane.runtimes.kubernetes.probing import Ending, probes
 from amphitrite.controlplane.runtimes.kubernetes.settings import KubernetesSettings
-from amphitrite.dataplane.triton.command import RESPONSE_CACHE_BYTES
+from amphitrite.dataplane.triton.command import RESPONSE_CACHE_BYTES, RESTRICTED
 
 MODEL_MOUNT = "/mnt/models"
 _CACHE_MOUNT, _CONFIG_MOUNT = "/var/cache/amphitrite", "/etc/amphitrite"
+_GRPC = {"name": "grpc", "containerPort": GRPC_PORT, "protocol": "TCP"}
 _METRICS = {"name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP"}
 CA_FILE, WORKLOAD_FILE = "ca.crt", "workload.json"
 _USER = 1000
@@ -43,9 +46,7 @@ _SCRAPED = {
 
 _FETCHER_REQUESTS = (("cpu", "100m"), ("memory", "256Mi"))
 
-#: Triton's groups of APIs that nobody needs who only wants predictions. Proxies refuse them; so does the server, to
-#: everybody who does not know the pod's uid.
-_RESTRICTED = "model-repository,shared-memory,trace,logging"
+#: The key to what steers Triton is the pod's uid, which pods are not told of each other.
 _KEY_HEADER = "amphitrite-pod"
 
 #: The first of NVIDIA's releases whose Triton bounds a request's body, at 64 MiB unless it is told otherwise.
@@ -112,6 +113,7 @@ def _server(
         "env": _environment(workload),
         "ports": [
             {"name": "http", "containerPort": http_port(workload), "protocol": "TCP"},
+            *([_GRPC] if grpc_port(workload) is not None else []),
             *([_METRICS] if container is None else []),
         ],
         "resources": {"requests": dict(demand.requests), "limits": dict(demand.limits)},
@@ -140,6 +142,7 @@ def _command(container: Container | None, ending: Ending, ours: list[str]) -> di
         f"--model-repository={container.repository_path}",
         f"--http-port={container.port}",
         f"--exit-timeout-secs={ending.exit_timeout_s}",
+        *([] if container.port == GRPC_PORT else [f"--grpc-port={GRPC_PORT}"]),
     ]
     return {"command": ["tritonserver"], "args": [argument.replace("$(", "$$(") for argument in arguments]}
 
@@ -156,10 +159,12 @@ def _arguments(where: str, image: str, settings: KubernetesSettings, ending: End
         f"--exit-timeout-secs={ending.exit_timeout_s}",
         "--allow-http=true",
         f"--http-port={HTTP_PORT}",
-        f"--http-restricted-api={_RESTRICTED}:{_KEY_HEADER}=$(AMPHITRITE_POD_UID)",
+        f"--http-restricted-api={RESTRICTED}:{_KEY_HEADER}=$(AMPHITRITE_POD_UID)",
         *([f"--http-max-input-size={settings.max_input_bytes}"] if version >= _BOUNDS_INPUT else []),
         *([f"--cache-config=local,size={RESPONSE_CACHE_BYTES}"] if version >= _HAS_CACHES else []),
-        "--allow-grpc=false",
+        "--allow-grpc=true",
+        f"--grpc-port={GRPC_PORT}",
+        f"--grpc-restricted-protocol={RESTRICTED}:{_KEY_HEADER}=$(AMPHITRITE_POD_UID)",
         "--allow-metrics=true",
         f"--metrics-port={METRICS_PORT}",
         "--allow-sagemaker=false",

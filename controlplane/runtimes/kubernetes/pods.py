@@ -213,7 +213,9 @@ def _ghost(workload: WorkloadSpec, deployment: Json) -> Instance:
 
 def _address(workload: WorkloadSpec, pod: Json) -> Address | None:
     address = pod.get("status", {}).get("podIP")
-    return Address(str(address), http_port(workload)) if address else None
+    # As the pod says: one of an earlier release, which asked by HTTP alone, has no such port.
+    ports = {one.get("name"): one["containerPort"] for one in spec(pod, SERVER).get("ports") or ()}
+    return Address(str(address), http_port(workload), ports.get("grpc")) if address else None
 
 
 def _engine(workload: WorkloadSpec, pod: Json) -> str | None:

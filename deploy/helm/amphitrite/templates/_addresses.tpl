@@ -26,6 +26,11 @@
 {{- range .hosts }}
 {{ . }}
 {{- end }}
+{{- if eq .service (include "amphitrite.dataplane" .root) }}
+{{- with .root.Values.dataplane.scoringDomain }}
+*.{{ . }}
+{{- end }}
+{{- end }}
 {{ .service }}
 {{ .service }}.{{ $namespace }}
 {{ .service }}.{{ $namespace }}.svc

@@ -43,6 +43,9 @@
 {{- end }}
 - {name: ML_API_URL, value: {{ include "amphitrite.controlplane.url" . | quote }}}
 - {name: ML_SCORING_URL, value: {{ include "amphitrite.dataplane.url" . | quote }}}
+{{- with $v.dataplane.scoringDomain }}
+- {name: ML_SCORING_DOMAIN, value: {{ . | quote }}}
+{{- end }}
 - {name: ML_FETCH_URL, value: {{ include "amphitrite.controlplane.internalUrl" . | quote }}}
 - {name: ML_TLS_DIRECTORY, value: /etc/amphitrite/tls}
 - {name: ML_CREDENTIALS_DIRECTORY, value: /etc/amphitrite/credentials}

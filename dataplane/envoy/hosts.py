@@ -1,0 +1,63 @@
+"""Scoring addresses by host name: ``https://<endpoint>.<scoring domain>/``, where the path is the model server's.
+
+Decides which connections are for host names (by what the client asks for in TLS) and the RouteConfiguration of such an
+address: that of the endpoint's path, with the host in place of ``/endpoints/<endpoint>``. A host is in lower case, as
+clients write it. Must not know what the routes decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+#: What an endpoint's routes have before the model server's path, as text and in expressions.
+_ANY = "/endpoints/[^/]+"
+
+
+def host(endpoint: str, domain: str) -> str:
+    """The address of ``endpoint``, and what its scope and its RouteConfiguration are called. No endpoint's name has a
+    dot, so none is taken for another's."""
+    return f"{endpoint.lower()}.{domain}"
+
+
+def filter_chain_match(domain: str) -> dict[str, Any]:
+    """The connections whose client asks for a host below ``domain``."""
+    return {"server_names": [f"*.{domain}"]}
+
+
+def inspector() -> dict[str, Any]:
+    """The listener filter that finds out what host a client asks for."""
+    kind = "type.googleapis.com/envoy.extensions.filters.listener.tls_inspector.v3.TlsInspector"
+    return {"name": "envoy.filters.listener.tls_inspector", "typed_config": {"@type": kind}}
+
+
+def scope_fragment() -> dict[str, Any]:
+    """What selects the scope: the host, without a port or a last dot (see ``connection_manager``)."""
+    return {"header_value_extractor": {"name": ":authority", "element_separator": "", "index": 0}}
+
+
+def route_configuration(by_path: Mapping[str, Any], endpoint: str, domain: str) -> dict[str, Any]:
+    """``by_path``: the endpoint's RouteConfiguration."""
+    name = host(endpoint, domain)
+    (virtual_host,) = by_path["virtual_hosts"]
+    routes = [moved for route in virtual_host["routes"] if (moved := _moved(route, f"/endpoints/{endpoint}"))]
+    return {**by_path, "name": name, "virtual_hosts": [{**virtual_host, "routes": routes}]}
+
+
+def _moved(route: Mapping[str, Any], root: str) -> dict[str, Any] | None:
+    """``route`` with its path below the root of the host; None for what is about other paths than the endpoint's."""
+    match = dict(route["match"])
+    if any(
+        h["name"] == ":path" and _ANY.startswith(h["string_match"].get("prefix", " ")) for h in match.get("headers", ())
+    ):
+        return None
+    for kind in ("path", "prefix"):
+        if match.get(kind, "").startswith(root):
+            match[kind] = match[kind].removeprefix(root)
+            if match[kind] == "":
+                if kind == "path":
+                    return None  # It is the root as well, which has a route of its own.
+                match[kind] = "/"
+    if "safe_regex" in match:
+        match["safe_regex"] = {"regex": match["safe_regex"]["regex"].replace(_ANY, "")}
+    return {**route, "match": match}
