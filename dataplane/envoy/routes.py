@@ -53,7 +53,8 @@ def route_configuration(
     routes = [*_grpc(route, bounds, by_grpc), *_refusals(route, max_body_bytes), *_selected(route, bounds)]
     for one in routes:
         one.setdefault("metadata", {"filter_metadata": {METADATA: {"endpoint": route.name}}})
-        if one["name"].startswith("//"):
+        # Requests are counted under the name of their route, see ``stats``.
+        if one.setdefault("name", "//").startswith("//"):
             one["name"] = route.name + one["name"]
     host: dict[str, Any] = {"name": route.name, "domains": ["*"], "routes": routes}
     if any(target.sequences for target in route.targets):
