@@ -11,7 +11,8 @@ import hashlib
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -21,6 +22,8 @@ from amphitrite.schemas.errors import Error
 CHUNK = 1024 * 1024
 #: Written to the disk in the background as soon as that much has come.
 _SYNC_BYTES = 8 * 1024 * 1024
+#: Hashed in another thread while they are written: less is not worth it.
+_BESIDE_BYTES = CHUNK
 #: The last one: this process may not write files that large.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -56,6 +59,7 @@ class Upload:
         self._path = temporary_name(temporary)
         self._sha256, self._md5 = hashlib.sha256(), hashlib.md5(usedforsecurity=False)
         self._hashes = [self._sha256, self._md5]
+        self._hasher = ThreadPoolExecutor(1, "hashing")
         self.size = self._syncing = 0
         with disk_errors(temporary):
             self._file = open(self._path, "xb", opener=_private)  # noqa: SIM115 - closed by finish and abort
@@ -66,15 +70,21 @@ class Upload:
 
     def write(self, *pieces: bytes | bytearray) -> None:
         """Raises Error RequestTooLarge (the file is), RuntimeUnavailable (the disk is full); both abort."""
-        for data in pieces:
-            self.size += len(data)
-            if self.size > self._max_bytes:
-                self.abort()
-                raise too_large(self._max_bytes, self.size)
-            for hashed in self._hashes:
-                hashed.update(data)
-            with self._aborting():
-                self._file.write(data)
+        size = sum(len(data) for data in pieces)
+        self.size += size
+        if self.size > self._max_bytes:
+            self.abort()
+            raise too_large(self._max_bytes, self.size)
+        beside = self._hasher.submit(self._hash, pieces) if size >= _BESIDE_BYTES and self._hashes else None
+        with self._aborting():
+            try:
+                for data in pieces:
+                    self._file.write(data)
+            finally:
+                if beside is None:
+                    self._hash(pieces)
+                else:
+                    beside.result()
         self._begin_syncing()
 
     def finish(self, expected_md5: bytes | None = None) -> tuple[str, int]:
@@ -93,6 +103,7 @@ class Upload:
 
     def abort(self) -> None:
         """Drop what was written; nothing happens after ``finish``."""
+        self._hasher.shutdown()
         with suppress(OSError):  # A full disk fails once more when what is buffered is written on close.
             self._file.close()
         self._path.unlink(missing_ok=True)
@@ -113,9 +124,15 @@ class Upload:
                 f"the body has MD5 {self._md5.hexdigest()}, Content-MD5 says {expected_md5.hex()}",
                 hint="send the file again",
             )
+        self._hasher.shutdown()
         with self._aborting():
             self._file.close()
             adopt(self._path, name)
+
+    def _hash(self, pieces: Iterable[bytes | bytearray]) -> None:
+        for data in pieces:
+            for hashed in self._hashes:
+                hashed.update(data)
 
     def _begin_syncing(self) -> None:
         """Let the kernel write to the disk what is complete here, so that the end needs not wait for all of it."""
