@@ -22,6 +22,8 @@ _ALLOWED = {
     "authentication": ("managed-identity", "environment"),
     "discovery": ("mfe", "metadata"),
 }
+#: Whom clients of gRPC trust that are not told.
+_GRPC_ROOTS = "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH"
 #: The one tenant and the one client of the server's authority.
 _CLIENT = "amphitrite"
 
@@ -44,6 +46,7 @@ def of_home(state: Mapping[str, Any], authentication: str, discovery: str) -> Va
         "SSL_CERT_FILE": bundle,
         # Where it is set already, curl reads it rather than SSL_CERT_FILE.
         "CURL_CA_BUNDLE": bundle,
+        _GRPC_ROOTS: bundle,
         "ML_SUBSCRIPTION": state["subscription"],
         "ML_RESOURCE_GROUP": state["resource_group"],
         "ML_WORKSPACE": state["workspace"],
@@ -61,6 +64,7 @@ def of_remote(server: Server, of: Scope, authentication: str, discovery: str) ->
     if server.ca_file is not None:
         trusted = str(server.ca_file)
         variables |= dict.fromkeys(("ML_CA_FILE", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "CURL_CA_BUNDLE"), trusted)
+        variables[_GRPC_ROOTS] = trusted
     named = {"ML_SUBSCRIPTION": of.subscription, "ML_RESOURCE_GROUP": of.resource_group, "ML_WORKSPACE": of.workspace}
     return {**variables, **named}
 

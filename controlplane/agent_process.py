@@ -6,7 +6,6 @@ it outlives this process; a later one finds it by pid and start time.
 
 from __future__ import annotations
 
-import itertools
 import json
 import logging
 import os
@@ -157,19 +156,14 @@ def stop(home: Home, deadline_s: float) -> None:
 
 def listening(home: Home) -> str | None:
     """``HOST:PORT`` that a living agent of ``home`` was told to serve on, or its Envoy is; None when neither lives."""
-    told = options(home)
-    return _envoy_listening(home) if told is None else told.get("--listen")
-
-
-def options(home: Home) -> dict[str, str] | None:
-    """What a living agent of ``home`` was told, by option; None when there is none."""
     record = processes.read(record_file(home))
     if record is None or not processes.alive(record):
-        return None
+        return _envoy_listening(home)
     try:
-        return dict(itertools.pairwise(psutil.Process(record.pid).cmdline()))
+        argv = psutil.Process(record.pid).cmdline()
     except psutil.Error:
         return None
+    return argv[argv.index("--listen") + 1] if "--listen" in argv else None
 
 
 def _envoy_listening(home: Home) -> str | None:

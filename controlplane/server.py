@@ -53,20 +53,14 @@ def _require_ports(settings: Settings) -> None:
     ports.require_free(settings.host, settings.port, "--port")
     if not settings.embedded:
         return
-    address = f"{settings.host}:{settings.scoring_port}"
     serving = agent_process.listening(settings.home)
     if serving is None:
         ports.require_free(settings.host, settings.scoring_port, "--scoring-port")
-        return
-    told = agent_process.options(settings.home)
-    domain = settings.scoring_domain if told is None else told.get("--scoring-domain")
-    if (serving, domain) != (address, settings.scoring_domain):
-        by_host = f" with --scoring-domain {domain}" if domain else ""
+    elif serving != f"{settings.host}:{settings.scoring_port}":
         raise Error(
             "Conflict",
-            f"the data plane of {settings.home.root} still serves on {serving}{by_host}",
-            hint="start with that --host, --scoring-port and --scoring-domain, or first: "
-            f"ML_HOME={settings.home.root} ml server stop",
+            f"the data plane of {settings.home.root} still serves on {serving}",
+            hint=f"start with that --host and --scoring-port, or first: ML_HOME={settings.home.root} ml server stop",
         )
 
 

@@ -121,7 +121,8 @@ def test_env_can_be_read_by_a_shell(stage: Stage, home: Path) -> None:
     assert [line.partition("=")[0] for line in out.splitlines()] == [f"export {name}" for name in as_json]
     assert list(as_json) == [
         *("AZUREML_DEV_URL_MFE", "IDENTITY_ENDPOINT", "IDENTITY_HEADER", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"),
-        *("CURL_CA_BUNDLE", "ML_SUBSCRIPTION", "ML_RESOURCE_GROUP", "ML_WORKSPACE"),
+        *("CURL_CA_BUNDLE", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH"),
+        *("ML_SUBSCRIPTION", "ML_RESOURCE_GROUP", "ML_WORKSPACE"),
     ]
 
 
@@ -243,5 +244,6 @@ def test_a_server_elsewhere(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> No
     variables = json.loads(stage.run("server", "env", "--shell", "json")[1])
     assert variables["AZUREML_DEV_URL_MFE"] == "https://elsewhere"
     assert variables["REQUESTS_CA_BUNDLE"] == variables["SSL_CERT_FILE"] == "/its/ca.pem"
+    assert variables["GRPC_DEFAULT_SSL_ROOTS_FILE_PATH"] == "/its/ca.pem"
     code, out, err = stage.run("server", "logs")
     assert (code, out) == (1, "") and err.startswith("error: the logs of https://elsewhere are on its machine\nhint: ")

@@ -50,7 +50,14 @@ def test_a_second_start_changes_nothing(home: Home, now: float) -> None:
 
 @pytest.mark.parametrize(
     ("days", "hosts", "renewed"),
-    [(59, HOSTS, False), (61, HOSTS, True), (-1, HOSTS, True), (1, (*HOSTS, "other"), True), (1, HOSTS[:2], True)],
+    [
+        (59, HOSTS, False),
+        (61, HOSTS, True),
+        (-1, HOSTS, True),
+        (1, (*HOSTS, "other"), True),
+        (1, HOSTS[:2], True),
+        (1, (*HOSTS, "*.ml.test"), True),
+    ],
 )
 def test_the_leaf_is_renewed_with_its_old_key(
     home: Home, now: float, days: int, hosts: tuple[str, ...], renewed: bool
@@ -104,6 +111,16 @@ def test_a_host_that_no_certificate_can_name_is_refused(home: Home, now: float) 
 @pytest.mark.parametrize("name", ["localhost", "127.0.0.1", "::1", "box"])
 def test_strict_clients_accept_each_name(home: Home, now: float, name: str) -> None:
     assert handshake(certificates.ensure(home, HOSTS, now), name) == name
+
+
+@pytest.mark.parametrize(("name", "accepted"), [("cats.ml.test", True), ("a.cats.ml.test", False), ("ml.test", False)])
+def test_strict_clients_accept_each_name_of_a_domain(home: Home, now: float, name: str, accepted: bool) -> None:
+    made = certificates.ensure(home, (*HOSTS, "*.ml.test"), now)
+    if accepted:
+        assert handshake(made, name) == name
+        return
+    with pytest.raises(ssl.SSLCertVerificationError, match="Hostname mismatch"):
+        handshake(made, name)
 
 
 def test_strict_clients_refuse_another_name(home: Home, now: float) -> None:

@@ -58,6 +58,13 @@ def test_a_password_in_the_databases_url_is_not_shown(tmp_path: Path) -> None:
         ),
         ({"ML_API_URL": "http://h"}, "ML_API_URL must be https://HOST[:PORT][/PATH] and nothing more"),
         ({"ML_SCORING_URL": "https://u:p@h"}, "ML_SCORING_URL must be https://HOST[:PORT][/PATH] and nothing more"),
+        *(
+            (
+                {"ML_SCORING_DOMAIN": text},
+                f"scoring-domain is '{text}'; a domain such as ml.example.org is needed, without a port or a star",
+            )
+            for text in ("*.ml.example.org", "ml.example.org:9443", "https://ml", "10.0.0.1", "-a.b", "a..b")
+        ),
         ({"ML_TLS_DIRECTORY": "/not/there"}, "ML_TLS_DIRECTORY: no directory /not/there"),
         ({"ML_RUNTIME": "kubernetes"}, "no cluster: this is no pod, and no kubeconfig is given"),
         ({"ML_RUNTIME": "kubernetes", "KUBECONFIG": "/a:/b"}, "no kubeconfig at /a"),
@@ -77,6 +84,18 @@ def test_refusals(environment: dict[str, str], message: str) -> None:
     with pytest.raises(Error) as caught:
         settings.read(environment)
     assert caught.value.message == message
+
+
+def test_where_an_endpoint_is_scored(tmp_path: Path) -> None:
+    by_path = settings.read({}, home=tmp_path)
+    assert by_path.scoring_uri("Cats") == "https://127.0.0.1:9443/endpoints/Cats/"
+    by_host = settings.read({"ML_SCORING_DOMAIN": "ML.example.org."}, home=tmp_path)
+    assert (by_host.scoring_domain, by_host.scoring_uri("Cats")) == (
+        "ml.example.org",
+        "https://cats.ml.example.org:9443/",
+    )
+    elsewhere = {"ML_SCORING_URL": "https://scoring.example", "ML_SCORING_DOMAIN": "ml.example.org"}
+    assert settings.read(elsewhere, home=tmp_path).scoring_uri("cats") == "https://cats.ml.example.org/"
 
 
 def test_a_pod_of_a_cluster(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from amphitrite.controlplane.core.resources import (
 )
 from amphitrite.controlplane.core.routing import routing_table, score_path_of
 from amphitrite.controlplane.core.supply import supply
-from amphitrite.dataplane.routing import Cluster, Route, RoutingTable, Secret, Target, from_json, to_json
+from amphitrite.dataplane.routing import Address, Cluster, Route, RoutingTable, Secret, Target, from_json, to_json
 
 from .builders import KEYS, NOW, instance, model, table, workload
 
@@ -44,6 +44,15 @@ def test_a_table_that_contradicts_itself_cannot_be_made(parts: dict[str, Any], m
 def test_it_comes_back_from_json_as_it_was() -> None:
     one = table(instance(workload()), instance(workload("green")), split=(("blue", 90), ("green", 10)), version=7)
     assert from_json(json.loads(json.dumps(to_json(one)))) == one
+    both = Address("10.0.0.1", 8000), Address("10.0.0.1", 8000, 8001)
+    mixed = RoutingTable(1, clusters=(Cluster("a", tuple(sorted(reversed(both))), 1, 1.0),))
+    assert (from_json(json.loads(json.dumps(to_json(mixed)))), mixed.clusters[0].addresses) == (mixed, both)
+
+
+def test_a_cluster_is_asked_by_grpc_unless_all_that_it_has_cannot() -> None:
+    without, by_grpc = Address("10.0.0.1", 8000), Address("10.0.0.2", 8000, 8001)
+    said = {addresses: Cluster("a", addresses, 1, 1.0).grpc for addresses in ((), (without,), (without, by_grpc))}
+    assert said == {(): True, (without,): False, (without, by_grpc): True}
 
 
 def test_what_documents_say_of_requests_is_in_the_table() -> None:

@@ -6,6 +6,8 @@ import json
 import queue
 import shutil
 import ssl
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,15 +109,27 @@ def test_the_scoring_uri_is_by_host_and_its_certificate_names_it(scoring: Scorin
     assert product.json("endpoint", "show", "-n", "numbers")["scoring_uri"] == f"https://{host}:{port}/"
     trust = ssl.create_default_context(cafile=str(product.ca_file))
     for address, path in ((host, "/"), ("127.0.0.1", "/endpoints/numbers/")):
-        answer = httpx.get(
-            f"https://127.0.0.1:{port}{path}v2/health/ready",
-            headers={"host": f"{address}:{port}", "authorization": f"Bearer {scoring.key}"},
-            extensions={} if address == "127.0.0.1" else {"sni_hostname": address},
-            verify=trust,
-            trust_env=False,
-        )
+        with httpx.Client(verify=trust, trust_env=False) as client:
+            answer = client.get(
+                f"https://127.0.0.1:{port}{path}v2/health/ready",
+                headers={"host": f"{address}:{port}", "authorization": f"Bearer {scoring.key}"},
+                extensions={} if address == "127.0.0.1" else {"sni_hostname": address},
+            )
         assert answer.status_code == 200, address
     assert product.json("server", "status")["scoring_domain"] == DOMAIN
+
+
+def test_after_server_env_the_client_need_not_be_told_whom_to_trust(scoring: Scoring) -> None:
+    script = (
+        "import sys, tritonclient.grpc as t\n"
+        "client = t.InferenceServerClient(sys.argv[1], ssl=True)\n"
+        "headers = {'amphitrite-endpoint': 'numbers', 'authorization': sys.argv[2]}\n"
+        "assert client.is_server_ready(headers=headers)\n"
+    )
+    (host, port), told = scoring.product.scoring, scoring.product.json("server", "env", "--shell", "json")
+    command = [sys.executable, "-c", script, f"{host}:{port}", f"Bearer {scoring.key}"]
+    done = subprocess.run(command, env={**scoring.product.environment, **told}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_async_infer(scoring: Scoring) -> None:

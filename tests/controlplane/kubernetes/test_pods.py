@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -71,6 +71,16 @@ ROWS = (
 def test_slots_and_phases(row: Row) -> None:
     found = Recording(row.deployment, row.pods, []).observed()
     assert [(one.id, one.slot, one.phase) for one in found] == sorted(row.want)
+
+
+def test_a_pod_s_own_ports_say_whether_it_is_asked_by_grpc() -> None:
+    """One that an earlier release has made is not."""
+    one = recorded("ready")
+    before = one.living().address
+    one.pod["spec"]["containers"][0]["ports"] = [{"name": "grpc", "containerPort": 8001, "protocol": "TCP"}]
+    now = one.living().address
+    assert before is not None and now is not None
+    assert (before.grpc_port, now) == (None, replace(before, grpc_port=8001))
 
 
 @pytest.mark.parametrize(
