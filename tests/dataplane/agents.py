@@ -75,6 +75,7 @@ class RunningAgent:
         self.ca_file = certificate  #: who the agent thinks signs for the control plane
         self.host = "127.0.0.1"  #: where its Envoy listens
         self.options: tuple[str, ...] = ()  #: more words for its command line
+        self.program: tuple[str, ...] = (sys.executable, "-m", "amphitrite.dataplane")
         self.control_plane = FakeControlPlane(certificate, private_key)
         self.control_plane.start()
         self.port = free_port()
@@ -95,7 +96,7 @@ class RunningAgent:
     def start(self, stdout: IO[bytes] | None = None, stderr: IO[bytes] | None = None) -> subprocess.Popen[bytes]:
         """Its output goes to ``agent.log`` unless both streams are given."""
         command = [
-            *(sys.executable, "-m", "amphitrite.dataplane", "--id", "test"),
+            *(*self.program, "--id", "test"),
             *("--state", str(self.state), "--run", str(self.run), "--logs", str(self.logs)),
             *("--control-plane", self.control_plane.url, "--ca-file", str(self.ca_file)),
             *("--token-file", str(self._token), "--listen", f"{self.host}:{self.port}"),

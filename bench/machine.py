@@ -1,0 +1,235 @@
+"""What a benchmark needs of the machine: packages, compiled helpers, environments, cores, and processes that end.
+
+Decides how something is installed and that whatever is started is stopped, also when a benchmark fails. Must not know
+what is measured. What cannot be had raises ``Unavailable`` with the reason.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import platform
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from bench.product import ROOT, Unavailable
+
+BUILD = ROOT / "build" / "bench"
+ENVIRONMENTS = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "amphitrite-bench"
+_NATIVE = Path(__file__).parent / "native"
+_INSTALL_WITHIN_S = 600
+
+
+def facts() -> dict[str, Any]:
+    """What the figures depend on most."""
+    model = "unknown"
+    if (cpuinfo := Path("/proc/cpuinfo")).exists():
+        names = [line.partition(":")[2].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line]
+        model = names[0] if names else model
+    return {
+        "cpu": model,
+        "cores": len(cores()),
+        "memory_gb": round(psutil.virtual_memory().total / 1e9),
+        "load_before": round(os.getloadavg()[0], 2),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+    }
+
+
+def cores() -> list[int]:
+    return sorted(os.sched_getaffinity(0)) if sys.platform == "linux" else list(range(os.cpu_count() or 1))
+
+
+def places() -> dict[str, list[int]]:
+    """Cores for what is measured (``proxy``), who calls it (``client``) and whom it calls (``upstream``).
+
+    The one that is measured has a core to itself as soon as there are two.
+    """
+    have = cores()
+    if len(have) == 1:
+        return {"proxy": have, "client": have, "upstream": have}
+    if len(have) == 2:
+        return {"proxy": have[1:], "client": have[:1], "upstream": have[:1]}
+    return {"proxy": have[1:2], "client": have[2:3], "upstream": have[:1]}
+
+
+@cache
+def require(command: str, package: str | None = None) -> str:
+    """The path of ``command``, from a Debian package if need be. Raises Unavailable where that cannot be."""
+    package = package or command
+    search = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"
+    if found := shutil.which(command, path=search):
+        return found
+    install(package, f"it needs {command}")
+    if found := shutil.which(command, path=search):
+        return found
+    raise Unavailable(f"the package {package} has no {command}")
+
+
+def install(package: str, why: str) -> None:
+    if shutil.which("apt-get") is None or os.getuid() != 0:
+        raise Unavailable(f"{why}; on Debian and Ubuntu: apt-get install {package}")
+    print(f"$ apt-get install {package}", flush=True)
+    # Debian starts a server as soon as it is installed; nothing here wants that one.
+    quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
+    command = ["apt-get", "install", "-qq", "-y", "--no-install-recommends", package]
+    for attempt in (1, 2):
+        done = subprocess.run(command, stdout=subprocess.DEVNULL, env=quiet, check=False, timeout=_INSTALL_WITHIN_S)
+        if done.returncode == 0:
+            return
+        if attempt == 1:
+            subprocess.run(["apt-get", "update", "-qq"], stdout=subprocess.DEVNULL, check=False)
+    raise Unavailable(f"{why}; apt-get could not install {package}")
+
+
+@cache
+def compiled(name: str, *libraries: str) -> str:
+    """The program of ``native/<name>.c``, built anew when its source has changed."""
+    source = _NATIVE / f"{name}.c"
+    target = BUILD / f"{name}-{hashlib.sha256(source.read_bytes()).hexdigest()[:12]}"
+    if not target.exists():
+        compiler = require("cc", "gcc")
+        BUILD.mkdir(parents=True, exist_ok=True)
+        command = [compiler, "-O2", "-o", str(target), str(source), *(f"-l{library}" for library in libraries)]
+        if subprocess.run(command, capture_output=True, check=False).returncode:
+            install("libc6-dev", f"{name}.c does not compile")
+            if libraries:
+                install("libssl-dev", f"{name}.c does not compile")
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise Unavailable(f"{name}.c does not compile: {done.stderr.strip()[-500:]}")
+    return str(target)
+
+
+@cache
+def environment(name: str, *packages: str, python: str = "", within_s: int = _INSTALL_WITHIN_S) -> Path:
+    """A virtual environment of its own with ``packages``, kept for the next time. Raises Unavailable."""
+    version = python or f"{sys.version_info.major}.{sys.version_info.minor}"
+    key = hashlib.sha256(repr((packages, version)).encode()).hexdigest()[:8]
+    target = ENVIRONMENTS / f"{name}-{key}"
+    if (target / "complete").exists():
+        return target
+    uv = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
+    if uv is None:
+        raise Unavailable("uv is missing: make .venv/.test")
+    shutil.rmtree(target, ignore_errors=True)
+    print(f"$ uv pip install {' '.join(packages)}", flush=True)
+    steps = [
+        [uv, "venv", "--quiet", "--python", python or sys.executable, str(target)],
+        [uv, "pip", "install", "--quiet", "--python", str(target / "bin" / "python"), *packages],
+    ]
+    try:
+        for step in steps:
+            done = subprocess.run(step, capture_output=True, text=True, timeout=within_s, check=False)
+            if done.returncode:
+                raise Unavailable(f"{name} cannot be installed: {' '.join(done.stderr.split())[-300:]}")
+    except subprocess.TimeoutExpired:
+        raise Unavailable(f"{name} was not installed within {within_s} s") from None
+    (target / "complete").touch()
+    return target
+
+
+def version_of(env: Path, package: str) -> str:
+    code = f"import importlib.metadata as m; print(m.version({package!r}))"
+    return subprocess.run([env / "bin" / "python", "-c", code], capture_output=True, text=True).stdout.strip()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def await_port(port: int, process: subprocess.Popen[bytes], log: Path, within_s: float = 30) -> None:
+    """Until somebody listens. Raises Unavailable with the end of ``log`` when the process ends or it takes too long."""
+    deadline = time.monotonic() + within_s
+    while True:
+        with contextlib.suppress(OSError):
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise Unavailable(f"it did not start: {log.read_text(errors='replace').strip()[-400:]}")
+        time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def running(
+    command: Sequence[str | Path],
+    log: Path,
+    *,
+    on: Sequence[int] = (),
+    port: int | None = None,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    within_s: float = 30,
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A process, and those it starts, for the length of the block: on these cores, listening on ``port``."""
+    words = [str(word) for word in command]
+    if on:
+        words = ["taskset", "-c", ",".join(map(str, on)), *words]
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            words, stdout=output, stderr=output, stdin=subprocess.DEVNULL, start_new_session=True, env=env, cwd=cwd
+        )
+    try:
+        if port is not None:
+            await_port(port, process, log, within_s)
+        yield process
+    finally:
+        end(process)
+
+
+def end(process: subprocess.Popen[bytes], within_s: float = 5) -> None:
+    """SIGTERM to the whole session, then SIGKILL to what is left of it."""
+    family = tree(process.pid)
+    for signal_, patience in ((signal.SIGTERM, within_s), (signal.SIGKILL, within_s)):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal_)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(patience)
+        _, left = psutil.wait_procs(family, timeout=0 if signal_ is signal.SIGTERM else patience)
+        for one in left:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                one.send_signal(signal_)
+
+
+def tree(pid: int) -> list[psutil.Process]:
+    """The process and all below it; those that end meanwhile are left out."""
+    try:
+        parent = psutil.Process(pid)
+        return [parent, *parent.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time so far of the process and those it has started."""
+    total = 0.0
+    for one in tree(pid):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            times = one.cpu_times()
+            total += times.user + times.system
+    return total
+
+
+def memory_mb(pid: int) -> float:
+    total = 0
+    for one in tree(pid):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            total += one.memory_info().rss
+    return total / 1e6
+
+
+def is_root() -> bool:
+    return os.getuid() == 0

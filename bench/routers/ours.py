@@ -1,0 +1,57 @@
+"""Our own: the agent with its Envoy, given a routing table as the control plane gives it.
+
+Plain HTTP is the same without TLS, which the product does not offer (see ``edits``).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from amphitrite.dataplane.routing import Address, Cluster, Route, RoutingTable, Secret, Target
+from bench.product import Unavailable
+from bench.routers import KEY, SHARE, Place, Server, envoy
+from tests.dataplane.agents import RunningAgent, eventually
+
+
+def table(upstreams: tuple[int, int]) -> RoutingTable:
+    """One endpoint of two deployments, as the planner would make it."""
+    clusters = tuple(
+        Cluster(f"images|{name}", (Address("127.0.0.1", port),), 10_000, 5.0)
+        for name, port in zip(("blue", "green"), upstreams, strict=True)
+    )
+    targets = tuple(Target(c.name.partition("|")[2], c.name, 60.0, "/v2/models/m/infer") for c in clusters)
+    keys = (Secret("f" * 32), Secret(KEY))
+    return RoutingTable(1, (Route("images", keys, targets, (("blue", SHARE), ("green", 100 - SHARE))),), clusters)
+
+
+@contextmanager
+def serve(place: Place, *without: str) -> Iterator[Server]:
+    certificate = place.certificate or own_certificate(place.work)
+    if place.certificate is None:
+        without = ("tls", *without)
+    agent = RunningAgent(place.work, *certificate)
+    agent.port = place.port
+    program: tuple[str, ...] = ("-m", "amphitrite.dataplane")
+    if without:
+        program = ("-m", "bench.routers.programs.edited_agent", *without, "--")
+    agent.program = ("taskset", "-c", ",".join(map(str, place.cores)), sys.executable, *program)
+    agent.options = ("--concurrency", "1")
+    try:
+        agent.start()
+        try:
+            agent.put_in_force(table(place.upstreams))
+            eventually(lambda: (agent.state / "envoy.json").exists())
+        except AssertionError as exc:
+            raise Unavailable(f"the agent did not start: {exc}; {agent.log()[-600:]}") from None
+        yield Server(place.port, agent.envoy().pid, envoy.version(), "tls" not in without)
+    finally:
+        agent.close()
+
+
+def own_certificate(directory: Path) -> tuple[Path, Path]:
+    from tests.certificate import write_certificate
+
+    return write_certificate(directory)

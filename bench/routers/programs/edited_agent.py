@@ -1,0 +1,33 @@
+"""The product's agent, which leaves out some parts of what it gives Envoy: PART... -- AGENT'S OPTIONS."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from amphitrite.dataplane import agent
+from amphitrite.dataplane.__main__ import main
+from amphitrite.dataplane.envoy.bootstrap import ProxySettings, bootstrap
+from amphitrite.dataplane.envoy.resources import Resource
+from bench.routers.edits import edited
+
+
+def leave_out(parts: list[str]) -> None:
+    whole = Resource.of
+
+    def of(value: Mapping[str, Any]) -> Resource:
+        return whole(edited(dict(value), parts))
+
+    def started_with(settings: ProxySettings) -> dict[str, Any]:
+        return edited(bootstrap(settings), parts)
+
+    Resource.of = of  # type: ignore[method-assign,assignment]
+    agent.bootstrap = started_with  # type: ignore[attr-defined]
+
+
+if __name__ == "__main__":
+    cut = sys.argv.index("--")
+    leave_out(sys.argv[1:cut])
+    sys.argv[1:] = sys.argv[cut + 1 :]
+    sys.exit(main())
