@@ -86,7 +86,8 @@ def running(work: Path, *deployments: str) -> Iterator[Product]:
         product.ml("online-endpoint", "create", "-f", "endpoint.yml")
         for name in deployments:
             product.ml("online-deployment", "create", "-f", f"{name}-deployment.yml")
-        product.ml("online-endpoint", "update", "-n", "pictures", "--traffic", f"{deployments[0]}=100")
+        if deployments:
+            product.ml("online-endpoint", "update", "-n", "pictures", "--traffic", f"{deployments[0]}=100")
         yield product
     finally:
         product.ml("server", "stop")

@@ -135,6 +135,11 @@ class RunningAgent:
         """Let Envoy's record say that it was started with other settings."""
         processes.write(self.state / "envoy.json", self.envoy(), digest="other")
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     def kill(self) -> None:
         """``kill -9`` of the agent alone."""
         assert self._process is not None
