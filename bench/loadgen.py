@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,16 @@ class Load:
     @property
     def good(self) -> bool:
         return self.requests > 0 and self.failed + self.unsent <= TOLERATED * self.requests
+
+
+    @property
+    def per_core(self) -> float:
+        """Requests for each second of the server's CPU."""
+        return 1e6 / self.cpu_us if self.cpu_us else 0.0
+
+    def costing(self, cpu_s: float) -> Load:
+        """The same with the CPU of processes that were counted elsewhere."""
+        return replace(self, cpu_us=cpu_s / self.requests * 1e6 if self.requests else 0.0)
 
 
 @dataclass(frozen=True, slots=True)

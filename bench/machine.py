@@ -223,12 +223,28 @@ def cpu_seconds(pid: int) -> float:
     return total
 
 
-def memory_mb(pid: int) -> float:
+def memory_mb(pid: int, *, alone: bool = False) -> float:
+    """Resident memory of the process and, unless ``alone``, of those it has started."""
     total = 0
-    for one in tree(pid):
+    for one in tree(pid)[: 1 if alone else None]:
         with contextlib.suppress(psutil.NoSuchProcess):
             total += one.memory_info().rss
     return total / 1e6
+
+
+def pin(pid: int, on: Sequence[int]) -> None:
+    """Keep every thread of the process, and of those below it, on these cores; threads to come inherit it."""
+    for one in tree(pid):
+        for thread in one.threads():
+            with contextlib.suppress(ProcessLookupError):
+                os.sched_setaffinity(thread.id, on)
+
+
+def folder(parent: Path, name: str) -> Path:
+    """A directory of its own for whoever is called ``name``."""
+    made = parent / "".join(c if c.isalnum() else "-" for c in name)
+    made.mkdir(parents=True, exist_ok=True)
+    return made
 
 
 def is_root() -> bool:

@@ -75,7 +75,7 @@ def measure(work: Path, endpoints: int, upstream: int, changes: int) -> dict[str
             "effect_max_ms": round(max(times), 1),
             "cold_start_s": round(cold, 2),
             "envoy_mb": round(machine.memory_mb(agent.envoy().pid)),
-            "agent_mb": round(machine.memory_mb(agent.pid)),
+            "agent_mb": round(machine.memory_mb(agent.pid, alone=True)),
         }
     finally:
         agent.close()
