@@ -22,7 +22,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from bench import machine
+from bench import figures, machine
 from bench.product import Unavailable
 from bench.stats import Report, table
 
@@ -64,6 +64,7 @@ def run_module(name: str, given: argparse.Namespace) -> None:
         "benchmark": name,
         "when": when,
         "took_s": round(time.monotonic() - began),
+        "parts": given.parts,
         "machine": facts,
         **report.json(),
     }
@@ -71,6 +72,8 @@ def run_module(name: str, given: argparse.Namespace) -> None:
     results.mkdir(parents=True, exist_ok=True)
     file = results / f"{name}{'_parts' if given.parts else ''}.json"
     file.write_text(json.dumps(result, indent=1) + "\n")
+    if not given.quick:
+        figures.write()
 
 
 def run_program(name: str, given: argparse.Namespace) -> None:

@@ -1,7 +1,7 @@
 """The control plane at 10, 100 and 1,000 endpoints: traffic change to effect, memory, lists, cold starts.
 
-``proxy`` is the agent with its Envoy, given routing tables directly; ``whole`` the product as it is, whose instances are
-all one cheap upstream (``controls/imagined.py``); ``create`` a deployment of the example's model on Triton.
+``proxy`` is the agent with its Envoy, given routing tables directly; ``whole`` the product as it is, whose instances
+are all one cheap upstream (``controls/imagined.py``); ``create`` a deployment of the example's model on Triton.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def run(work: Path, *, quick: bool = False) -> Report:
         raise Unavailable(f"{ML} is missing: make install")
     port = machine.free_port()
     program = machine.compiled("upstream")
-    changes = 10 if quick else 100
+    changes = 10 if quick else 50
     tables: dict[str, list[dict[str, Any]]] = {"proxy": [], "whole": []}
     with machine.running([program, str(port)], work / "upstream.log", port=port):
         for size in SIZES[: 2 if quick else 3]:

@@ -38,7 +38,6 @@ class Load:
     def good(self) -> bool:
         return self.requests > 0 and self.failed + self.unsent <= TOLERATED * self.requests
 
-
     @property
     def per_core(self) -> float:
         """Requests for each second of the server's CPU."""

@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import os
 import platform
+import random
 import shutil
 import signal
 import socket
@@ -146,21 +147,31 @@ def version_of(env: Path, package: str) -> str:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port on which nobody listens, below those that the kernel gives to outgoing connections: under load one of
+    those is taken again before whoever is started can have it."""
+    for port in random.sample(range(20_000, 32_000), 1_000):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise Unavailable("there is no free port")
 
 
 def await_port(port: int, process: subprocess.Popen[bytes], log: Path, within_s: float = 30) -> None:
-    """Until somebody listens. Raises Unavailable with the end of ``log`` when the process ends or it takes too long."""
+    """Until the process, or one that it has started, listens, and not somebody else there. Raises Unavailable with the
+    end of ``log`` when it ends or takes too long."""
     deadline = time.monotonic() + within_s
-    while True:
-        with contextlib.suppress(OSError):
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-            return
+    while not any(_listens(one, port) for one in tree(process.pid)):
         if process.poll() is not None or time.monotonic() > deadline:
             raise Unavailable(f"it did not start: {log.read_text(errors='replace').strip()[-400:]}")
         time.sleep(0.02)
+
+
+def _listens(process: psutil.Process, port: int) -> bool:
+    try:
+        found = process.net_connections(kind="tcp")
+    except psutil.Error:
+        return False
+    return any(c.status == psutil.CONN_LISTEN and c.laddr.port == port for c in found)
 
 
 @contextlib.contextmanager

@@ -66,9 +66,7 @@ def upstreams(work: Path) -> Iterator[tuple[int, int]]:
     with ExitStack() as stack:
         for port in ports:
             log = work / f"upstream-{port}.log"
-            stack.enter_context(
-                machine.running([program, str(port)], log, on=machine.places()["upstream"], port=port)
-            )
+            stack.enter_context(machine.running([program, str(port)], log, on=machine.places()["upstream"], port=port))
         yield ports
 
 
@@ -159,7 +157,9 @@ def added(loads: list[Load], direct: list[Load]) -> dict[str, Any]:
 def saturation(seen: Rounds, name: str, body: str) -> float:
     """Requests a second at most, over the numbers of connections."""
     return max(
-        statistics.median(load.rps for load in cell[name]) for (b, _), cell in seen.items() if b == body and name in cell
+        statistics.median(load.rps for load in cell[name])
+        for (b, _), cell in seen.items()
+        if b == body and name in cell
     )
 
 
@@ -197,8 +197,12 @@ def goals(tls: str, closed_: list[dict[str, Any]], open_: list[dict[str, Any]]) 
         for value in [one(closed_, "of_bare_envoy", router="ours", body=body, connections=32)]
     ]
     half = {"router": "ours", "body": "1 KB", "of_our_saturation": 0.5}
-    found.append(Goal(f"added p50 at half of saturation, {tls}", "at most", 0.25, one(open_, "added_p50_ms", **half), "ms"))
-    found.append(Goal(f"added p99 at half of saturation, {tls}", "at most", 2.0, one(open_, "added_p99_ms", **half), "ms"))
+    found.append(
+        Goal(f"added p50 at half of saturation, {tls}", "at most", 0.25, one(open_, "added_p50_ms", **half), "ms")
+    )
+    found.append(
+        Goal(f"added p99 at half of saturation, {tls}", "at most", 2.0, one(open_, "added_p99_ms", **half), "ms")
+    )
     mine = one(closed_, "cpu_us", router="ours", body="1 KB", connections=32)
     other = one(closed_, "cpu_us", router="fastapi+httpx", body="1 KB", connections=32)
     ratio = other / mine if mine and other else None

@@ -1,7 +1,7 @@
 """From ``ml online-deployment create`` to the first 200 of a new deployment, with the example's model and Triton.
 
-``cold``: the first deployment of a new home, with the files of Triton, ONNX Runtime and the model out of the page cache.
-``warm``: the next one.
+``cold``: the first deployment of a new home, with the files of Triton, ONNX Runtime and the model out of the page
+cache as far as nobody else has them open. ``warm``: the next one.
 """
 
 from __future__ import annotations

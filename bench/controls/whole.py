@@ -145,4 +145,3 @@ def listed(client: httpx.Client, address: str) -> float:
     began = time.perf_counter()
     client.get(address).raise_for_status().json()
     return (time.perf_counter() - began) * 1000
-

@@ -1,8 +1,8 @@
 """Model servers that are measured beside ours, with the same ONNX file and the same number of threads, one worker each.
 
-They get plain HTTP without a key, and the request in the cheapest form that their documentation shows: raw bytes where a
-handler gets them, else base64 in JSON. Each is a row here and a program in ``programs/``, which runs in an environment of
-its own: ``PROGRAM PORT THREADS NAME=FILE...``.
+They get plain HTTP without a key, and the request in the cheapest form that their documentation shows: raw bytes where
+a handler gets them, else base64 in JSON. Each is a row here and a program in ``programs/``, which runs in an
+environment of its own: ``PROGRAM PORT THREADS NAME=FILE...``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Literal
 
 from bench import machine
-from bench.product import Unavailable
 
 _PROGRAMS = Path(__file__).parent / "programs"
 _START_WITHIN_S = 90
@@ -77,7 +76,7 @@ def started(peer: Peer, work: Path, models: dict[str, Path], threads: int) -> It
     """Raises Unavailable when it cannot be installed or does not start."""
     env = peer.environment()
     port = machine.free_port()
-    command = [env / "bin" / "python", _PROGRAMS / f"{peer.program}.py", str(port), str(threads)]
+    command: list[str | Path] = [env / "bin" / "python", _PROGRAMS / f"{peer.program}.py", str(port), str(threads)]
     command += [f"{name}={path}" for name, path in models.items()]
     work.mkdir(parents=True, exist_ok=True)
     # Nobody phones home, and nothing is written outside of the work folder.
@@ -89,6 +88,3 @@ def started(peer: Peer, work: Path, models: dict[str, Path], threads: int) -> It
     log = work / "output.log"
     with machine.running(command, log, port=port, env=environment, cwd=work, within_s=_START_WITHIN_S) as process:
         yield Running(port, process.pid, machine.version_of(env, peer.packages[0].partition("[")[0]))
-
-
-__all__ = ["PEERS", "Peer", "Running", "Unavailable", "body", "started"]

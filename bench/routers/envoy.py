@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from amphitrite.dataplane.envoy.binary import find_envoy
@@ -87,7 +88,7 @@ def configuration(place: Place, open_route: bool = False) -> dict[str, Any]:
 def serve(place: Place, open_route: bool = False) -> Iterator[Server]:
     file = place.work / "envoy.json"
     file.write_text(json.dumps(configuration(place, open_route)))
-    command = [find_envoy(), "-c", file, "--disable-hot-restart", "--concurrency", "1", "-l", "error"]
+    command: list[str | Path] = [find_envoy(), "-c", file, "--disable-hot-restart", "--concurrency", "1", "-l", "error"]
     with machine.running(command, place.log, on=place.cores, port=place.port) as process:
         yield Server(place.port, process.pid, version(), place.certificate is not None)
 

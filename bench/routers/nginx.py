@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from bench import machine
 from bench.routers import KEY, SHARE, Place, Server
@@ -48,7 +49,7 @@ def serve(place: Place) -> Iterator[Server]:
     file = place.work / "nginx.conf"
     file.write_text(configuration(place))
     said = subprocess.run([program, "-v"], capture_output=True, text=True, check=True).stderr
-    command = [program, "-p", place.work, "-c", file, "-e", place.work / "error.log"]
+    command: list[str | Path] = [program, "-p", place.work, "-c", file, "-e", place.work / "error.log"]
     if machine.is_root():
         command += ["-g", "user root;"]
     with machine.running(command, place.log, on=place.cores, port=place.port) as process:

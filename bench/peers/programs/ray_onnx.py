@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from typing import Any
 
 import ray  # type: ignore[import-not-found,unused-ignore]
+from models import Model, arguments  # type: ignore[import-not-found,unused-ignore]
 from ray import serve  # type: ignore[import-not-found,unused-ignore]
 from starlette.requests import Request
 from starlette.responses import Response
-
-sys.path.insert(0, os.path.dirname(__file__))
-from models import Model, arguments  # type: ignore[import-not-found,unused-ignore]  # noqa: E402
 
 PORT, THREADS, FILES = arguments()
 
@@ -32,7 +29,7 @@ def main() -> None:
     paths: dict[str, Any] = {"env_vars": {"PYTHONPATH": os.path.dirname(os.path.abspath(__file__))}}
     ray.init(include_dashboard=False, log_to_driver=False, configure_logging=False, runtime_env=paths)
     serve.start(http_options={"host": "127.0.0.1", "port": PORT}, logging_config={"enable_access_log": False})
-    serve.run(Scorer.bind(FILES, THREADS))
+    serve.run(Scorer.bind(FILES, THREADS))  # type: ignore[attr-defined,unused-ignore]
     signal.sigwait({signal.SIGTERM, signal.SIGINT})
     serve.shutdown()
     ray.shutdown()

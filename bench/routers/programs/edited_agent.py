@@ -22,7 +22,7 @@ def leave_out(parts: list[str]) -> None:
     def started_with(settings: ProxySettings) -> dict[str, Any]:
         return edited(bootstrap(settings), parts)
 
-    Resource.of = of  # type: ignore[method-assign,assignment]
+    Resource.of = of  # type: ignore[method-assign]
     agent.bootstrap = started_with  # type: ignore[attr-defined]
 
 
