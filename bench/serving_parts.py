@@ -2,8 +2,8 @@
 
 ``session`` is the bare session in this process, ``session and joining`` with what our backend does around it.
 ``cached`` is answered by Triton's response cache: HTTP and a hash of the input, no backend. The rest do ever more:
-``stub`` is a Python model that answers with a tensor it holds (HTTP and the way to the stub's process), ``copies`` makes
-an array of its input, ``onnxruntime`` is our backend.
+``stub`` is a Python model that answers with a tensor it holds (HTTP and the way to the stub's process), ``copies``
+makes an array of its input, ``onnxruntime`` is our backend.
 """
 
 from __future__ import annotations
