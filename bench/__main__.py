@@ -14,6 +14,7 @@ import importlib
 import inspect
 import json
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -121,4 +122,6 @@ if __name__ == "__main__":
     if shutil.which("taskset") is None:
         print("error: taskset is missing (package util-linux)", file=sys.stderr)
         sys.exit(1)
+    # Told to end, it ends what it has started, as after an error.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     sys.exit(main(sys.argv[1:]))
