@@ -61,7 +61,8 @@ def rule_table(upstreams: Mapping[str, Upstream]) -> RoutingTable:
             Route("tokens", (), images, split, (("green", 50),), auth="aml_token", cors=("*",)),
         ),
         clusters=tuple(
-            Cluster(name, tuple(sorted(served)), 2 if name == "solo" else 64, 5.0, check)
+            # Copies may pile up on a busy machine, and those above the bound would be dropped.
+            Cluster(name, tuple(sorted(served)), {"solo": 2, "grey": 2000, "red": 2000}.get(name, 64), 5.0, check)
             for name, served in sorted({**alone, "pair": [*alone["blue"], *alone["green"]]}.items())
         ),
         max_body_bytes=MAX_BODY,

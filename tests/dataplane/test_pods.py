@@ -197,7 +197,7 @@ def test_an_instance_dies_while_the_control_plane_is_away(make_agent: MakeAgent)
     agent.start()
     with Upstream("one") as one:
         two = Upstream("two").__enter__()
-        agent.put_in_force(table(1, [cluster("c", [one, two])], [("c", 100)]))
+        agent.put_in_force(table(1, [cluster("c", [one, two])], [("c", 100)], retry_lost=True))
         agent.control_plane.stop()
         with load(agent) as seen:
             eventually(lambda: bool(one.scored()) and bool(two.scored()))

@@ -45,7 +45,7 @@ def test_of_each_deployment_the_same_part_is_copied_to_each_mirror(scoring: Runn
     answers = [scoring.client.post(path, headers=BEARER) for _ in range(800)]
     served = {a.headers["x-request-id"]: a.headers[PIN] for a in answers}
     grey, red = rules[1]["grey"], rules[1]["red"]
-    eventually(lambda: len(red.scored()) == 800)
+    eventually(lambda: len(red.scored()) == 800, timeout=60)
     assert Counter(served.values()) == Counter(copies(red, served))
     shares = Counter(copies(grey, served))
     for name, total in Counter(served.values()).items():
