@@ -63,7 +63,14 @@ def bootstrap(settings: ProxySettings) -> dict[str, Any]:
         },
         "layered_runtime": {
             "layers": [
-                {"name": "static", "static_layer": {"re2.max_program_size.error_level": 1000}},
+                {
+                    "name": "static",
+                    "static_layer": {
+                        "re2.max_program_size.error_level": 1000,
+                        # One connection's many requests wait for those of the others.
+                        "http.max_requests_per_io_cycle": 8,
+                    },
+                },
             ]
         },
         "overload_manager": _overload_manager(settings.heap_bytes),

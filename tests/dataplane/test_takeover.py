@@ -1,6 +1,6 @@
 """A newer Envoy takes the port over from an older one: no request fails, and an agent that dies on the way is repaired.
 
-``AMPHITRITE_TAKEOVERS`` sets how often it happens under load (default 5).
+``AMPHITRITE_TAKEOVERS`` sets how often it happens under load (default 3).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CLIENTS = (
     Client("kept", INFER, b"{}", connections=4, think_ms=2),
     Client("anew", INFER, b"{}", connections=4, think_ms=2, headers=("Connection: close",)),
 )
-TAKEOVERS = int(os.environ.get("AMPHITRITE_TAKEOVERS", "5"))
+TAKEOVERS = int(os.environ.get("AMPHITRITE_TAKEOVERS", "3"))
 
 OLD, NEW = Running(ProcessRecord(1, 1.0), "old", 0), Running(ProcessRecord(2, 2.0), "new", 1)
 COLD = Running(ProcessRecord(1, 1.0), "old", None)
@@ -55,11 +55,11 @@ def test_what_becomes_of_those_that_run(
 
 #: When the agent is killed once more: as soon as this holds, given the Envoy before and how many log lines there were.
 DEATHS: dict[str, Callable[[RunningAgent, ProcessRecord, str], bool]] = {
-    "never": lambda agent, before, log: False,
-    "decided": lambda agent, before, log: "another envoy takes over" in log,
     "spawned": lambda agent, before, log: len(agent.envoys()) > 1,
-    "recorded": lambda agent, before, log: processes.read(agent.state / "envoy.json") != before,
+    "never": lambda agent, before, log: False,
     "answers": lambda agent, before, log: "started envoy" in log,
+    "decided": lambda agent, before, log: "another envoy takes over" in log,
+    "recorded": lambda agent, before, log: processes.read(agent.state / "envoy.json") != before,
 }
 
 

@@ -1,0 +1,208 @@
+"""Whatever is shown, by whichever way of writing a path: nothing that steers the model server reaches it.
+
+The upstreams count: a status alone could hide that a request arrived. A row more is a line more: ``CREDENTIALS`` (what
+is shown), ``ADMIN`` (what is wanted), ``TRICKS`` (how it is written), ``PSEUDO`` (HTTP/2 alone).
+"""
+
+from __future__ import annotations
+
+import ssl
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from ..load.closed_loop import Connection, NotHttp
+from .agents import KEY, RunningAgent
+from .http2 import Http2
+from .minting import mint
+from .upstream import Upstream
+
+pytestmark = pytest.mark.serving
+Rules = tuple[RunningAgent, dict[str, Upstream]]
+
+#: name -> (endpoint, ``authorization``; None: no such header). The last ones are good, and open scoring only.
+CREDENTIALS: dict[str, tuple[str, Callable[[], str | None]]] = {
+    "none": ("images", lambda: None),
+    "empty": ("images", lambda: ""),
+    "wrong": ("images", lambda: "Bearer nope"),
+    "malformed": ("images", lambda: f"Bearer\t{KEY}"),
+    "basic": ("images", lambda: "Basic cHJpbWFyeS1rZXk6"),
+    "no scheme": ("images", lambda: KEY),
+    "another endpoint's": ("images", lambda: "Bearer other-key"),
+    "no key is left": ("closed", lambda: f"Bearer {KEY}"),
+    "no token": ("tokens", lambda: None),
+    "expired token": ("tokens", lambda: f"Bearer {mint(exp=int(time.time()) - 3600)}"),
+    "another endpoint's token": ("tokens", lambda: f"Bearer {mint('other-tokens')}"),
+    "malformed token": ("tokens", lambda: "Bearer a.b.c"),
+    "key": ("images", lambda: f"Bearer {KEY}"),
+    "token": ("tokens", lambda: f"Bearer {mint()}"),
+}
+
+#: Triton's HTTP API beyond inference: https://github.com/triton-inference-server/server/tree/main/docs/protocol
+ADMIN = (
+    ("POST", "v2/repository/index"),
+    ("POST", "v2/repository/models/m/load"),
+    ("POST", "v2/repository/models/m/unload"),
+    ("GET", "v2/systemsharedmemory/status"),
+    ("POST", "v2/systemsharedmemory/region/r/register"),
+    ("POST", "v2/systemsharedmemory/unregister"),
+    ("GET", "v2/cudasharedmemory/status"),
+    ("POST", "v2/cudasharedmemory/region/r/register"),
+    ("POST", "v2/cudasharedmemory/region/r/unregister"),
+    ("POST", "v2/trace/setting"),
+    ("POST", "v2/models/m/trace/setting"),
+    ("POST", "v2/logging"),
+)
+
+
+def _part(path: str) -> str:
+    """The first letter of the word after v2, percent-encoded."""
+    return path.replace("v2/", f"v2/%{ord(path[3]):02x}", 1).replace(
+        f"%{ord(path[3]):02x}{path[3]}", f"%{ord(path[3]):02x}"
+    )
+
+
+#: How ``path`` below ``endpoint`` is written.
+TRICKS: dict[str, Callable[[str, str], str]] = {
+    "plain": lambda e, p: f"/endpoints/{e}/{p}",
+    "dots": lambda e, p: f"/endpoints/{e}/{p.replace('/', '/x/../', 1)}",
+    "dots before": lambda e, p: f"/endpoints/{e}/../{e}/{p}",
+    "dots above": lambda e, p: f"/endpoints/{e}/../../{p}",
+    "encoded dots": lambda e, p: f"/endpoints/{e}/%2e%2e/{e}/{p}",
+    "a dot": lambda e, p: f"/endpoints/{e}/./{p.replace('/', '/./')}",
+    "two slashes": lambda e, p: f"/endpoints/{e}//{p.replace('/', '//')}",
+    "two slashes at first": lambda e, p: f"//endpoints/{e}/{p}",
+    "encoded slash": lambda e, p: f"/endpoints/{e}/{p.replace('/', '%2f')}",
+    "encoded slash above": lambda e, p: f"/endpoints/{e}/v2/..%2f{p}",
+    "encoded letter": lambda e, p: f"/endpoints/{e}/{_part(p)}",
+    "encoded twice": lambda e, p: f"/endpoints/{e}/{_part(p).replace('%', '%25')}",
+    "backslash": lambda e, p: f"/endpoints/{e}/{p.replace('/', chr(92))}",
+    "case": lambda e, p: f"/endpoints/{e}/{p.upper()}",
+    "parameter": lambda e, p: f"/endpoints/{e}/{p.replace('/', ';x=y/')}",
+    "query": lambda e, p: f"/endpoints/{e}/{p}?x=/v2/models/m/infer",
+    "query before": lambda e, p: f"/endpoints/{e}?/{p}/../",
+    "slash after": lambda e, p: f"/endpoints/{e}/{p}/",
+    "fragment": lambda e, p: f"/endpoints/{e}/{p}#x",
+    "outside": lambda e, p: f"/{p}",
+    "absolute form": lambda e, p: f"https://127.0.0.1/endpoints/{e}/{p}",
+    "absolute form, without an endpoint": lambda e, p: f"http://127.0.0.1/{p}",
+}
+#: Behind a good key these may arrive, as paths that are none of Triton's: it decodes nothing and knows no parameters.
+STRANGE = {"encoded twice", "parameter"}
+
+Headers = list[tuple[str, str]]
+
+
+def _request(method: str, path: str, authority: str) -> Headers:
+    return [(":method", method), (":path", path), (":scheme", "https"), (":authority", authority)]
+
+
+#: HTTP/2 alone: (method, path of an admin call, a path that is allowed, authority) -> headers.
+PSEUDO: dict[str, Callable[[str, str, str, str], Headers]] = {
+    "two paths": lambda m, p, ok, a: [*_request(m, ok, a), (":path", p)],
+    "two paths, the other first": lambda m, p, ok, a: [(":path", p), *_request(m, ok, a)],
+    "path after headers": lambda m, p, ok, a: [*_request(m, ok, a), ("x-a", "b"), (":path", p)],
+    "path in upper case": lambda m, p, ok, a: [*_request(m, ok, a), (":PATH", p)],
+    "line break in the path": lambda m, p, ok, a: _request(m, f"{ok} HTTP/1.1\r\n\r\n{m} {p}", a),
+    "line break in the method": lambda m, p, ok, a: _request(f"{m} {p} HTTP/1.1\r\nx:", ok, a),
+    "line break in a header": lambda m, p, ok, a: [*_request(m, ok, a), ("x-a", f"b\r\n\r\n{m} {p} HTTP/1.1\r\n")],
+    "another scheme": lambda m, p, ok, a: [(":method", m), (":path", p), (":scheme", "http"), (":authority", a)],
+    "path as authority": lambda m, p, ok, a: _request(m, p, f"{a}{p}"),
+    "no slash at first": lambda m, p, ok, a: _request(m, p.lstrip("/"), a),
+    "absolute form": lambda m, p, ok, a: _request(m, f"https://{a}{p}", a),
+    "connect": lambda m, p, ok, a: [(":method", "CONNECT"), (":authority", a), (":protocol", "websocket"),
+                                    (":scheme", "https"), (":path", p)],
+    "upgrade": lambda m, p, ok, a: [*_request(m, ok, a), ("upgrade", "h2c"), ("connection", "upgrade")],
+    "rewritten": lambda m, p, ok, a: [*_request(m, f"{p}", a), ("x-envoy-original-path", ok), ("x-rewrite-url", ok)],
+}  # fmt: skip
+
+
+def http1(agent: RunningAgent) -> Iterator[Callable[[str, str, Mapping[str, str]], int]]:
+    """Asks over HTTP/1.1, on one connection as long as that is kept."""
+    context = ssl.create_default_context(cafile=str(agent.certificate))
+    kept: list[Connection] = []
+
+    def ask(method: str, path: str, headers: Mapping[str, str]) -> int:
+        lines = [f"{method} {path} HTTP/1.1", f"host: 127.0.0.1:{agent.port}", "content-length: 0"]
+        lines += [f"{name}: {value}" for name, value in headers.items()]
+        if not kept:
+            kept.append(Connection("127.0.0.1", agent.port, context, 10))
+        try:
+            answer = kept[0].exchange("\r\n".join([*lines, "", ""]).encode())
+            status, close = answer.status, answer.close
+        except (OSError, NotHttp):
+            status, close = 0, True
+        if close:
+            kept.pop().close()
+        return status
+
+    yield ask
+    for connection in kept:
+        connection.close()
+
+
+def http2(agent: RunningAgent) -> Iterator[Callable[[str, str, Mapping[str, str]], int]]:
+    """The same over HTTP/2."""
+    kept: list[Http2] = []
+
+    def ask(method: str, path: str, headers: Mapping[str, str]) -> int:
+        if not kept:
+            kept.append(Http2("127.0.0.1", agent.port))
+        status = kept[0].asked([*_request(method, path, kept[0].authority), *headers.items()])
+        if kept[0].ended:
+            kept.pop().socket.close()
+        return status
+
+    yield ask
+    for connection in kept:
+        connection.socket.close()
+
+
+@pytest.mark.parametrize("protocol", [http1, http2], ids=["HTTP/1.1", "HTTP/2"])
+@pytest.mark.parametrize("shown", CREDENTIALS)
+def test_no_path_leads_to_the_model_server(
+    shown: str, protocol: Callable[..., Iterator[Callable[..., int]]], scoring: RunningAgent, rules: Rules
+) -> None:
+    endpoint, credential = CREDENTIALS[shown]
+    authorization = credential()
+    headers = {} if authorization is None else {"authorization": authorization}
+    good = shown in ("key", "token")
+    for ask in protocol(scoring):
+        statuses = {
+            (trick, method, path): ask(method, write(endpoint, path), headers)
+            for trick, write in TRICKS.items()
+            if not (good and trick in STRANGE) and not (protocol is http2 and trick.startswith("absolute"))
+            for method, path in ADMIN
+        }
+    assert {row: status for row, status in statuses.items() if status not in (400, 401, 403, 404)} == {}
+    assert [r["path"] for upstream in rules[1].values() for r in upstream.scored()] == []
+
+
+@pytest.mark.parametrize("trick", sorted(STRANGE))
+def test_what_arrives_in_a_strange_form_is_not_tidied_up(trick: str, scoring: RunningAgent, rules: Rules) -> None:
+    for ask in http1(scoring):
+        for method, path in ADMIN:
+            ask(method, TRICKS[trick]("images", path), {"authorization": f"Bearer {KEY}"})
+    seen = {r["path"] for upstream in rules[1].values() for r in upstream.scored()}
+    assert seen
+    assert {path for path in seen if "%25" not in path and not path.startswith("/v2;")} == set()
+
+
+@pytest.mark.parametrize("shown", ["none", "key"])
+def test_pseudo_headers(shown: str, scoring: RunningAgent, rules: Rules) -> None:
+    endpoint, credential = CREDENTIALS[shown]
+    authorization = credential()
+    allowed, (method, path) = f"/endpoints/{endpoint}/v2/models/m/infer", ADMIN[0]
+
+    def ask(make: Callable[[str, str, str, str], Headers]) -> int:
+        with Http2("127.0.0.1", scoring.port) as connection:
+            headers = make(method, f"/endpoints/{endpoint}/{path}", allowed, connection.authority)
+            return connection.asked([*headers, *([("authorization", authorization)] if authorization else [])])
+
+    # At once: before Envoy ends a connection that speaks no HTTP/2 it waits for a second.
+    with ThreadPoolExecutor(len(PSEUDO)) as pool:
+        statuses = dict(zip(PSEUDO, pool.map(ask, PSEUDO.values()), strict=True))
+    assert {name: status for name, status in statuses.items() if status not in (0, 400, 401, 403, 404)} == {}
+    assert [r["path"] for upstream in rules[1].values() for r in upstream.scored()] == []
