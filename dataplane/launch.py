@@ -24,20 +24,23 @@ from amphitrite.dataplane.succession import MARKER, HotRestart
 #: In the metadata of the node as which an Envoy presents itself: the name of its launch.
 LAUNCH = "launch"
 
-#: With hot restart Envoy asks the kernel for SIGTERM as soon as its parent ends. It shall outlive the agent, so it
-#: begins only when its parent is the machine's first process. The descriptor is for its pid.
-_DETACHED = """
-import os, sys, time
+#: With hot restart Envoy asks the kernel for SIGTERM as soon as the thread ends whose child it is. It shall outlive the
+#: agent, and the machine's first process may have many threads that come and go: so it gets a parent of its own, which
+#: has one thread and nothing to do but to wait, and passes on its exit code. The descriptor is for Envoy's pid.
+_PARENT = """
+import os, signal, sys
 told = int(sys.argv[1])
-os.set_inheritable(told, False)
-parent = os.getpid()
-if child := os.fork():
-    os.write(told, str(child).encode())
-    os._exit(0)
-os.setsid()
-while os.getppid() == parent:
-    time.sleep(0.001)
-os.execv(sys.argv[2], sys.argv[2:])
+child = os.fork()
+if not child:
+    os.close(told)
+    os.execv(sys.argv[2], sys.argv[2:])
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, signal.SIG_IGN)
+os.write(told, str(child).encode())
+nothing = os.open(os.devnull, os.O_RDWR)
+for held in (told, 1, 2):
+    os.dup2(nothing, held)
+os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) & 255)
 """
 
 
@@ -81,21 +84,23 @@ class Launch:
             "--drain-time-s", "5", "--drain-strategy", "immediate", "--file-flush-interval-msec", "1000",
         ]  # fmt: skip
 
-    def start(self, epoch: int, parent_ends_after_s: float) -> tuple[ProcessRecord, subprocess.Popen[bytes] | None]:
-        """The process, and itself where it is our child. Raises ProcessLookupError when it has ended already."""
+    def start(self, epoch: int, parent_ends_after_s: float) -> tuple[ProcessRecord, subprocess.Popen[bytes]]:
+        """Envoy's process, and our child: itself, or the one that waits for it and ends as it ends. Raises
+        ProcessLookupError when it has ended already."""
         command, environment = self.command(epoch, parent_ends_after_s), {MARKER: self.name(epoch)}
         if self.hot_restart is None:
             child = self.output.start(command, environment)
             return processes.of(child.pid), child
         ours, theirs = os.pipe()
         try:
-            launcher = [sys.executable, "-I", "-S", "-c", _DETACHED, str(theirs), *command]
-            child = self.output.start(launcher, environment, (theirs,))
+            parent = [sys.executable, "-I", "-S", "-c", _PARENT, str(theirs), *command]
+            child = self.output.start(parent, environment, (theirs,))
         finally:
             os.close(theirs)
         with open(ours, "rb") as told:
             pid = told.read()
-        child.wait()
-        if not pid:
-            raise ProcessLookupError("Envoy's launcher ended without a word")
-        return processes.of(int(pid)), None
+        try:
+            return processes.of(int(pid)), child
+        except (ValueError, ProcessLookupError):
+            child.wait()
+            raise ProcessLookupError("Envoy ended at its start") from None

@@ -27,11 +27,11 @@ BUCKETS_S = (
 #: What has left the table is still told for so long, so that whoever asks now and then hears its last numbers.
 KEEP_S = 900.0
 
-_FIELD = re.compile(
+FIELD = re.compile(
     r"requests/[0-9]{1,3}/[A-Za-z,-]{0,60}|model/([0-9]{3}|-)|le/[0-9]{1,2}"
     r"|microseconds|received|sent|retries|copies/[0-9]{3}"
 )
-_NAME = re.compile("[A-Za-z0-9-]{0,64}")
+NAME = re.compile("[A-Za-z0-9-]{0,64}")
 
 
 def requests(code: str, reason: str) -> str:
@@ -113,7 +113,7 @@ def totals_to_json(totals: Totals) -> dict[str, Any]:
 def totals_from_json(value: Mapping[str, Any]) -> Totals:
     """The inverse. Raises ValueError, with a sentence, for anything else: it comes from another process."""
     counters = {
-        series: {_checked(_FIELD, name): _number(number) for name, number in _object(fields).items()}
+        series: {_checked(FIELD, name): _number(number) for name, number in _object(fields).items()}
         for series, fields in _flat(value.get("counters"))
     }
     in_flight = {series: int(_number(number)) for series, number in _flat(value.get("in_flight"))}
@@ -150,7 +150,7 @@ def _nested(of: Mapping[Series, Any]) -> dict[str, dict[str, Any]]:
 
 def _flat(value: object) -> list[tuple[Series, Any]]:
     return [
-        ((_checked(_NAME, endpoint), _checked(_NAME, deployment)), content)
+        ((_checked(NAME, endpoint), _checked(NAME, deployment)), content)
         for endpoint, deployments in _object(value).items()
         for deployment, content in _object(deployments).items()
     ]

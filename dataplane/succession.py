@@ -82,7 +82,8 @@ def find(bootstrap_file: Path, record: Path) -> tuple[Running, ...]:
     recorded = processes.read(record)
     found = []
     for process in psutil.process_iter(["cmdline"]):
-        if str(bootstrap_file) not in (process.info["cmdline"] or ()):
+        # Only Envoy itself, not the process that waits for it: that one has Envoy's command line behind its own.
+        if (process.info["cmdline"] or [])[1:3] != ["--config-path", str(bootstrap_file)]:
             continue
         with contextlib.suppress(psutil.Error, ProcessLookupError):
             running = _running(process, record if recorded and recorded.pid == process.pid else None)

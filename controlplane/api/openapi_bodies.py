@@ -6,12 +6,14 @@ here. Must not know answers or paths. A body that is described may still be refu
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from amphitrite import schemas
 from amphitrite.controlplane.api.dataplane import VERSION_MAX
 from amphitrite.controlplane.api.openapi_wire import ABSENT, TEXT, Schema, more, optional, request, unread, value
 from amphitrite.controlplane.api.workspace import SECRET_HOURS_MAX
+from amphitrite.dataplane.metrics import FIELD, NAME
 from amphitrite.schemas import wire_asset, wire_compute, wire_deployment, wire_endpoint
 from amphitrite.schemas.loading import resolve
 from amphitrite.schemas.mapping import Field
@@ -132,6 +134,12 @@ def _compute() -> Schema:
 
 _VERSION: Schema = {"type": ["integer", "null"], "minimum": 0, "maximum": VERSION_MAX}
 _SAID: Schema = {"type": ["string", "null"]}
+_COUNT: Schema = {"type": "number", "minimum": 0, "exclusiveMaximum": 2**63}
+
+
+def _by_name(pattern: re.Pattern[str], content: Schema) -> Schema:
+    names = {"pattern": f"^(?:{pattern.pattern})$"}
+    return {"type": "object", "propertyNames": names, "additionalProperties": content}
 
 
 def components() -> dict[str, Schema]:
@@ -184,9 +192,9 @@ def components() -> dict[str, Schema]:
             "type": "object",
             "required": ["began", "counters", "in_flight"],
             "properties": {
-                "began": {"type": "number", "minimum": 0},
-                "counters": {"type": "object", "description": "Endpoint, deployment, field: how much."},
-                "in_flight": {"type": "object", "description": "Endpoint, deployment: requests now."},
+                "began": _COUNT,
+                "counters": _by_name(NAME, _by_name(NAME, _by_name(FIELD, _COUNT))),
+                "in_flight": _by_name(NAME, _by_name(NAME, _COUNT)),
             },
         },
         "AgentReportBody": {

