@@ -12,7 +12,14 @@ from typing import Any
 from sqlalchemy import Connection, Table, func, insert, inspect, select, update
 
 from amphitrite.controlplane.store.migrations import found_revision, migrate
-from amphitrite.controlplane.store.tables import agent_reports, blobs, deployments, metadata, metric_minutes, model_files
+from amphitrite.controlplane.store.tables import (
+    agent_reports,
+    blobs,
+    deployments,
+    metadata,
+    metric_minutes,
+    model_files,
+)
 from amphitrite.controlplane.store.tables import schema_support as _schema_support
 from amphitrite.controlplane.store.transactions import Database
 from amphitrite.schemas.errors import Error
