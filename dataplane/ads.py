@@ -96,9 +96,10 @@ class AdsServer:
             self._changed.notify_all()
 
     @property
-    def connected(self) -> bool:
+    def serving(self) -> bool:
+        """Whether Envoy is connected and has accepted anything, of this agent or of one before it."""
         with self._changed:
-            return any(self._meant(c) for c in self._connections)
+            return any(self._meant(c) and c.stream.begun for c in self._connections)
 
     def in_force(self) -> bool:
         """Whether Envoy has accepted the whole published table; false while it is not connected."""

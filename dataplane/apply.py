@@ -52,7 +52,7 @@ class Discovery(Protocol):
     """What is needed of ``ads.AdsServer``."""
 
     @property
-    def connected(self) -> bool: ...
+    def serving(self) -> bool: ...
     def publish(self, snapshot: Snapshot) -> None: ...
     def in_force(self) -> bool: ...
 
@@ -177,7 +177,8 @@ class Applier:
         self._refusal = None
         try:
             new = additions(self._published, table)
-            if new and self._discovery.connected:
+            # An Envoy that has nothing yet does not listen before it has all: there is nothing to wait for in between.
+            if new and self._discovery.serving:
                 self._publish(preparation(self._published, table))
                 self._await_in_force()
                 self._await_healthy(new)

@@ -65,6 +65,11 @@ class DeltaStream:
         self._subscriptions: dict[str, _Subscription] = {}
         self._nonce = 0
 
+    @property
+    def begun(self) -> bool:
+        """Whether the client holds anything, or has been sent anything."""
+        return any(state.sent or state.answered for state in self._subscriptions.values())
+
     def receive(self, request: Request) -> Refusal | None:
         """Take in one request; a refusal is returned for whoever wants to know."""
         first = request.type_url not in self._subscriptions
