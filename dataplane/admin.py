@@ -17,6 +17,9 @@ from amphitrite.dataplane.routing import Address
 from amphitrite.dataplane.succession import Stage
 from amphitrite.schemas.errors import Error
 
+#: Characters of a filter, before they are escaped for the address, which may hold 65,536.
+_FILTER_MAX = 8_000
+
 
 @dataclass(frozen=True, slots=True)
 class Host:
@@ -45,11 +48,16 @@ class Admin:
 
     def hosts(self, clusters: Iterable[str]) -> dict[str, list[Host]]:
         """The addresses of those of ``clusters`` that Envoy has, by cluster."""
-        pattern = "^(" + "|".join(re.escape(name) for name in sorted(clusters)) + ")$"
-        answer = self._get("/clusters", {"format": "json", "filter": pattern}).json()
+        wanted = set(clusters)
+        pattern = "^(" + "|".join(re.escape(name) for name in sorted(wanted)) + ")$"
+        parameters = {"format": "json", "filter": pattern}
+        if len(pattern) > _FILTER_MAX:  # about all of them, and more than an address may hold
+            del parameters["filter"]
+        answer = self._get("/clusters", parameters).json()
         return {
             status["name"]: [_host(host) for host in status.get("host_statuses", ())]
             for status in answer.get("cluster_statuses", ())
+            if status["name"] in wanted
         }
 
     def requests_in_flight(self) -> int:

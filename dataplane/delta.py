@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from amphitrite.dataplane.envoy.resources import CLUSTER, ENDPOINTS, TYPES, Named, Resource
+from amphitrite.dataplane.envoy.resources import CLUSTER, ENDPOINTS, ROUTES, TYPES, Named, Resource
 
 #: All resources that the proxy should have, by type and name.
 Snapshot = Mapping[str, Named]
+#: So many addresses' or routes' resources go into one response, of those that Envoy names one by one: a message with a
+#: thousand needs ten times its size while Envoy takes it in. Clusters stay together: a starting proxy waits for one
+#: answer, and takes that for all of them.
+_AT_ONCE = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,18 +123,27 @@ class DeltaStream:
             gone += [n for n in state.names if n not in have and n not in state.sent]
             if not changed and not gone and (state.answered or not state.wildcard):
                 continue
-            state.answered = True
-            versions: dict[str, str | None] = {name: resource.version for name, resource in changed}
-            versions.update(dict.fromkeys(gone))
-            state.sent.update(versions)
-            self._nonce += 1
-            nonce = str(self._nonce)
-            state.waiting[nonce] = versions
-            if type_url == CLUSTER and ENDPOINTS in self._subscriptions:
-                # A changed cluster starts anew and waits for its addresses, even when those are the same.
-                for name in versions:
-                    self._subscriptions[ENDPOINTS].sent.pop(name, None)
-            yield Response(type_url, nonce, tuple(changed), tuple(sorted(gone)))
+            at_once = _AT_ONCE if type_url in (ENDPOINTS, ROUTES) else len(changed)
+            while len(changed) > at_once:
+                yield self._response(type_url, state, changed[:at_once], [])
+                changed = changed[at_once:]
+            yield self._response(type_url, state, changed, gone)
+
+    def _response(
+        self, type_url: str, state: _Subscription, changed: list[tuple[str, Resource]], gone: list[str]
+    ) -> Response:
+        state.answered = True
+        versions: dict[str, str | None] = {name: resource.version for name, resource in changed}
+        versions.update(dict.fromkeys(gone))
+        state.sent.update(versions)
+        self._nonce += 1
+        nonce = str(self._nonce)
+        state.waiting[nonce] = versions
+        if type_url == CLUSTER and ENDPOINTS in self._subscriptions:
+            # A changed cluster starts anew and waits for its addresses, even when those are the same.
+            for name in versions:
+                self._subscriptions[ENDPOINTS].sent.pop(name, None)
+        return Response(type_url, nonce, tuple(changed), tuple(sorted(gone)))
 
     def in_force(self, snapshot: Snapshot, types: tuple[str, ...]) -> bool:
         """Whether the client has accepted exactly what ``snapshot`` holds of these types."""

@@ -2,7 +2,7 @@
 
 Decides nothing. The only module that imports generated code; of the package ``envoy`` it imports subpackages only,
 since two distributions own its ``__init__.py`` (see ``envoy/binary.py``). Imports of extensions register their types,
-which ``json_format`` needs to resolve an ``@type``.
+which ``proto_json`` needs to resolve an ``@type``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ from envoy.extensions.upstreams.http.v3 import (  # type: ignore[import-untyped]
     http_protocol_options_pb2,  # noqa: F401
 )
 from envoy.service.discovery.v3 import discovery_pb2  # type: ignore[import-untyped]
-from google.protobuf import any_pb2, json_format
+from google.protobuf import any_pb2
+
+from amphitrite.dataplane import proto_json
 
 DeltaRequest: Any = discovery_pb2.DeltaDiscoveryRequest
 DeltaResponse: Any = discovery_pb2.DeltaDiscoveryResponse
@@ -36,9 +38,4 @@ DeltaResponse: Any = discovery_pb2.DeltaDiscoveryResponse
 
 def pack(type_url: str, value: Mapping[str, Any]) -> any_pb2.Any:
     """The message of that type, packed. Raises ValueError when ``value`` is not its JSON form."""
-    packed = any_pb2.Any()
-    try:
-        json_format.ParseDict({"@type": type_url, **value}, packed)
-    except json_format.ParseError as exc:
-        raise ValueError(str(exc)) from exc
-    return packed
+    return proto_json.pack(type_url, value)

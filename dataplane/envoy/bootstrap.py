@@ -76,6 +76,8 @@ def bootstrap(settings: ProxySettings) -> dict[str, Any]:
         "overload_manager": _overload_manager(settings.heap_bytes),
         "stats_config": stats_config(),
         "stats_flush_interval": seconds(settings.metrics_every_s),
+        # What taking in a large table has needed goes back to the machine, little by little.
+        "memory_allocator_manager": {"bytes_to_release": 32 * 1024 * 1024, "memory_release_interval": "1s"},
     }
 
 

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from amphitrite.dataplane import processes
+from amphitrite.dataplane.admin import Admin
 
 from .agents import BEARER, INFER, cluster, eventually, serves, table
 from .conftest import MakeAgent
@@ -23,6 +24,10 @@ def test_envoy_is_killed_while_the_control_plane_is_away(make_agent: MakeAgent) 
     with Upstream("blue") as blue:
         agent.put_in_force(table(1, [cluster("blue", [blue])], [("blue", 100)]))
         assert serves(agent)
+        admin = Admin(agent.run / "envoy-admin.sock")
+        many = [f"absent-{number:08}" for number in range(5_000)]  # too many for an address
+        assert set(admin.hosts(["blue", *many])) == {"blue"}
+        admin.close()
         agent.control_plane.stop()
         before = agent.envoy()
         assert processes.send_signal(before, signal.SIGKILL)

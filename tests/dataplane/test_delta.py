@@ -96,3 +96,29 @@ def test_changed_cluster_gets_its_addresses_again() -> None:
         ("Cluster", [("a", "2")], []),
         ("ClusterLoadAssignment", [("a", "1")], []),
     ]
+
+
+def test_many_routes_travel_in_parts_and_clusters_together() -> None:
+    """Envoy holds the first answer about clusters for all there are; of routes it knows which it has asked for."""
+    names = [f"r{number:03}" for number in range(120)]
+    wanted = snapshot(clusters=dict.fromkeys(names, "1"), routes=dict.fromkeys(names, "1"))
+    stream = DeltaStream()
+    stream.receive(Request(CLUSTER))
+    stream.receive(Request(ROUTES, subscribe=(*names, "missing")))
+    first, *parts = stream.pending(wanted)
+    assert [name for name, _ in first.changed] == names
+    assert [name for part in parts for name, _ in part.changed] == names
+    assert [(len(part.changed), part.removed) for part in parts] == [(50, ()), (50, ()), (20, ("missing",))]
+    for response in (first, *parts):
+        assert not stream.in_force(wanted, (CLUSTER, ROUTES))
+        stream.receive(Request(response.type_url, nonce=response.nonce))
+    assert stream.in_force(wanted, (CLUSTER, ROUTES))
+
+
+def test_a_client_has_begun_when_it_has_something() -> None:
+    new, former = DeltaStream(), DeltaStream()
+    new.receive(Request(CLUSTER))
+    former.receive(Request(CLUSTER, held={"a": "1"}))
+    assert (new.begun, former.begun) == (False, True)
+    send(new, snapshot(clusters={"a": "1"}))
+    assert new.begun

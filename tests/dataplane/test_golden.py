@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
+from google.protobuf import any_pb2, descriptor_pool, json_format, message_factory
 
 from amphitrite.dataplane.envoy.binary import find_envoy
 from amphitrite.dataplane.envoy.bootstrap import ProxySettings, bootstrap
@@ -71,7 +72,40 @@ def test_every_output_has_an_input(request: pytest.FixtureRequest) -> None:
 def test_resources_are_messages(path: Path) -> None:
     for type_url, named in translated(path).items():
         for resource in named.values():
-            assert pack(type_url, resource.value).type_url == type_url
+            packed, known = pack(type_url, resource.value), any_pb2.Any()
+            json_format.ParseDict({"@type": type_url, **resource.value}, known)
+            kind = message_factory.GetMessageClass(
+                descriptor_pool.Default().FindMessageTypeByName(type_url.rpartition("/")[2])
+            )
+            assert packed.type_url == type_url
+            assert kind.FromString(packed.value) == kind.FromString(known.value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"nobody": 1},
+        {"name": 1},
+        {"name": ["a"]},
+        {"connect_timeout": "1"},
+        {"connect_timeout": 1},
+        {"connect_timeout": "1ss"},
+        {"circuit_breakers": {"thresholds": [{"max_requests": "many"}]}},
+        {"circuit_breakers": {"thresholds": [{"max_requests": -1}]}},
+        {"circuit_breakers": {"thresholds": {"max_requests": 1}}},
+        {"circuit_breakers": 1},
+        {"type": "EDS", "cluster_type": {"name": "a"}},
+        {"type": "NONE_SUCH"},
+        {"typed_extension_protocol_options": {"a": {"@type": "type.googleapis.com/none.such"}}},
+        {"typed_extension_protocol_options": {"a": {"name": "a"}}},
+    ],
+    ids=str,
+)
+def test_what_is_no_message_is_refused(value: dict[str, Any]) -> None:
+    with pytest.raises(json_format.ParseError):
+        json_format.ParseDict({"@type": CLUSTER, **value}, any_pb2.Any())
+    with pytest.raises(ValueError, match=r"envoy\.config\.cluster\.v3\.Cluster"):
+        pack(CLUSTER, value)
 
 
 @pytest.mark.serving

@@ -1,0 +1,158 @@
+"""From a message's JSON form to the message, by way of the message's own constructor.
+
+Decides nothing: gives what ``json_format.ParseDict`` gives, five times as fast, since the constructor is not written in
+Python; a starting proxy waits for it. Fields are named as in the ``.proto`` file. Must not know which messages there
+are.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from functools import cache, lru_cache, partial
+from typing import Any
+
+from google.protobuf import any_pb2, descriptor_pool, message_factory, struct_pb2
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+
+_Convert = Callable[[Any], Any]
+_WRAPPERS = frozenset(
+    f"google.protobuf.{kind}Value"
+    for kind in ("Bool", "Bytes", "Double", "Float", "Int32", "Int64", "String", "UInt32", "UInt64")
+)
+_INTEGERS = frozenset((FieldDescriptor.CPPTYPE_INT32, FieldDescriptor.CPPTYPE_INT64,
+                       FieldDescriptor.CPPTYPE_UINT32, FieldDescriptor.CPPTYPE_UINT64))  # fmt: skip
+#: Configurations of filters, as text with their type: a few are those of thousands of routes.
+_REMEMBERED = 256
+
+
+def pack(type_url: str, value: Mapping[str, Any]) -> any_pb2.Any:
+    """The message of that type, packed. Raises ValueError when ``value`` is not its JSON form."""
+    try:
+        return any_pb2.Any(type_url=type_url, value=_serialised(type_url, value))
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as exc:
+        raise ValueError(f"{type_url.rpartition('/')[2]}: {exc}") from exc
+
+
+def _serialised(type_url: str, value: Mapping[str, Any]) -> bytes:
+    descriptor = descriptor_pool.Default().FindMessageTypeByName(type_url.rpartition("/")[2])
+    made = message_factory.GetMessageClass(descriptor)(**_message(descriptor, value))
+    return bytes(made.SerializeToString(deterministic=True))
+
+
+def _message(descriptor: Descriptor, value: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of the constructor."""
+    fields = _fields(descriptor)
+    made: dict[str, Any] = {}
+    for name, given in value.items():
+        if name not in fields:
+            raise ValueError(f"{descriptor.full_name} has no field {name}")
+        if given is None:
+            continue
+        oneof, convert = fields[name]
+        if oneof is not None and any(fields[other][0] == oneof for other in made):
+            raise ValueError(f"{descriptor.full_name}: more than one of {oneof}")
+        made[name] = given if convert is None else convert(given)
+    return made
+
+
+@cache
+def _fields(descriptor: Descriptor) -> dict[str, tuple[str | None, _Convert | None]]:
+    """By name: the oneof that a field belongs to, and how its value is converted; None: not at all."""
+    return {
+        field.name: (field.containing_oneof.name if field.containing_oneof else None, _field(field))
+        for field in descriptor.fields
+    }
+
+
+def _field(field: FieldDescriptor) -> _Convert | None:
+    kind = field.message_type
+    if kind is not None and kind.GetOptions().map_entry:
+        each = _single(kind.fields_by_name["value"])
+        return None if each is None else lambda given: {key: each(one) for key, one in given.items()}
+    single = _single(field)
+    if single is None or not field.is_repeated:
+        return single
+    return lambda given: [single(one) for one in given]
+
+
+def _single(field: FieldDescriptor) -> _Convert | None:
+    if field.message_type is not None:
+        return _of_message(field.message_type)
+    if field.cpp_type in _INTEGERS:
+        return _integer
+    return base64.b64decode if field.type == FieldDescriptor.TYPE_BYTES else None
+
+
+def _of_message(kind: Descriptor) -> _Convert:
+    name = kind.full_name
+    if name in _WRAPPERS:
+        inner = _single(kind.fields_by_name["value"]) or (lambda given: given)
+        return lambda given: {"value": inner(given)}
+    known: dict[str, _Convert] = {
+        "google.protobuf.Any": _any,
+        "google.protobuf.Duration": _duration,
+        "google.protobuf.Struct": _struct,
+        "google.protobuf.Value": _value,
+        "google.protobuf.ListValue": _list,
+    }
+    return known.get(name) or partial(_message, kind)
+
+
+def _integer(given: Any) -> int:
+    """64 bits are text in JSON."""
+    if isinstance(given, int | str) and not isinstance(given, bool):
+        return int(given)
+    raise TypeError(f"not an integer: {given!r}")
+
+
+@lru_cache(_REMEMBERED)
+def _duration(given: str) -> dict[str, int]:
+    if not given.endswith("s"):
+        raise ValueError(f"not a duration: {given!r}")
+    nanos = int(Decimal(given[:-1]).scaleb(9))
+    seconds = int(nanos / 10**9)
+    return {"seconds": seconds, "nanos": nanos - seconds * 10**9}
+
+
+def _any(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Values that repr alike are alike: they came from JSON's types."""
+    if not given:
+        return {}
+    key = repr(given)
+    if key not in _packed:
+        inner = {name: one for name, one in given.items() if name != "@type"}
+        if len(_packed) >= _REMEMBERED:
+            _packed.clear()
+        _packed[key] = {"type_url": given["@type"], "value": _serialised(given["@type"], inner)}
+    return _packed[key]
+
+
+_packed: dict[str, dict[str, Any]] = {}
+
+
+def _struct(given: Mapping[str, Any]) -> struct_pb2.Struct:
+    """The message itself: constructors take a mapping here for the content of the struct, but not within a map."""
+    return struct_pb2.Struct(fields={key: _value(one) for key, one in given.items()})
+
+
+def _list(given: Sequence[Any]) -> struct_pb2.ListValue:
+    return struct_pb2.ListValue(values=[_value(one) for one in given])
+
+
+def _value(given: Any) -> struct_pb2.Value:
+    match given:
+        case None:
+            return struct_pb2.Value(null_value=struct_pb2.NULL_VALUE)
+        case bool():
+            return struct_pb2.Value(bool_value=given)
+        case int() | float():
+            return struct_pb2.Value(number_value=given)
+        case str():
+            return struct_pb2.Value(string_value=given)
+        case Mapping():
+            return struct_pb2.Value(struct_value=_struct(given))
+        case list() | tuple():
+            return struct_pb2.Value(list_value=_list(given))
+    raise TypeError(f"not a value of JSON: {given!r}")
