@@ -97,9 +97,9 @@ class AdsServer:
 
     @property
     def serving(self) -> bool:
-        """Whether Envoy is connected and has accepted anything, of this agent or of one before it."""
+        """Whether Envoy is connected and may hold anything, of this agent's or of one's before it."""
         with self._changed:
-            return any(self._meant(c) and c.stream.begun for c in self._connections)
+            return any(self._meant(c) and not c.stream.empty for c in self._connections)
 
     def in_force(self) -> bool:
         """Whether Envoy has accepted the whole published table; false while it is not connected."""

@@ -70,9 +70,10 @@ class DeltaStream:
         self._nonce = 0
 
     @property
-    def begun(self) -> bool:
-        """Whether the client holds anything, or has been sent anything."""
-        return any(state.sent or state.answered for state in self._subscriptions.values())
+    def empty(self) -> bool:
+        """Whether the client has said that it holds nothing, and has been sent nothing since."""
+        states = self._subscriptions.values()
+        return bool(states) and not any(state.sent or state.answered for state in states)
 
     def receive(self, request: Request) -> Refusal | None:
         """Take in one request; a refusal is returned for whoever wants to know."""

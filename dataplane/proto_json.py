@@ -45,14 +45,17 @@ def _message(descriptor: Descriptor, value: Mapping[str, Any]) -> dict[str, Any]
     """The arguments of the constructor."""
     fields = _fields(descriptor)
     made: dict[str, Any] = {}
+    chosen: list[str] = []
     for name, given in value.items():
         if name not in fields:
             raise ValueError(f"{descriptor.full_name} has no field {name}")
         if given is None:
             continue
         oneof, convert = fields[name]
-        if oneof is not None and any(fields[other][0] == oneof for other in made):
-            raise ValueError(f"{descriptor.full_name}: more than one of {oneof}")
+        if oneof is not None:
+            if oneof in chosen:
+                raise ValueError(f"{descriptor.full_name}: more than one of {oneof}")
+            chosen.append(oneof)
         made[name] = given if convert is None else convert(given)
     return made
 

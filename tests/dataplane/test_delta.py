@@ -115,10 +115,11 @@ def test_many_routes_travel_in_parts_and_clusters_together() -> None:
     assert stream.in_force(wanted, (CLUSTER, ROUTES))
 
 
-def test_a_client_has_begun_when_it_has_something() -> None:
+def test_a_client_is_empty_once_it_has_said_so_until_it_is_sent_something() -> None:
     new, former = DeltaStream(), DeltaStream()
+    assert not new.empty
     new.receive(Request(CLUSTER))
     former.receive(Request(CLUSTER, held={"a": "1"}))
-    assert (new.begun, former.begun) == (False, True)
+    assert (new.empty, former.empty) == (True, False)
     send(new, snapshot(clusters={"a": "1"}))
-    assert new.begun
+    assert not new.empty

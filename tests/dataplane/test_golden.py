@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
-from google.protobuf import any_pb2, descriptor_pool, json_format, message_factory
+from google.protobuf import any_pb2, json_format
 
 from amphitrite.dataplane.envoy.binary import find_envoy
 from amphitrite.dataplane.envoy.bootstrap import ProxySettings, bootstrap
@@ -74,11 +74,9 @@ def test_resources_are_messages(path: Path) -> None:
         for resource in named.values():
             packed, known = pack(type_url, resource.value), any_pb2.Any()
             json_format.ParseDict({"@type": type_url, **resource.value}, known)
-            kind = message_factory.GetMessageClass(
-                descriptor_pool.Default().FindMessageTypeByName(type_url.rpartition("/")[2])
-            )
             assert packed.type_url == type_url
-            assert kind.FromString(packed.value) == kind.FromString(known.value)
+            # Not the bytes: the order within a map is anybody's.
+            assert json_format.MessageToDict(packed) == json_format.MessageToDict(known)
 
 
 @pytest.mark.parametrize(
