@@ -1,7 +1,8 @@
 """A model's failure, told apart from the proxy's: 424 with the model server's own status, reason and body.
 
 Decides which answers count as a model's failure and how they are marked. Only Lua can change the status of an answer
-that comes from upstream and leave its body alone; the script runs on scoring requests only (see ``enabled``).
+that comes from upstream and leave its body alone. The script exists for answers alone that may be such a failure, so
+that one that succeeds does not pay for it; whether it is one is then said by the route (see ``metadata``).
 
 At the scoring address itself Triton's ``{"error": "text"}`` becomes ``{"error": {"code", "message"}}``: that is where
 ``invoke`` of Azure's SDK posts, which reads ``message`` and has an error of its own where there is none. Clients of
@@ -13,23 +14,26 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any
 
-_LUA = "envoy.filters.http.lua"
-_TYPE = "type.googleapis.com/envoy.extensions.filters.http.lua.v3"
+_EXTENSIONS = "type.googleapis.com/envoy.extensions"
+#: Also the namespace of a route's metadata that the script reads.
+_FILTER = "amphitrite.model_errors"
 _REASONS = ", ".join(f'["{s.value}"] = "{s.phrase}"' for s in HTTPStatus if s.value >= 300)
 
-#: Key of the filter's context on routes of the scoring address itself.
-_AT_ADDRESS = "address"
-#: The router sets x-envoy-upstream-service-time on every upstream's answer and on none of its own.
+_ADDRESS = "address"
+_BELOW = "below"
+#: The router sets it on every upstream's answer and on none of its own.
+_UPSTREAMS = "x-envoy-upstream-service-time"
 _SCRIPT = f"""
 local reasons = {{{_REASONS}}}
 function envoy_on_response(handle)
+  local where = handle:metadata():get("posted")
+  if where == nil then return end
   local headers = handle:headers()
   local status = headers:get(":status")
-  if status < "300" or headers:get("x-envoy-upstream-service-time") == nil then return end
   headers:replace("ms-azureml-model-error-statuscode", status)
   headers:replace("ms-azureml-model-error-reason", reasons[status] or "Unknown")
   headers:replace(":status", "424")
-  if handle:filterContext():get("{_AT_ADDRESS}") == nil then return end
+  if where ~= "{_ADDRESS}" then return end
   local body = handle:body()
   if body == nil then return end
   local words = string.match(body:getBytes(0, body:length()), '^%s*{{%s*"error"%s*:%s*(".*")%s*}}%s*$')
@@ -43,31 +47,53 @@ end
 
 
 def http_filter() -> dict[str, Any]:
-    """The filter for the connection manager, off unless a route asks for it."""
-    return {
-        "name": _LUA,
-        "disabled": True,
+    """The filter for the connection manager: the script, for an upstream's answers other than 1xx and 2xx."""
+    failed = [_not_a(":status", "1"), _not_a(":status", "2"), _is_there(_UPSTREAMS)]
+    run = {
+        "name": _FILTER,
         "typed_config": {
-            "@type": f"{_TYPE}.Lua",
+            "@type": f"{_EXTENSIONS}.filters.http.lua.v3.Lua",
             "default_source_code": {"inline_string": _SCRIPT},
+        },
+    }
+    action = {
+        "name": "run",
+        "typed_config": {
+            "@type": f"{_EXTENSIONS}.filters.http.composite.v3.ExecuteFilterAction",
+            "typed_config": run,
+        },
+    }
+    return {
+        "name": _FILTER,
+        "typed_config": {
+            "@type": f"{_EXTENSIONS}.common.matching.v3.ExtensionWithMatcher",
+            "extension_config": {
+                "name": "composite",
+                "typed_config": {"@type": f"{_EXTENSIONS}.filters.http.composite.v3.Composite"},
+            },
+            "xds_matcher": {
+                "matcher_list": {
+                    "matchers": [{"predicate": {"and_matcher": {"predicate": failed}}, "on_match": {"action": action}}]
+                }
+            },
         },
     }
 
 
-def enabled(*, at_address: bool = False) -> dict[str, Any]:
-    """The part of a ``Route`` that turns the filter on. ``at_address``: the route is the scoring address itself."""
-    return {"typed_per_filter_config": _here({"filter_context": {_AT_ADDRESS: True} if at_address else {}})}
+def metadata(*, at_address: bool = False) -> dict[str, Any]:
+    """Filter metadata of a route whose failures are a model's. ``at_address``: it is the scoring address itself."""
+    return {_FILTER: {"posted": _ADDRESS if at_address else _BELOW}}
 
 
-def waiting() -> dict[str, Any]:
-    """Per-filter configuration under which the filter is there and does nothing (see ``tokens``)."""
-    return _here({"disabled": True})
+def _not_a(header: str, prefix: str) -> dict[str, Any]:
+    return {"not_matcher": _predicate(header, {"prefix": prefix})}
 
 
-def _here(settings: dict[str, Any]) -> dict[str, Any]:
-    return {
-        _LUA: {
-            "@type": "type.googleapis.com/envoy.config.route.v3.FilterConfig",
-            "config": {"@type": f"{_TYPE}.LuaPerRoute", **settings},
-        }
-    }
+def _is_there(header: str) -> dict[str, Any]:
+    return _predicate(header, {"safe_regex": {"google_re2": {}, "regex": ".*"}})
+
+
+def _predicate(header: str, value: dict[str, Any]) -> dict[str, Any]:
+    kind = "type.googleapis.com/envoy.type.matcher.v3.HttpResponseHeaderMatchInput"
+    source = {"name": header, "typed_config": {"@type": kind, "header_name": header}}
+    return {"single_predicate": {"input": source, "value_match": value}}

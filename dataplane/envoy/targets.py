@@ -10,9 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from amphitrite.dataplane.envoy import sequences, timeouts
+from amphitrite.dataplane.envoy import model_errors, sequences, timeouts
 from amphitrite.dataplane.envoy.bodiless import enabled as bodiless
-from amphitrite.dataplane.envoy.model_errors import enabled as model_errors
 from amphitrite.dataplane.envoy.replies import METADATA, direct, header
 from amphitrite.dataplane.routing import Target
 
@@ -84,12 +83,9 @@ def target_routes(placed: Placed, match: Mapping[str, Any], mirrors: Sequence[Mi
     below = {"prefix": f"{root}/"}
     for one in (timeouts.BY_PATH, *by_accept):
         events = {**post, "headers": [one, *post["headers"]]}
-        yield {
-            "match": {**events, **below},
-            **_forward(placed, mirrors, "/", stream=True),
-            **_for_posts(placed.target),
-        }
-    yield {"match": {**post, **below}, **_forward(placed, mirrors, "/"), **_for_posts(placed.target)}
+        streamed = _forward(placed, mirrors, "/", stream=True)
+        yield {"match": {**events, **below}, **_for_posts(placed.target, streamed)}
+    yield {"match": {**post, **below}, **_for_posts(placed.target, _forward(placed, mirrors, "/"))}
     # Other methods ask and run nothing.
     yield {"match": {**match, **below}, **_forward(placed, mirrors, "/", retry_on=_LOST), **bodiless()}
 
@@ -106,15 +102,16 @@ def _score(placed: Placed, mirrors: Sequence[Mirror], *, stream: bool = False) -
         refusal = direct(404, "NoScoringModel", reason, {DEPLOYMENT: target.name})
         return {**refusal, "name": f"{placed.endpoint}/{target.name}/NoScoringModel"}
     stream = stream or timeouts.streams(target.score_path)
-    return {**_forward(placed, mirrors, target.score_path, stream=stream), **_for_posts(target, at_address=True)}
+    return _for_posts(target, _forward(placed, mirrors, target.score_path, stream=stream), at_address=True)
 
 
-def _for_posts(target: Target, *, at_address: bool = False) -> dict[str, Any]:
-    """The filters that requests meet which run a model."""
-    filters = model_errors(at_address=at_address)
-    if not target.sequences:
-        return filters
-    return {"typed_per_filter_config": {**filters["typed_per_filter_config"], **sequences.enabled()}}
+def _for_posts(target: Target, route: Mapping[str, Any], *, at_address: bool = False) -> dict[str, Any]:
+    """``route``, with what only requests meet that run a model."""
+    posted = model_errors.metadata(at_address=at_address)
+    found = {**route, "metadata": {"filter_metadata": {**route["metadata"]["filter_metadata"], **posted}}}
+    if target.sequences:
+        found["typed_per_filter_config"] = sequences.enabled()
+    return found
 
 
 def _forward(

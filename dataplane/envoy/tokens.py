@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from amphitrite.dataplane.envoy import bodiless, model_errors, sequences
+from amphitrite.dataplane.envoy import bodiless, sequences
 from amphitrite.dataplane.envoy.clusters import ADS_AT_START
 from amphitrite.dataplane.routing import Route, TokenIssuer
 
@@ -84,7 +84,7 @@ def other_filters() -> dict[str, Any]:
     """Per-filter configuration of a ``VirtualHost`` that has the filters of its routes wait. Which filters a request
     meets is settled when it first finds a route, and that is the one that refuses: those that are off by then stay
     off."""
-    return {**model_errors.waiting(), **sequences.waiting(), **bodiless.waiting()}
+    return {**sequences.waiting(), **bodiless.waiting()}
 
 
 def _verified(route: Route) -> dict[str, Any]:
