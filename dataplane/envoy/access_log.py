@@ -14,7 +14,7 @@ from amphitrite.dataplane.envoy.request_ids import CLIENT_REQUEST_ID
 
 _LOGGERS = "type.googleapis.com/envoy.extensions.access_loggers"
 _FIELDS = {
-    "time": "%START_TIME(%Y-%m-%dT%H:%M:%S.%3fZ)%",
+    "time": "%START_TIME%",
     "request_id": "%REQ(x-request-id)%",
     "client_request_id": f"%REQ({CLIENT_REQUEST_ID})%",
     "endpoint": route_value("endpoint"),

@@ -14,7 +14,9 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any
 
-_EXTENSIONS = "type.googleapis.com/envoy.extensions"
+from amphitrite.dataplane.envoy import conditional
+from amphitrite.dataplane.envoy.conditional import answer_begins_otherwise, answered, both
+
 #: Also the namespace of a route's metadata that the script reads.
 _FILTER = "amphitrite.model_errors"
 _REASONS = ", ".join(f'["{s.value}"] = "{s.phrase}"' for s in HTTPStatus if s.value >= 300)
@@ -48,52 +50,19 @@ end
 
 def http_filter() -> dict[str, Any]:
     """The filter for the connection manager: the script, for an upstream's answers other than 1xx and 2xx."""
-    failed = [_not_a(":status", "1"), _not_a(":status", "2"), _is_there(_UPSTREAMS)]
-    run = {
+    failed = both(
+        answer_begins_otherwise(":status", "2"), answer_begins_otherwise(":status", "1"), answered(_UPSTREAMS)
+    )
+    lua = {
         "name": _FILTER,
         "typed_config": {
-            "@type": f"{_EXTENSIONS}.filters.http.lua.v3.Lua",
+            "@type": "type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua",
             "default_source_code": {"inline_string": _SCRIPT},
         },
     }
-    action = {
-        "name": "run",
-        "typed_config": {
-            "@type": f"{_EXTENSIONS}.filters.http.composite.v3.ExecuteFilterAction",
-            "typed_config": run,
-        },
-    }
-    return {
-        "name": _FILTER,
-        "typed_config": {
-            "@type": f"{_EXTENSIONS}.common.matching.v3.ExtensionWithMatcher",
-            "extension_config": {
-                "name": "composite",
-                "typed_config": {"@type": f"{_EXTENSIONS}.filters.http.composite.v3.Composite"},
-            },
-            "xds_matcher": {
-                "matcher_list": {
-                    "matchers": [{"predicate": {"and_matcher": {"predicate": failed}}, "on_match": {"action": action}}]
-                }
-            },
-        },
-    }
+    return conditional.http_filter(_FILTER, failed, [lua])
 
 
 def metadata(*, at_address: bool = False) -> dict[str, Any]:
     """Filter metadata of a route whose failures are a model's. ``at_address``: it is the scoring address itself."""
     return {_FILTER: {"posted": _ADDRESS if at_address else _BELOW}}
-
-
-def _not_a(header: str, prefix: str) -> dict[str, Any]:
-    return {"not_matcher": _predicate(header, {"prefix": prefix})}
-
-
-def _is_there(header: str) -> dict[str, Any]:
-    return _predicate(header, {"safe_regex": {"google_re2": {}, "regex": ".*"}})
-
-
-def _predicate(header: str, value: dict[str, Any]) -> dict[str, Any]:
-    kind = "type.googleapis.com/envoy.type.matcher.v3.HttpResponseHeaderMatchInput"
-    source = {"name": header, "typed_config": {"@type": kind, "header_name": header}}
-    return {"single_predicate": {"input": source, "value_match": value}}

@@ -15,9 +15,7 @@ from amphitrite.dataplane.envoy.replies import (
     METADATA,
     direct,
     direct_format,
-    header,
 )
-from amphitrite.dataplane.envoy.request_ids import CLIENT_REQUEST_ID
 from amphitrite.dataplane.envoy.sequences import HELD_BYTES
 from amphitrite.dataplane.envoy.targets import DEPLOYMENT, POST, Mirror, Placed, target_routes
 from amphitrite.dataplane.routing import Route
@@ -67,7 +65,6 @@ def route_configuration(
     return {
         "name": route.name,
         "virtual_hosts": [host],
-        "response_headers_to_add": [header(CLIENT_REQUEST_ID, f"%REQ({CLIENT_REQUEST_ID})%")],
         "request_headers_to_remove": ["authorization", grpc.ENDPOINT, grpc.SCOPE],
         # The agent orders clusters before routes itself; a cluster that is missing nevertheless answers 503.
         "validate_clusters": False,

@@ -75,6 +75,7 @@ def test_what_the_model_server_sees(scoring: RunningAgent, rules: Rules) -> None
     [
         (["mine-1_2"], "mine-1_2"),
         (['my "own" id;\u00e9/%41'], "myownid41"),
+        (["a\udce9\udcff b"], "ab"),
         (["x" * 41 + "/"], "x" * 40),
         (["one", "two"], "onetwo"),
         (["//"], None),
@@ -85,7 +86,7 @@ def test_request_ids_follow_azures_rules(
     scoring: RunningAgent, rules: Rules, path: str, sent: list[str], kept: str | None
 ) -> None:
     own = "00000000-0000-4000-8000-000000000000"
-    headers = [(b"x-ms-client-request-id", one.encode()) for one in sent]
+    headers = [(b"x-ms-client-request-id", one.encode(errors="surrogateescape")) for one in sent]
     said = {**BEARER, PIN: "blue", "x-request-id": own}
     answer = scoring.client.post(path, headers=[*((k.encode(), v.encode()) for k, v in said.items()), *headers])
     assert answer.headers.get("x-ms-client-request-id") == kept
