@@ -25,6 +25,8 @@ _ADDRESS = "address"
 _BELOW = "below"
 #: The router sets it on every upstream's answer and on none of its own.
 _UPSTREAMS = "x-envoy-upstream-service-time"
+#: Nothing longer is held to look for Triton's words in it: Envoy answers 500 where a body is more than it can hold.
+_WORDS_MAX = 64 * 1024
 _SCRIPT = f"""
 local reasons = {{{_REASONS}}}
 function envoy_on_response(handle)
@@ -36,6 +38,7 @@ function envoy_on_response(handle)
   headers:replace("ms-azureml-model-error-reason", reasons[status] or "Unknown")
   headers:replace(":status", "424")
   if where ~= "{_ADDRESS}" then return end
+  if (tonumber(headers:get("content-length")) or 0) > {_WORDS_MAX} then return end
   local body = handle:body()
   if body == nil then return end
   local words = string.match(body:getBytes(0, body:length()), '^%s*{{%s*"error"%s*:%s*(".*")%s*}}%s*$')

@@ -24,6 +24,7 @@ FAILURES = {
     "structured": (400, b'{"error":{"message":"in an object"}}'),
     "talkative": (500, b'{"error":"one","error_code":"two"}'),
     "wordless": (500, b""),
+    "wordy": (500, b'{"error":"' + b"x" * 3_000_000 + b'"}'),
 }
 
 
