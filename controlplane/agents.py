@@ -15,7 +15,10 @@ from typing import Protocol
 
 from amphitrite.controlplane.core.observed import AgentReport
 from amphitrite.dataplane.routing import RoutingTable
+from amphitrite.dataplane.table_text import TableText
 
+#: So many former tables are known: an agent that has one of them is told what has changed since.
+FORMER_MAX = 8
 #: Agents report at least every 5 s; after three missed reports one is not live.
 MAX_AGE_S = 15.0
 #: An agent not heard of for this long is dropped from memory.
@@ -97,14 +100,25 @@ class TableFeed:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._table: RoutingTable | None = None
+        self._former: dict[int, RoutingTable] = {}
         self._closed = False
+        self.text = TableText()  #: of the tables that this feed hands out
 
     def published(self, table: RoutingTable) -> None:
         """``table`` is the newest from now on, unless a newer one is known; answers everybody who waits for it."""
         with self._changed:
             if self._table is None or table.version >= self._table.version:
+                if self._table is not None and self._table is not table:
+                    self._former = {**self._former, self._table.version: self._table}
+                    while len(self._former) > FORMER_MAX:
+                        del self._former[min(self._former)]
                 self._table = table
                 self._changed.notify_all()
+
+    def former(self, version: int) -> RoutingTable | None:
+        """What ``version`` was, where that was not long ago."""
+        with self._changed:
+            return self._former.get(version)
 
     def known(self) -> bool:
         """Whether there is a table yet."""

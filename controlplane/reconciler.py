@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from amphitrite.controlplane.agents import Agents, TableFeed
+from amphitrite.controlplane.core.memory import Memory
 from amphitrite.controlplane.core.observed import newest_version, of_this_history
 from amphitrite.controlplane.core.plan import Plan, plan
 from amphitrite.controlplane.core.rollout import backoff_s
@@ -56,6 +57,7 @@ class Reconciler:
         self._event = threading.Event()
         self._failed_passes = 0
         self._recorded: dict[Ref, Status] = {}
+        self._memory = Memory()
         self.last_pass: float | None = None
 
     def wake(self) -> None:
@@ -75,7 +77,7 @@ class Reconciler:
         ours = tuple(of_this_history(report, world.table.version) for report in agents)
         self._require_lead()
         issuers = self._issuers(world.table.issuers, now)
-        decided = plan(world, self._runtime.observe(), ours, now, unknown, issuers)
+        decided = plan(world, self._runtime.observe(), ours, now, unknown, issuers, self._memory)
         refused = self._act(decided)
         self._require_lead()
         table = self._store.publish(
@@ -143,8 +145,8 @@ class Reconciler:
 
     def _record(self, world: World, decided: Plan, refused: dict[Ref, Error], now: float) -> None:
         """Write the statuses that are news, or that the store may not have yet for the newest generation."""
-        generations = {Ref(d.endpoint, d.name): d.generation for d in world.deployments}
         statuses = dict(decided.statuses)
+        generations = {Ref(d.endpoint, d.name): d.generation for d in world.deployments} if refused else {}
         for ref, error in refused.items():
             if ref in statuses and statuses[ref].state != "Deleting":
                 statuses[ref] = Status("Failed", generations[ref], "Failed", error.message, error)

@@ -38,6 +38,7 @@ from amphitrite.dataplane.seed import load_seed, newer
 from amphitrite.dataplane.settings import Settings
 from amphitrite.dataplane.succession import HotRestart
 from amphitrite.dataplane.table_file import SavedTable
+from amphitrite.dataplane.table_text import TableText
 from amphitrite.schemas.errors import Error
 
 _HOUSEKEEPING_S = 1.0
@@ -63,11 +64,12 @@ class Agent:
         changed = threading.Condition()
         self._ads = AdsServer(settings.agent_socket, changed, self._refused)
         self._envoy = EnvoyProcess(_launch(settings), self._admin, self._ads.only, _grace_s(self._saved, self._seed))
+        saved_text = TableText()
         self._applier = Applier(
             self._ads,
             self._admin,
             changed,
-            save=lambda saved: table_file.save(settings.table_file, saved),
+            save=lambda saved: table_file.save(settings.table_file, saved, saved_text),
             on_progress=self._progressed,
             former_busy=self._envoy.former_busy,
             scoring_domain=settings.scoring_domain,

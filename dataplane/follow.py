@@ -24,7 +24,8 @@ from urllib.parse import quote
 import httpx
 
 from amphitrite.dataplane.log import log
-from amphitrite.dataplane.routing import RoutingTable, digest, from_json
+from amphitrite.dataplane.routing import RoutingTable, from_json
+from amphitrite.dataplane.table_text import TableText, changed
 from amphitrite.schemas.errors import Error
 
 #: How long the control plane may hold a request until there is something new (it allows 60).
@@ -74,19 +75,19 @@ def follow(
     stop: threading.Event,
 ) -> None:
     """Hand on each table that is news to whoever has ``have``, until ``stop``."""
-    version, content = (0, "") if have is None else (have.version, digest(have))
+    text = TableText()
 
     def once(client: httpx.Client) -> None:
-        nonlocal version, content
-        parameters: dict[str, str | int] = {"after": version, "digest": content, "wait_s": _WAIT_S}
+        nonlocal have
+        version, content = (0, "") if have is None else (have.version, text.digest(have))
+        parameters: dict[str, str | int] = {"after": version, "digest": content, "wait_s": _WAIT_S, "changes": "true"}
         answer = client.get("/dataplane/v1/routing-table", params=parameters).raise_for_status()
         if answer.status_code != 200:
             return
-        table = _table(answer)
-        offered = digest(table)
-        if table.version < version or (table.version, offered) == (version, content):
+        table = _table(answer, have)
+        if table.version < version or (table.version == version and text.digest(table) == content):
             raise Error("InternalServerError", f"table {table.version} is no news: this proxy has {version}")
-        version, content = table.version, offered
+        have = table
         on_table(table)
 
     _again_and_again(control_plane, "routing table", once, stop, lambda: None)
@@ -163,8 +164,11 @@ def _again_and_again(
             failures += 1
 
 
-def _table(answer: httpx.Response) -> RoutingTable:
+def _table(answer: httpx.Response, have: RoutingTable | None) -> RoutingTable:
+    """The table itself, or ``have`` with what has changed since. Should the two sides ever differ in what that makes,
+    the digest of the next request shows it."""
     try:
-        return from_json(answer.json())
+        value = answer.json()
+        return changed(have, value) if have is not None and "since" in value else from_json(value)
     except (ValueError, KeyError, TypeError) as exc:
         raise Error("InternalServerError", f"not a routing table: {type(exc).__name__}") from exc

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from amphitrite.dataplane.files import write_private
-from amphitrite.dataplane.routing import RoutingTable, from_json, to_json
+from amphitrite.dataplane.routing import RoutingTable, from_json
+from amphitrite.dataplane.table_text import TableText
 from amphitrite.schemas.errors import Error
 
 
@@ -34,11 +35,7 @@ def load(path: Path) -> SavedTable | None:
         raise Error("LocalFileError", f"not a saved routing table: {path}", target=str(path)) from exc
 
 
-def save(path: Path, saved: SavedTable) -> None:
-    """Replace the file. It holds keys: mode 0600."""
-    value = {
-        "table": to_json(saved.table),
-        "drained_version": saved.drained_version,
-        "drain_timeout_s": saved.drain_timeout_s,
-    }
-    write_private(path, json.dumps(value))
+def save(path: Path, saved: SavedTable, text: TableText) -> None:
+    """Replace the file. It holds keys: mode 0600. ``text`` remembers the table that was saved before."""
+    rest = json.dumps({"drained_version": saved.drained_version, "drain_timeout_s": saved.drain_timeout_s})
+    write_private(path, f'{{"table": {text.whole(saved.table)}, {rest[1:]}')

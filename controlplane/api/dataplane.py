@@ -9,14 +9,14 @@ from typing import Annotated, Any
 
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Query
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from amphitrite.controlplane.agents import Proxy, TableFeed
 from amphitrite.controlplane.api.bodies import Body, whole
 from amphitrite.controlplane.api.services import Here
 from amphitrite.controlplane.core.observed import AgentReport
-from amphitrite.dataplane.routing import RoutingTable, to_json
-from amphitrite.dataplane.routing import digest as digest_of
+from amphitrite.dataplane.routing import RoutingTable
+from amphitrite.dataplane.table_text import change
 from amphitrite.schemas.errors import Error
 
 WAIT_MAX_S = 60
@@ -32,21 +32,36 @@ async def routing_table(
     after: Annotated[int, Query(ge=0, le=VERSION_MAX)] = 0,
     digest: Annotated[str, Query(max_length=64)] = "",
     wait_s: Annotated[float, Query(ge=0, le=WAIT_MAX_S)] = 0.0,
+    changes: bool = False,
 ) -> Response:
     """The table as soon as its version is greater than ``after``; 204 after ``wait_s`` seconds without one.
 
     ``digest``: of the content that the agent has as version ``after``. Where ours of that version has another, the
-    agent's is of another history, and it is told at once.
+    agent's is of another history, and it is told at once. ``changes``: the agent takes what has changed since, instead
+    of the whole table, where its table is known here.
     """
-    table = await run_sync(_news, here.feed, after, digest, wait_s, limiter=here.waiting, abandon_on_cancel=True)
-    return Response(status_code=204) if table is None else JSONResponse(to_json(table))
+    text = await run_sync(
+        _news, here.feed, after, digest, wait_s, changes, limiter=here.waiting, abandon_on_cancel=True
+    )
+    return Response(status_code=204) if text is None else Response(text, media_type="application/json")
 
 
-def _news(feed: TableFeed, after: int, digest: str, wait_s: float) -> RoutingTable | None:
+def _news(feed: TableFeed, after: int, digest: str, wait_s: float, changes: bool) -> str | None:
     now = feed.wait(after - 1, 0.0) if digest else None
-    if now is not None and now.version == after and digest_of(now) != digest:
-        return now
-    return feed.wait(after, wait_s)
+    same = now is not None and now.version == after and feed.text.digest(now) == digest
+    if now is not None and now.version == after and not same:
+        return feed.text.whole(now)
+    table = feed.wait(after, wait_s)
+    if table is None:
+        return None
+    since = (now if same else _former(feed, after, digest)) if changes else None
+    return feed.text.whole(table) if since is None else change(since, table)
+
+
+def _former(feed: TableFeed, version: int, digest: str) -> RoutingTable | None:
+    """The table that the agent has, if that is ours."""
+    former = feed.former(version)
+    return former if former is not None and feed.text.digest(former) == digest else None
 
 
 @router.get("/agents")

@@ -20,19 +20,19 @@ from amphitrite.dataplane.routing import Route
 from amphitrite.schemas.errors import Error
 
 
-def deployment_status(supply: Supply, *, in_force: bool, rejected: str | None, now: float) -> Status:
+def deployment_status(supply: Supply, *, in_force: bool, rejected: str | None) -> Status:
     """``in_force``: every live proxy has acknowledged the table that names this deployment's instances.
     ``rejected``: why a proxy refused the newest table."""
     deployment = supply.deployment
     facts = _facts(supply)
     if supply.failing:
-        return Status("Failed", deployment.generation, "Failed", _retry_note(supply, now), _failure(supply), facts)
+        return Status("Failed", deployment.generation, "Failed", _retry_note(supply), _failure(supply), facts)
     if supply.complete and in_force:
         return Status("Succeeded", deployment.generation, "Ready", _ready(supply), None, facts)
     if rejected is not None:
         error = _rejected(rejected, f"{deployment.endpoint}/{deployment.name}")
         return Status("Failed", deployment.generation, "Failed", error.message, error, facts)
-    phase, message = _progress(supply, now)
+    phase, message = _progress(supply)
     if deployment.observed_generation >= deployment.generation and deployment.ever_succeeded:
         # The change itself is long done; an instance is on its way back.
         return Status("Succeeded", deployment.generation, phase, message, None, facts)
@@ -45,7 +45,7 @@ def _changing(supply: Supply) -> State:
     return "Updating" if supply.replacing or supply.routed != supply.deployment.workload else "Scaling"
 
 
-def _progress(supply: Supply, now: float) -> tuple[str, str]:
+def _progress(supply: Supply) -> tuple[str, str]:
     count = supply.deployment.instance_count
     if supply.complete:
         return "Routing", "waiting for the proxies to take the route over"
@@ -53,7 +53,7 @@ def _progress(supply: Supply, now: float) -> tuple[str, str]:
         message = room.told(supply.deployment.capacity_policy, supply.scarce, supply.former)
         return "Waiting", f"{supply.ready} of {count} instances ready; {message}"
     if supply.retry_at is not None and supply.failures:
-        return "Retrying", _retry_note(supply, now)
+        return "Retrying", _retry_note(supply)
     again = f"; the attempt before failed: {supply.reason}" if supply.failures and supply.reason else ""
     if supply.missing:
         return "Starting", f"{supply.ready} of {count} instances ready{again}"
@@ -79,7 +79,7 @@ def _fetches(fetches: Sequence[ModelFetch]) -> list[str]:
     return told
 
 
-def _retry_note(supply: Supply, now: float) -> str:
+def _retry_note(supply: Supply) -> str:
     count = supply.deployment.instance_count
     if (fault := supply.obstacle) is not None:
         return f"{supply.ready} of {count} instances ready; {fault.message}"

@@ -19,13 +19,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from amphitrite.controlplane.core.lifecycle import deployment_status, endpoint_status, out_of_sight
+from amphitrite.controlplane.core.memory import Memory
 from amphitrite.controlplane.core.observed import AgentReport, Instance
 from amphitrite.controlplane.core.resources import Deployment, Endpoint
 from amphitrite.controlplane.core.routing import routing_table, with_unchanged
 from amphitrite.controlplane.core.status import Ref, Status, World
-from amphitrite.controlplane.core.supply import Start, Supply, supply
+from amphitrite.controlplane.core.supply import Start, Supply, supply, timeless
 from amphitrite.dataplane.routing import Cluster, Route, RoutingTable, TokenIssuer
 from amphitrite.schemas.names import key
 
@@ -63,12 +65,16 @@ def plan(
     now: float,
     unknown: frozenset[str] = frozenset(),
     issuers: Sequence[TokenIssuer] = (),
+    memory: Memory | None = None,
 ) -> Plan:
     """``agents``: the live ones only. ``now``: seconds since the epoch. ``unknown``: computes that do not answer, so
-    that ``instances`` says nothing of what runs there. ``issuers``: whose tokens count now."""
+    that ``instances`` says nothing of what runs there. ``issuers``: whose tokens count now. ``memory``: of the passes
+    before, so that this one costs what has changed; the plan is the same without it."""
+    memory = memory or Memory()
     seen, hidden = _by_sight(world, unknown)
     visible = [i for i in instances if i.workload.endpoint not in hidden]
-    decided = _plan(seen, visible, agents, now, world.table, hidden, issuers)
+    decided = _plan(seen, visible, agents, now, world.table, hidden, issuers, memory)
+    memory.turn()
     blind = [(d, out_of_sight(d)) for d in world.deployments if d.endpoint in hidden]
     statuses = tuple((Ref(d.endpoint, d.name), status) for d, status in blind if status is not None)
     return replace(decided, statuses=(*decided.statuses, *statuses))
@@ -93,13 +99,14 @@ def _plan(
     published: RoutingTable,
     hidden: Mapping[str, Endpoint],
     issuers: Sequence[TokenIssuer],
+    memory: Memory,
 ) -> Plan:
-    supplies = _supplies(world, instances, now)
+    supplies = _supplies(world, instances, now, memory)
     by_endpoint: dict[str, list[Supply]] = {}
     for one in supplies:
         by_endpoint.setdefault(one.deployment.endpoint, []).append(one)
     endpoints = [e for e in world.endpoints if not e.deleting]
-    table = with_unchanged(routing_table(endpoints, by_endpoint, published, issuers), published, hidden)
+    table = with_unchanged(routing_table(endpoints, by_endpoint, published, issuers, memory), published, hidden)
 
     kept: frozenset[str] = frozenset().union(*(s.kept for s in supplies))
     overdue: frozenset[str] = frozenset().union(*(s.overdue for s in supplies))
@@ -109,20 +116,17 @@ def _plan(
     view = _View(world.table, table, agents)
     statuses: list[tuple[Ref, Status]] = []
     for one in supplies:
-        deployment = one.deployment
-        status = deployment_status(one, in_force=view.in_force(deployment.endpoint), rejected=view.rejected, now=now)
-        statuses.append((Ref(deployment.endpoint, deployment.name), status))
+        ref = Ref(one.deployment.endpoint, one.deployment.name)
+        in_force, rejected = view.in_force(ref.endpoint), view.rejected
+        told = partial(deployment_status, one, in_force=in_force, rejected=rejected)
+        statuses.append((ref, memory.of(ref, (one, in_force, rejected), told)))
     routes = {key(route.name): route for route in table.routes}
     for endpoint in endpoints:
         name = key(endpoint.name)
-        status = endpoint_status(
-            endpoint,
-            routes[name],
-            by_endpoint.get(name, ()),
-            in_force=view.in_force(name),
-            rejected=view.rejected,
-        )
-        statuses.append((Ref(name), status))
+        ref, behind = Ref(name), tuple(by_endpoint.get(name, ()))
+        route, in_force, rejected = routes[name], view.in_force(name), view.rejected
+        told = partial(endpoint_status, endpoint, route, behind, in_force=in_force, rejected=rejected)
+        statuses.append((ref, memory.of(ref, (endpoint, route, behind, in_force, rejected), told)))
     remove, leaving = _leaving(world, instances, view)
     return Plan(
         start=tuple(start for one in supplies for start in one.starts),
@@ -135,7 +139,7 @@ def _plan(
     )
 
 
-def _supplies(world: World, instances: Sequence[Instance], now: float) -> list[Supply]:
+def _supplies(world: World, instances: Sequence[Instance], now: float, memory: Memory) -> list[Supply]:
     """For each deployment that stays: not being deleted, and its endpoint neither."""
     staying = {key(e.name) for e in world.endpoints if not e.deleting}
     routed = {
@@ -150,7 +154,9 @@ def _supplies(world: World, instances: Sequence[Instance], now: float) -> list[S
         if deployment.deleting or deployment.endpoint not in staying:
             continue
         place = (deployment.endpoint, deployment.name)
-        supplies.append(supply(deployment, by_deployment.get(place, ()), routed.get(place), now))
+        mine, before = tuple(by_deployment.get(place, ())), routed.get(place)
+        made = partial(supply, deployment, mine, before, now)
+        supplies.append(memory.of(("supply", place), (deployment, mine, before), made) if timeless(mine) else made())
     return supplies
 
 

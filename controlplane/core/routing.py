@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
+from amphitrite.controlplane.core.memory import Memory
 from amphitrite.controlplane.core.resources import Endpoint, WorkloadSpec
 from amphitrite.controlplane.core.supply import Supply
 from amphitrite.dataplane.routing import Cluster, HealthCheck, Route, RoutingTable, Secret, Target, TokenIssuer
@@ -28,21 +30,25 @@ def routing_table(
     supplies: Mapping[str, Sequence[Supply]],
     previous: RoutingTable,
     issuers: Iterable[TokenIssuer] = (),
+    memory: Memory | None = None,
 ) -> RoutingTable:
     """The table for these endpoints (none that is being deleted), with the version of ``previous``.
 
     ``supplies``: by lower-case endpoint name, for each deployment that is not being deleted. ``issuers``: whose tokens
-    count now.
+    count now. ``memory``: of the tables before.
     """
+    memory = memory or Memory()
     before = {key(route.name): route for route in previous.routes}
     routes: list[Route] = []
     clusters: dict[str, Cluster] = {}
     for endpoint in endpoints:
-        mine = sorted(supplies.get(key(endpoint.name), ()), key=lambda s: s.deployment.name)
-        routes.append(_route(endpoint, mine, before.get(key(endpoint.name))))
+        name = key(endpoint.name)
+        mine = tuple(sorted(supplies.get(name, ()), key=lambda s: s.deployment.name))
+        sources = endpoint, mine, before.get(name)
+        routes.append(memory.of(("route", name), sources, partial(_route, *sources)))
         for one in mine:
-            if one.routed is not None:
-                clusters[one.routed.name] = _cluster(one, one.routed)
+            if (routed := one.routed) is not None:
+                clusters[routed.name] = memory.of(("cluster", routed.name), (one,), partial(_cluster, one, routed))
     return RoutingTable(
         version=previous.version,
         routes=tuple(sorted(routes, key=lambda r: r.name)),

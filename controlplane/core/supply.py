@@ -160,6 +160,11 @@ def supply(deployment: Deployment, instances: Iterable[Instance], routed_before:
     )
 
 
+def timeless(instances: Iterable[Instance]) -> bool:
+    """Whether ``supply`` gives the same for these at any time: what waits for a time is loading, ending or exited."""
+    return all(i.phase in ("ready", "unready") and i.ready_at is not None for i in instances)
+
+
 def _living(instance: Instance) -> bool:
     return instance.phase in ("starting", "ready", "unready") and instance.live
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,12 +20,14 @@ from amphitrite.controlplane.core.resources import LOCAL
 from amphitrite.controlplane.core.status import Ref, Status, World
 from amphitrite.controlplane.core.token_keys import SigningKey
 from amphitrite.controlplane.store import changes, computes, operations, outcomes, rows, signing_keys
+from amphitrite.controlplane.store.json_text import JsonText
 from amphitrite.controlplane.store.migrations import migrate
 from amphitrite.controlplane.store.protocol import Operation, Record
+from amphitrite.controlplane.store.remembered import Remembered
 from amphitrite.controlplane.store.tables import deployments, endpoints, routing_tables
 from amphitrite.controlplane.store.transactions import Database
-from amphitrite.dataplane.routing import RoutingTable, Secret, from_json, to_json
-from amphitrite.schemas.errors import Error
+from amphitrite.dataplane.routing import RoutingTable, Secret
+from amphitrite.dataplane.table_text import TableText
 from amphitrite.schemas.names import key
 
 
@@ -49,6 +52,8 @@ class SqlStore:
 
     def __init__(self, database: Database) -> None:
         self.database = database
+        self._remembered = Remembered()
+        self._text = TableText()
 
     def close(self) -> None:
         self.database.close()
@@ -165,13 +170,11 @@ class SqlStore:
     # -- reconciler side ----------------------------------------------------------------------------------------------
     def load_world(self) -> World:
         with self.database.read() as connection:
+            table = self._remembered.table(connection)
             return World(
-                endpoints=tuple(
-                    rows.endpoint(row)
-                    for row in connection.execute(select(endpoints).order_by(endpoints.c.key)).mappings()
-                ),
-                deployments=tuple(rows.deployment(row) for row in _behind(connection, None)),
-                table=_published(connection) or RoutingTable(version=0),
+                endpoints=self._remembered.endpoints(connection),
+                deployments=self._remembered.deployments(connection),
+                table=self._remembered.keep(table) or RoutingTable(version=0),
             )
 
     def change_signing_keys(self, added: Sequence[SigningKey], removed: Sequence[SigningKey]) -> None:
@@ -180,18 +183,21 @@ class SqlStore:
 
     def publish(self, table: RoutingTable, *, above: int = 0) -> RoutingTable:
         with self.database.write() as connection:
-            stored = _published(connection)
+            stored = self._remembered.table(connection)
             if stored is not None and stored.version >= above and stored.same_content(table):
                 return stored
             version = max(0 if stored is None else stored.version, above) + 1
-            content = {**to_json(table), "version": version}
+            published = replace(table, version=version)
             connection.execute(delete(routing_tables))
+            content = JsonText(self._text.whole(published))
             connection.execute(insert(routing_tables).values(version=version, content=content))
-            return from_json(content)
+        self._remembered.keep(published)
+        return published
 
     def published(self) -> RoutingTable | None:
         with self.database.read() as connection:
-            return _published(connection)
+            table = self._remembered.table(connection)
+        return self._remembered.keep(table)
 
     def record(self, statuses: Mapping[Ref, Status], *, now: float) -> None:
         with self.database.write() as connection:
@@ -222,19 +228,7 @@ def _lower(ref: Ref) -> Ref:
     return Ref(key(ref.endpoint), None if ref.deployment is None else key(ref.deployment))
 
 
-def _behind(connection: Connection, endpoint: str | None) -> Sequence[rows.Row]:
-    """The deployments of one endpoint, or of all."""
-    query = select(deployments).order_by(deployments.c.endpoint, deployments.c.key)
-    if endpoint is not None:
-        query = query.where(deployments.c.endpoint == endpoint)
+def _behind(connection: Connection, endpoint: str) -> Sequence[rows.Row]:
+    """The deployments of one endpoint."""
+    query = select(deployments).where(deployments.c.endpoint == endpoint).order_by(deployments.c.key)
     return connection.execute(query).mappings().all()
-
-
-def _published(connection: Connection) -> RoutingTable | None:
-    content = connection.execute(select(routing_tables.c.content)).scalar()
-    if content is None:
-        return None
-    try:
-        return from_json(content)
-    except (KeyError, TypeError, ValueError) as exc:
-        raise Error("InternalServerError", f"the stored routing table cannot be read: {exc}") from exc

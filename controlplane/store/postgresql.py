@@ -20,6 +20,7 @@ from sqlalchemy import Connection, Engine, create_engine, text
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
+from amphitrite.controlplane.store.json_text import serialised
 from amphitrite.controlplane.store.sessions import KeptSession, Stop
 from amphitrite.schemas.errors import Error
 
@@ -73,6 +74,7 @@ class Postgresql:
                 pool_pre_ping=True,
                 pool_use_lifo=True,
                 hide_parameters=True,
+                json_serializer=serialised,
             )
         except ImportError as exc:
             message = "the driver for PostgreSQL is not installed here"

@@ -16,6 +16,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.pool import ConnectionPoolEntry
 
+from amphitrite.controlplane.store.json_text import serialised
 from amphitrite.schemas.errors import Error
 
 #: How long a write waits for another process (a backup, a shell) that holds SQLite's write lock.
@@ -35,7 +36,9 @@ class Sqlite:
         self.path = Path(url.database or "")
         self.place = str(self.path)
         _create_private(self.path)
-        self.readers = create_engine(url, pool_size=8, max_overflow=120, hide_parameters=True)
+        self.readers = create_engine(
+            url, pool_size=8, max_overflow=120, hide_parameters=True, json_serializer=serialised
+        )
         self.writers: Engine = self.readers.execution_options(amphitrite_write=True)
         event.listen(self.readers, "connect", _configure)
         event.listen(self.readers, "begin", _begin)

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from amphitrite.dataplane.routing import RoutingTable, digest, to_json
+from amphitrite.dataplane.routing import RoutingTable
+from amphitrite.dataplane.table_text import TableText, change
 
 TOKEN = "agent-token"
 
@@ -26,6 +27,8 @@ class FakeControlPlane:
         self._files = (certificate, private_key)
         self._changed = threading.Condition()
         self._table: RoutingTable | None = None
+        self._former: RoutingTable | None = None
+        self._text = TableText()
         self.reports: list[dict[str, Any]] = []
         self.gone: list[str] = []
         self.metrics: dict[str, Any] | None = None  #: the newest numbers
@@ -57,19 +60,26 @@ class FakeControlPlane:
 
     def publish(self, table: RoutingTable) -> None:
         with self._changed:
-            self._table = table
+            self._former, self._table = self._table, table
             self._changed.notify_all()
 
-    def next_table(self, server: _Server, after: int, content: str, wait_s: float) -> RoutingTable | None:
+    def next_table(self, server: _Server, after: int, content: str, wait_s: float, changes: bool) -> str | None:
+        """Its text: to whoever takes changes and has the table before, those."""
+
         def news() -> RoutingTable | None:
             table = self._table
             if table is None or table.version < after:
                 return None
-            return table if table.version > after or (content and digest(table) != content) else None
+            return table if table.version > after or (content and self._text.digest(table) != content) else None
 
         with self._changed:
             self._changed.wait_for(lambda: server.closing or news() is not None, wait_s)
-            return None if server.closing else news()
+            table, former = None if server.closing else news(), self._former
+            if table is None:
+                return None
+            if changes and former is not None and former.version == after and self._text.digest(former) == content:
+                return change(former, table)
+            return self._text.whole(table)
 
     def farewell(self, agent: str) -> None:
         with self._changed:
@@ -130,12 +140,16 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         query = parse_qs(urlsplit(self.path).query)
         table = self.server.owner.next_table(
-            self.server, int(query["after"][0]), _first(query, "digest"), float(query["wait_s"][0])
+            self.server,
+            int(query["after"][0]),
+            _first(query, "digest"),
+            float(query["wait_s"][0]),
+            _first(query, "changes") == "true",
         )
         if table is None:
             self._send(204, b"")
         else:
-            self._send(200, json.dumps(to_json(table)).encode())
+            self._send(200, table.encode())
 
     def do_DELETE(self) -> None:
         self.server.owner.farewell(self.path.rpartition("/")[2])

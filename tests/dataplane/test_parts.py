@@ -18,6 +18,7 @@ from amphitrite.dataplane.rotation import rotate
 from amphitrite.dataplane.routing import Address
 from amphitrite.dataplane.settings import parse
 from amphitrite.dataplane.table_file import SavedTable
+from amphitrite.dataplane.table_text import TableText
 from amphitrite.schemas.errors import Error
 
 from .rule_table import rule_table
@@ -56,7 +57,7 @@ def test_saved_table_comes_back(tmp_path: Path) -> None:
     assert table_file.load(path) is None
     with Upstream("a") as upstream:
         saved = SavedTable(rule_table(dict.fromkeys(("blue", "green", "grey", "ill", "red", "solo"), upstream)), 3, 2.5)
-    table_file.save(path, saved)
+    table_file.save(path, saved, TableText())
     assert table_file.load(path) == saved
     assert path.stat().st_mode & 0o777 == 0o600
     path.write_text('{"table": {}}')

@@ -1,0 +1,76 @@
+"""Tables as text: what is remembered of the table before must never be seen in the one after."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from amphitrite.dataplane.routing import (
+    Address,
+    Cluster,
+    Route,
+    RoutingTable,
+    Secret,
+    Target,
+    TokenIssuer,
+    digest,
+    to_json,
+)
+from amphitrite.dataplane.table_text import TableText, change, changed
+
+BLUE, GREEN = Target("blue", "a|blue", 5.0), Target("green", "a|green", 5.0, sequences=True)
+ROUTE = Route("a", (Secret("key"),), (BLUE, GREEN), (("blue", 100),), (("green", 10),))
+CLUSTERS = (Cluster("a|blue", (Address("127.0.0.1", 1, 2),), 4, 5.0), Cluster("a|green", (), 4, 60))
+BASE = RoutingTable(3, (ROUTE, Route("b", (), ())), CLUSTERS)
+
+TABLES = {
+    "empty": RoutingTable(4),
+    "nothing": replace(BASE, version=4),
+    "split": replace(BASE, version=4, routes=(replace(ROUTE, split=(("green", 100),)), *BASE.routes[1:])),
+    "keys": replace(BASE, version=4, routes=(replace(ROUTE, credentials=()), *BASE.routes[1:])),
+    "addresses": replace(BASE, version=4, clusters=(replace(CLUSTERS[0], addresses=()), CLUSTERS[1])),
+    "added": replace(BASE, version=4, routes=(Route("0", (), (), cors=("*",)), *BASE.routes)),
+    "removed": replace(BASE, version=4, routes=BASE.routes[1:], clusters=CLUSTERS[1:]),
+    "body": replace(BASE, version=4, max_body_bytes=7),
+    "issuers": replace(BASE, version=4, issuers=(TokenIssuer("aad_token", "https://é", ("x", "y"), "{}"),)),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_text_is_the_tables_whatever_was_remembered(name: str) -> None:
+    table, text = TABLES[name], TableText()
+    for one in (table, BASE, table, table):
+        assert json.loads(text.whole(one)) == to_json(one)
+        assert text.digest(one) == digest(one)
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("back", [False, True])
+def test_a_change_makes_the_one_table_of_the_other(name: str, back: bool) -> None:
+    since, table = (TABLES[name], BASE) if back else (BASE, TABLES[name])
+    value = json.loads(change(since, table))
+    assert changed(since, value) == table
+    assert len(value["routes"]) <= 2
+
+
+def test_what_has_not_changed_does_not_travel_and_stays_the_same_object() -> None:
+    text = change(BASE, TABLES["split"])
+    made = changed(BASE, json.loads(text))
+    assert "127.0.0.1" not in text
+    assert made.clusters[0] is CLUSTERS[0]
+    assert made.routes[1] is BASE.routes[1]
+
+
+@pytest.mark.parametrize(
+    ("value", "error"),
+    [
+        ({"since": 2}, ValueError),
+        ({"since": 3, "gone": {"routes": ["no such"], "clusters": []}, "routes": [], "clusters": []}, KeyError),
+        ({"gone": {}}, KeyError),
+    ],
+)
+def test_a_change_of_another_table_is_refused(value: dict[str, object], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        changed(BASE, {"version": 4, "max_body_bytes": 1, "issuers": [], **value})
