@@ -70,7 +70,8 @@ class _Rows(Generic[Resource]):
     def __init__(
         self, table: Table, names: tuple[ColumnElement[str], ...], made: Callable[[rows.Row], Resource]
     ) -> None:
-        self._table, self._names, self._made = table, names, made
+        self._table, self._names = table, names
+        self._made: Callable[[rows.Row], Resource] = made
         self._columns = (*names, *(table.c[name] for name in _TELLING))
         self._known: Mapping[tuple[Any, ...], Resource] = {}
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from amphitrite.controlplane.core.memory import Memory
 from amphitrite.controlplane.core.observed import AgentReport, Instance
 from amphitrite.controlplane.core.plan import GRACE_S, plan
 from amphitrite.controlplane.core.resources import DEFAULT_READINESS_PROBE
@@ -329,6 +330,14 @@ ROWS = [
         then={"stop": (f"{BLUE.name}-0-1",)},
     ),
 ]
+
+
+def test_what_is_remembered_of_any_world_changes_no_plan() -> None:
+    memory = Memory()
+    for now in (NOW, NOW + 90.0):
+        for row in (*ROWS, *reversed(ROWS)):
+            facts = row.world, row.instances, row.agents, now
+            assert plan(*facts, memory=memory) == plan(*facts), row.name
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)

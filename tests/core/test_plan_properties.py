@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from amphitrite.controlplane.core.memory import Memory
 from amphitrite.controlplane.core.observed import AgentReport, Instance
 from amphitrite.controlplane.core.plan import Plan, plan
 from amphitrite.controlplane.core.resources import Deployment, Endpoint
@@ -35,11 +36,14 @@ class Machine:
     now: float = 1_000.0
     port: int = 20_000
     outcomes: dict[Ref, tuple[str, int]] = field(default_factory=dict)
+    memory: Memory = field(default_factory=Memory)
 
     def pass_(self, cut_after: int = 99) -> Plan:
         """One pass of the reconciler; cut off after so many of its side effects."""
         world = World((self.endpoint,) if self.endpoint else (), tuple(self.deployments.values()), self.table)
-        decided = plan(world, list(self.instances.values()), [self.agent] if self.agent else [], self.now)
+        facts = world, list(self.instances.values()), [self.agent] if self.agent else [], self.now
+        decided = plan(*facts, memory=self.memory)
+        assert decided == plan(*facts), "what is remembered changes nothing"
         self.check_safety(world, decided)
         steps = [
             *(lambda s=s: self._start(s) for s in decided.start),

@@ -5,8 +5,11 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import pytest
+
 from amphitrite.controlplane.core.observed import AgentReport
-from amphitrite.dataplane.routing import Route, RoutingTable, Secret, digest, from_json
+from amphitrite.dataplane.routing import Cluster, Route, RoutingTable, Secret, digest, from_json
+from amphitrite.dataplane.table_text import changed
 
 TABLE = "/dataplane/v1/routing-table"
 THIRD = RoutingTable(3, (Route("ep1", (Secret("k"),), ()),))
@@ -70,3 +73,23 @@ def test_an_agent_that_says_farewell_is_forgotten(world: Any) -> None:
 def test_a_version_that_nobody_counted_to_is_refused(world: Any) -> None:
     body = {"acknowledged_version": 10**30}
     assert world.client.put("/dataplane/v1/agents/one", json=body).json()["error"]["code"] == "BadArgument"
+
+
+@pytest.mark.parametrize(
+    ("asked", "since"),
+    [
+        ({"after": 2, "changes": True}, 2),
+        ({"after": 2}, None),
+        ({"after": 2, "changes": True, "digest": "of another history"}, None),
+        ({"after": 1, "changes": True}, None),
+    ],
+)
+def test_an_agent_that_takes_changes_is_told_those_since_its_own_table(
+    world: Any, asked: dict[str, Any], since: int | None
+) -> None:
+    second = RoutingTable(2, clusters=(Cluster("c", (), 1, 1.0),))
+    world.services.feed.published(second)
+    world.services.feed.published(THIRD)
+    answer = world.client.get(TABLE, params={"digest": digest(second), **asked}).json()
+    assert answer.get("since") == since
+    assert (from_json(answer) if since is None else changed(second, answer)) == THIRD

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -119,6 +120,33 @@ def test_the_world_is_what_was_put(store: SqlStore) -> None:
     assert deployment.workload.environment_variables == (("A", "1"), ("B", "2"))
     assert (deployment.instance_count, deployment.observed_generation, deployment.ever_succeeded) == (2, 1, True)
     assert world.table == RoutingTable(0)
+
+
+def test_what_is_remembered_is_what_another_process_reads(store: SqlStore) -> None:
+    """Each step is written by a store with a memory of its own."""
+    one = RoutingTable(0, clusters=(Cluster("c", (), 1, 1.0),))
+    steps: list[Callable[[SqlStore], object]] = [
+        lambda s: put(s, traffic={"blue": 100}),
+        lambda s: put(s, BLUE),
+        lambda s: s.publish(one),
+        lambda s: s.record({BLUE: Status("Succeeded", 1)}, now=2.0),
+        lambda s: put(s, BLUE, instance_count=2),
+        lambda s: s.regenerate_key("ep1", "primary", now=3.0),
+        lambda s: s.publish(RoutingTable(0)),
+        lambda s: s.delete(BLUE, if_match=None, now=4.0),
+        lambda s: s.remove([BLUE], now=5.0),
+        lambda s: put(s, BLUE, instance_count=3),
+        lambda s: s.delete(EP, if_match=None, now=6.0),
+        lambda s: s.publish(one, above=9),
+        lambda s: s.remove([EP, BLUE], now=7.0),
+    ]
+    seen = [store.load_world()]
+    for step in steps:
+        step(SqlStore(store.database))
+        seen.append(store.load_world())
+        assert seen[-1] == SqlStore(store.database).load_world()
+        assert seen[-1] != seen[-2]
+        assert store.published() == SqlStore(store.database).published()
 
 
 def test_the_table_gets_a_version_with_each_change(store: SqlStore) -> None:
