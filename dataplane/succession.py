@@ -26,11 +26,11 @@ from amphitrite.dataplane.processes import ProcessRecord
 #: In the environment of every Envoy of ours: ``<launch digest>.<epoch>``; the epoch is empty without hot restart.
 MARKER = "AMPHITRITE_ENVOY"
 _SHARED_MEMORY = Path("/dev/shm")
-#: Envoy multiplies a base id by ten, within 32 bits.
-_BASE_IDS = 2**32 // 10 - 1
+#: Envoy multiplies a base id by ten, and writes what is more than 31 bits with twenty digits into its sockets' names.
+_BASE_IDS = 2**31 // 10 - 1
 _SOCKETS = "hot"
 #: The longest name of a socket in an agent's ``run``: their paths have a bound.
-LONGEST_SOCKET = f"{_SOCKETS}_udp_parent_{2**32 - 1}"
+LONGEST_SOCKET = f"{_SOCKETS}_udp_parent_{2**31 - 1}"
 
 
 @dataclass(frozen=True, slots=True)

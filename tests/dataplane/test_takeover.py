@@ -15,7 +15,7 @@ import pytest
 
 from amphitrite.dataplane import processes
 from amphitrite.dataplane.processes import ProcessRecord
-from amphitrite.dataplane.succession import Choice, Running, Stage, choose
+from amphitrite.dataplane.succession import LONGEST_SOCKET, Choice, HotRestart, Running, Stage, choose
 
 from ..load.background import Client, load
 from .agents import BEARER, INFER, KEY, RunningAgent, cluster, eventually, serves, table
@@ -75,6 +75,13 @@ def take_over(agent: RunningAgent, death: str) -> None:
         agent.kill()
         agent.start()
     eventually(lambda: processes.read(agent.state / "envoy.json") not in (None, before), 20)
+
+
+@pytest.mark.parametrize("number", range(40))
+def test_a_rendezvous_has_a_name_that_fits(number: int) -> None:
+    """From 2**31 on Envoy writes twenty digits into the names of its sockets, whose paths have a bound."""
+    highest = HotRestart.of(Path(f"/home/{number}/state"), Path("run")).base_id * 10 + 9
+    assert highest < 2**31 and len(f"hot_udp_parent_{highest}") <= len(LONGEST_SOCKET)
 
 
 @pytest.mark.serving
