@@ -12,6 +12,8 @@ from . import environments, runs
 
 pytestmark = pytest.mark.serving
 
+LONG = True
+
 
 STEPS = [(release, name) for release in environments.RELEASES for name in runs.names(release)]
 

@@ -14,6 +14,8 @@ from .product import Product
 
 pytestmark = pytest.mark.serving
 
+LONG = True
+
 WORKSPACE = workspace_id("local", "local", "local")
 PATHS = (
     f"{WORKSPACE}/onlineEndpoints",

@@ -15,6 +15,8 @@ from .product import Product
 
 pytestmark = pytest.mark.serving
 
+LONG = True
+
 INFER = "/endpoints/cats/v2/models/tiny/infer"
 
 
