@@ -11,7 +11,17 @@ from collections.abc import Sequence
 
 from amphitrite import schemas
 from amphitrite.controlplane.api.dataplane import VERSION_MAX
-from amphitrite.controlplane.api.openapi_wire import ABSENT, TEXT, Schema, more, optional, request, unread, value
+from amphitrite.controlplane.api.openapi_wire import (
+    ABSENT,
+    TEXT,
+    Schema,
+    absent,
+    more,
+    optional,
+    request,
+    unread,
+    value,
+)
 from amphitrite.controlplane.api.workspace import SECRET_HOURS_MAX
 from amphitrite.dataplane.metrics import FIELD, NAME
 from amphitrite.schemas import wire_asset, wire_compute, wire_deployment, wire_endpoint
@@ -83,7 +93,8 @@ def _endpoint() -> Schema:
 
 def _deployment() -> Schema:
     kinds = [
-        more(_document(f"{kind}_online_deployment", wire_deployment.PROPERTIES), **_STATE)
+        # Data are not collected here: whatever it says is refused.
+        more(_document(f"{kind}_online_deployment", wire_deployment.PROPERTIES), **_STATE, **absent("dataCollector"))
         for kind in ("managed", "kubernetes")
     ]
     root = schemas.load("managed_online_deployment")

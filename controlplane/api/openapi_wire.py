@@ -35,6 +35,11 @@ def reply(fields: Sequence[Field], document: Mapping[str, Any], root: Mapping[st
     return _object(fields, document, root, sent=True)
 
 
+def absent(*names: str) -> dict[str, Schema]:
+    """Properties that may be there only without content."""
+    return {name: {"anyOf": list(ABSENT)} for name in names}
+
+
 def optional(schema: Schema) -> Schema:
     """``schema`` or what counts as absent."""
     return {"anyOf": [*schema.get("anyOf", [schema]), *ABSENT]}
@@ -52,12 +57,13 @@ def unread(names: Iterable[str]) -> Schema:
 
 def _object(fields: Sequence[Field], document: Mapping[str, Any], root: Mapping[str, Any], *, sent: bool) -> Schema:
     named: Mapping[str, Any] = document.get("properties", {})
-    properties, required = {}, []
+    properties: dict[str, Any] = {}
+    required: list[str] = []
     for field in fields:
         if field.name not in named:
             # A field of another kind of the same resource: it may be sent as long as it says nothing.
             if not sent:
-                properties[field.wire] = {"anyOf": list(ABSENT)}
+                properties |= absent(field.wire)
             continue
         node = resolve(named[field.name], root)
         found = _field(field, node, root, sent=sent)
