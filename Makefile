@@ -23,7 +23,7 @@ demo: ## the quick start of README.md: install, serve the example model, score a
 
 # Four processes on any machine: half of the tests wait for pods, Tritons and proxies most of the time.
 test: $(VENV)/.test ## install what the tests need and run every test
-	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 4 --dist loadfile
 
 check: $(VENV)/.test types ## formatting, lint, types, then the tests
 	$(MAKE) test

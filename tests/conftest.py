@@ -21,8 +21,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-#: What a file says of itself: that it needs the cluster alone (nobody has to wait for the others then), that it takes
-#: more than half a minute.
 _FIRST = ("ALONE", "LONG")
 #: The share of the other files that comes before the first that needs a cluster: its images are built meanwhile.
 _BEFORE_CLUSTER = 1 / 5
@@ -44,19 +42,16 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Long files begin early, so that at the end short ones are left and no process is alone with a long one. Those
-    that mostly wait for pods are spread evenly among the others, so that some process always has work.
-
-    Processes take files in this order only with ``--no-loadscope-reorder``; otherwise those with few tests come last,
-    whatever they take.
-    """
+    """Files that mostly wait for pods are spread evenly among the others, so that some process always has work."""
     files = [list(group) for _, group in groupby(items, key=lambda item: item.path)]
-    files.sort(key=lambda file: [not getattr(getattr(file[0], "module", None), mark, False) for mark in _FIRST])
     waiting = [file for file in files if _needs_cluster(file[0])]
+    # Whoever needs the cluster alone comes first: nobody has to wait for the others then. Then those that take minutes:
+    # at the end short ones are left, and no process is alone with a long one.
+    waiting.sort(key=lambda file: [not getattr(getattr(file[0], "module", None), mark, False) for mark in _FIRST])
     others = [file for file in files if not _needs_cluster(file[0])]
     first = int(len(others) * _BEFORE_CLUSTER) if waiting else 0
     ordered, others = others[:first], others[first:]
-    every = max(1, len(others) // (len(waiting) or 1))
+    every = max(1, len(others) // (len(waiting) or 1) // 2)
     while waiting or others:
         ordered += [waiting.pop(0)] if waiting else []
         ordered += others[:every]

@@ -23,8 +23,6 @@ CONFIG = "/etc/amphitrite"
 #: An instance: ready, and answers whatever it is asked.
 INSTANCE = """
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-
-LONG = True
 class Handler(BaseHTTPRequestHandler):
     protocol_version, wbufsize = "HTTP/1.1", 65536
     def do_POST(self):

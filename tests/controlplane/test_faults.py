@@ -21,8 +21,6 @@ from amphitrite.controlplane.runtimes.memory import MemoryRuntime
 from amphitrite.controlplane.store.database import SqlStore, open_store
 from amphitrite.schemas.errors import Error
 
-LONG = True
-
 BLUE = Ref("ep", "blue")
 
 

@@ -20,8 +20,6 @@ from amphitrite.dataplane.routing import Address, RoutingTable
 
 from .builders import deployment, endpoint
 
-LONG = True
-
 GPUS = 4
 #: Long enough for every old instance to give way one after the other.
 PATIENCE = 400

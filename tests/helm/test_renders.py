@@ -16,8 +16,6 @@ import yaml
 
 from .chart import CHART, EXAMPLES, Document, containers, documents, example, one, pods
 
-LONG = True
-
 GOLDEN = Path(__file__).parent / "golden"
 #: The oldest and the newest that the chart supports: what the one knows already and the other still has, those between
 #: them have as well.

@@ -16,8 +16,6 @@ from .judge import Verdict, alone, together
 
 pytestmark = pytest.mark.serving
 
-LONG = True
-
 
 @pytest.fixture(scope="module")
 def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Verdict]:

@@ -12,8 +12,6 @@ from . import environments, runs
 
 pytestmark = pytest.mark.serving
 
-LONG = True
-
 
 STEPS = [(release, name) for release in environments.RELEASES for name in runs.names(release)]
 

@@ -19,8 +19,6 @@ from .test_semantics import INFER
 
 pytestmark = pytest.mark.serving
 
-LONG = True
-
 KILLS = int(os.environ.get("AMPHITRITE_LOAD_KILLS", "1"))
 
 

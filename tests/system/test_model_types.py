@@ -26,8 +26,6 @@ from .models import model_types
 from .product import Product, running, wait_until
 
 pytestmark = pytest.mark.serving
-
-LONG = True
 Array = np.ndarray[Any, Any]
 
 ROOT = "/endpoints/types"

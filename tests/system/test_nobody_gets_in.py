@@ -14,8 +14,6 @@ from .product import Product
 
 pytestmark = pytest.mark.serving
 
-LONG = True
-
 WORKSPACE = workspace_id("local", "local", "local")
 PATHS = (
     f"{WORKSPACE}/onlineEndpoints",

@@ -15,8 +15,6 @@ from .product import Product
 
 pytestmark = pytest.mark.serving
 
-LONG = True
-
 INFER = "/endpoints/cats/v2/models/tiny/infer"
 
 

@@ -14,8 +14,6 @@ from .test_semantics import INFER
 
 pytestmark = pytest.mark.serving
 
-LONG = True
-
 
 def open_port(port: int) -> bool:
     with socket.socket() as probe:
