@@ -101,12 +101,7 @@ def report(
     stop: threading.Event,
 ) -> None:
     """Send ``content()`` whenever ``changed`` is set, and every 5 seconds, until ``stop``."""
-
-    def once(client: httpx.Client) -> None:
-        changed.clear()
-        client.put(_agent(agent_id), json=dict(content())).raise_for_status()
-
-    _again_and_again(control_plane, "report", once, stop, lambda: changed.wait(_REPORT_EVERY_S))
+    _tell(control_plane, "report", _agent(agent_id), content, changed, stop, _REPORT_EVERY_S)
 
 
 def report_metrics(
@@ -117,12 +112,23 @@ def report_metrics(
     stop: threading.Event,
 ) -> None:
     """Send ``content()`` whenever ``changed`` is set, until ``stop``."""
+    _tell(control_plane, "metrics", f"{_agent(agent_id)}/metrics", content, changed, stop, _WAIT_S)
 
+
+def _tell(
+    control_plane: ControlPlane,
+    what: str,
+    path: str,
+    content: Callable[[], Mapping[str, Any]],
+    changed: threading.Event,
+    stop: threading.Event,
+    every_s: float,
+) -> None:
     def once(client: httpx.Client) -> None:
         changed.clear()
-        client.put(f"{_agent(agent_id)}/metrics", json=dict(content())).raise_for_status()
+        client.put(path, json=dict(content())).raise_for_status()
 
-    _again_and_again(control_plane, "metrics", once, stop, lambda: changed.wait(_WAIT_S))
+    _again_and_again(control_plane, what, once, stop, lambda: changed.wait(every_s))
 
 
 def farewell(control_plane: ControlPlane, agent_id: str) -> None:
