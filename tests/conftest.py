@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
-from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -19,11 +19,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden", action="store_true", help="rewrite golden files and delete those without an input"
     )
-
-
-_FIRST = ("ALONE", "LONG")
-#: The share of the other files that comes before the first that needs a cluster: its images are built meanwhile.
-_BEFORE_CLUSTER = 1 / 5
 
 
 @pytest.hookimpl(trylast=True)
@@ -41,24 +36,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     config.add_cleanup(lambda: (builder.terminate(), builder.wait()))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files that mostly wait for pods are spread evenly among the others, so that some process always has work."""
-    files = [list(group) for _, group in groupby(items, key=lambda item: item.path)]
-    waiting = [file for file in files if _needs_cluster(file[0])]
-    # Whoever needs the cluster alone comes first: nobody has to wait for the others then. Then those that take minutes:
-    # at the end short ones are left, and no process is alone with a long one.
-    waiting.sort(key=lambda file: [not getattr(getattr(file[0], "module", None), mark, False) for mark in _FIRST])
-    others = [file for file in files if not _needs_cluster(file[0])]
-    first = int(len(others) * _BEFORE_CLUSTER) if waiting else 0
-    ordered, others = others[:first], others[first:]
-    every = max(1, len(others) // (len(waiting) or 1) // 2)
-    while waiting or others:
-        ordered += [waiting.pop(0)] if waiting else []
-        ordered += others[:every]
-        others = others[every:]
-    items[:] = [item for file in ordered for item in file]
-
-
-def _needs_cluster(item: pytest.Item) -> bool:
-    """As all tests of its file do: it is in ``tests/cluster``, or has a fixture of that name."""
-    return item.path.parent.name == "cluster" or hasattr(getattr(item, "module", None), "cluster")
+def pytest_collection_finish() -> None:
+    """What hundreds of modules have brought stays to the end: the garbage collector need not look at it again and again."""
+    gc.collect()
+    gc.freeze()

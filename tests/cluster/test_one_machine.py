@@ -16,7 +16,6 @@ from .node import Cluster
 from .release import SMALL
 from .waiting import wait_until
 
-LONG = True
 INFER = "/endpoints/cats/v2/models/tiny/infer"
 TYPES = f"""\
 instance_types:

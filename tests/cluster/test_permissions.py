@@ -35,7 +35,6 @@ from .waiting import wait_until
 
 pytestmark = pytest.mark.serving
 
-LONG = True
 ACCOUNT = "least"
 NOWHERE = PodShape("nowhere", (("cpu", "1m"),), (), {"nodeSelector": {"there-is": "no-such-node"}})
 SPEC = workload_spec(

@@ -25,7 +25,6 @@ from .node import Cluster
 
 pytestmark = pytest.mark.serving
 
-LONG = True
 GREEDY = """
 class TritonPythonModel:
     def initialize(self, args):

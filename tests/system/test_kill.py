@@ -24,7 +24,8 @@ KILLS = int(os.environ.get("AMPHITRITE_LOAD_KILLS", "1"))
 
 @contextmanager
 def scoring(product: Product, path: str = INFER) -> Iterator[Counter[object]]:
-    """Requests one after another in the background; counts status codes, and exceptions by name."""
+    """Requests one after another in the background, with a breath between them: the cores are there for the change that
+    is looked at. Counts status codes, and exceptions by name."""
     key, seen, stop = product.keys()[0], Counter[object](), threading.Event()
 
     def ask() -> None:
@@ -33,6 +34,7 @@ def scoring(product: Product, path: str = INFER) -> Iterator[Counter[object]]:
                 seen[product.request(path, key=key, body=REQUEST).status] += 1
             except OSError as exc:
                 seen[type(exc).__name__] += 1
+            stop.wait(0.02)
 
     thread = threading.Thread(target=ask)
     thread.start()
