@@ -6,6 +6,8 @@ is how much further it has counted. Pure. Must not know Envoy's names, files or 
 A *series* is (endpoint, deployment): the deployment is empty for what was refused before one was chosen, both are for
 requests to no endpoint. Its *fields* are ``requests/CODE/REASON``, ``model/CODE``, ``le/INDEX`` (of ``BUCKETS_S``, not
 cumulative), ``microseconds``, ``received``, ``sent``, ``retries`` and ``copies/CODE``.
+
+A *credential* of an endpoint is a key, by its fingerprint, or ``TOKEN``: any token.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from amphitrite.dataplane.routing import Route
 
 Series = tuple[str, str]
 #: The series of requests to an endpoint that there is not.
@@ -32,6 +36,11 @@ FIELD = re.compile(
     r"|microseconds|received|sent|retries|copies/[0-9]{3}"
 )
 NAME = re.compile("[A-Za-z0-9-]{0,64}")
+#: Tokens end by themselves and are many: all of one endpoint count as one credential.
+TOKEN = "token"
+CREDENTIAL = re.compile(f"{TOKEN}|[0-9a-f]{{16}}")
+#: (endpoint, credential)
+Use = tuple[str, str]
 
 
 def requests(code: str, reason: str) -> str:
@@ -53,13 +62,20 @@ def copies(code: str) -> str:
     return f"copies/{code}"
 
 
+def credentials(route: Route) -> tuple[str, ...]:
+    """Those that ``route`` accepts."""
+    return tuple(key.fingerprint() for key in route.credentials) if route.auth == "key" else (TOKEN,)
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """What Envoy says at one moment, since its start. ``counters``: by series, field and, for what is a cluster's, the
-    cluster: that of a deployment's former instances goes away, and its numbers with it."""
+    cluster: that of a deployment's former instances goes away, and its numbers with it. ``uses``: how many requests
+    each credential has let in."""
 
     counters: Mapping[tuple[Series, str, str], float]
     in_flight: Mapping[Series, int]
+    uses: Mapping[Use, int] = field(default_factory=dict)
 
 
 Numbers = Mapping[Series, Mapping[str, float]]
@@ -67,29 +83,39 @@ Numbers = Mapping[Series, Mapping[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What a proxy has counted since ``began`` (seconds since the epoch), whatever became of its Envoys."""
+    """What a proxy has counted since ``began`` (seconds since the epoch), whatever became of its Envoys. ``used``: when
+    it was last seen that a credential had let a request in since Envoy had been asked before."""
 
     began: float
     counters: Numbers = field(default_factory=dict)
     in_flight: Mapping[Series, int] = field(default_factory=dict)
+    used: Mapping[Use, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """``totals``, and what is needed to go on. ``process``: whose ``last`` are, (pid, start). ``gone``: since when a
-    series is no longer in the table."""
+    """``totals``, and what is needed to go on. ``process``: whose ``last`` and ``uses`` are, (pid, start). ``gone``:
+    since when a series is no longer in the table."""
 
     totals: Totals
     process: tuple[int, float] | None = None
     last: Mapping[tuple[Series, str, str], float] = field(default_factory=dict)
     gone: Mapping[Series, float] = field(default_factory=dict)
+    uses: Mapping[Use, int] = field(default_factory=dict)
 
 
 def advance(
-    ledger: Ledger, process: tuple[int, float], reading: Reading, known: Collection[Series], now: float
+    ledger: Ledger,
+    process: tuple[int, float],
+    reading: Reading,
+    known: Collection[Series],
+    now: float,
+    accepted: Collection[Use] = (),
 ) -> Ledger:
-    """The ledger after ``reading``. ``known``: the series of the table in force; others end ``KEEP_S`` later."""
-    last = ledger.last if process == ledger.process else {}
+    """The ledger after ``reading``. ``known``, ``accepted``: the series and credentials of the table in force; others
+    end ``KEEP_S`` later, a credential after its last use."""
+    same = process == ledger.process
+    last = ledger.last if same else {}
     present = {*known, NOBODY}
     gone = {series: ledger.gone.get(series, now) for series in ledger.totals.counters if series not in present}
     gone = {series: since for series, since in gone.items() if now - since <= KEEP_S}
@@ -102,12 +128,22 @@ def advance(
         # A number below the last one was counted from nothing.
         fields[name] = fields.get(name, 0.0) + (value - before if value >= before else value)
     in_flight = {series: n for series, n in reading.in_flight.items() if series in counters or n}
-    return Ledger(Totals(ledger.totals.began, counters, in_flight), process, reading.counters, gone)
+    # Too late is better than too early where nobody knows what was counted before: it is about taking a key away.
+    uses = ledger.uses if same else {}
+    used = {use: at for use, at in ledger.totals.used.items() if use in accepted or now - at <= KEEP_S}
+    used |= {use: now for use, n in reading.uses.items() if n != uses.get(use, 0)}
+    totals = Totals(ledger.totals.began, counters, in_flight, used)
+    return Ledger(totals, process, reading.counters, gone, reading.uses)
 
 
 def totals_to_json(totals: Totals) -> dict[str, Any]:
     """Numbers are whole where they can be."""
-    return {"began": totals.began, "counters": _nested(totals.counters), "in_flight": _nested(totals.in_flight)}
+    return {
+        "began": totals.began,
+        "counters": _nested(totals.counters),
+        "in_flight": _nested(totals.in_flight),
+        "used": _nested(totals.used),
+    }
 
 
 def totals_from_json(value: Mapping[str, Any]) -> Totals:
@@ -117,7 +153,12 @@ def totals_from_json(value: Mapping[str, Any]) -> Totals:
         for series, fields in _flat(value.get("counters"))
     }
     in_flight = {series: int(_number(number)) for series, number in _flat(value.get("in_flight"))}
-    return Totals(_number(value.get("began")), counters, in_flight)
+    # Agents of releases before 0.2 say nothing of it.
+    used = {
+        (endpoint, _checked(CREDENTIAL, credential)): _number(at)
+        for (endpoint, credential), at in _flat(value.get("used", {}))
+    }
+    return Totals(_number(value.get("began")), counters, in_flight, used)
 
 
 def ledger_to_json(ledger: Ledger) -> dict[str, Any]:
@@ -126,6 +167,7 @@ def ledger_to_json(ledger: Ledger) -> dict[str, Any]:
         "process": ledger.process,
         "last": [[*series, name, cluster, _short(n)] for (series, name, cluster), n in ledger.last.items()],
         "gone": [[*series, since] for series, since in ledger.gone.items()],
+        "uses": [[*use, n] for use, n in ledger.uses.items()],
     }
 
 
@@ -137,6 +179,7 @@ def ledger_from_json(value: Mapping[str, Any]) -> Ledger:
         None if process is None else (int(process[0]), float(process[1])),
         {((endpoint, deployment), name, cluster): n for endpoint, deployment, name, cluster, n in value["last"]},
         {(endpoint, deployment): since for endpoint, deployment, since in value["gone"]},
+        {(endpoint, credential): n for endpoint, credential, n in value.get("uses", ())},
     )
 
 

@@ -23,6 +23,7 @@ from amphitrite.dataplane.metrics import (
     Series,
     Totals,
     advance,
+    credentials,
     ledger_from_json,
     ledger_to_json,
     totals_to_json,
@@ -96,7 +97,9 @@ class Gatherer:
         reading = read(text, self._owners)
         # A new Envoy counts from nothing: what the one before it has counted is known here alone.
         another = self._ledger.process is not None and self._ledger.process[0] != before.pid
-        self._ledger = advance(self._ledger, (before.pid, before.create_time), reading, known, self._clock())
+        accepted = {(route.name, credential) for route in table.routes for credential in credentials(route)}
+        process = before.pid, before.create_time
+        self._ledger = advance(self._ledger, process, reading, known, self._clock(), accepted)
         self._owners = {c: s for c, s in self._owners.items() if s in known or s in self._ledger.gone}
         self.changed.set()
         if another or self._clock() - self._saved_at >= _SAVE_EVERY_S:

@@ -31,6 +31,10 @@ class Secret:
     def reveal(self) -> str:
         return self._text
 
+    def fingerprint(self) -> str:
+        """Tells one key from another without telling it: 16 hexadecimal digits of its SHA-256."""
+        return hashlib.sha256(self._text.encode()).hexdigest()[:16]
+
     def __repr__(self) -> str:
         return "Secret(***)"
 

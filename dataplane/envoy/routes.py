@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from amphitrite.dataplane.envoy import cors, grpc, tokens
+from amphitrite.dataplane.envoy import cors, grpc, tokens, uses
 from amphitrite.dataplane.envoy.replies import (
     METADATA,
     direct,
@@ -54,7 +54,12 @@ def route_configuration(
         # Requests are counted under the name of their route, see ``stats``.
         if one.setdefault("name", "//").startswith("//"):
             one["name"] = route.name + one["name"]
-    host: dict[str, Any] = {"name": route.name, "domains": ["*"], "routes": routes}
+    host: dict[str, Any] = {
+        "name": route.name,
+        "domains": ["*"],
+        "routes": routes,
+        "virtual_clusters": uses.virtual_clusters(route),
+    }
     if any(target.sequences for target in route.targets):
         # Of the host: a request with a token first finds another route than the one that holds its body.
         host["request_body_buffer_limit"] = str(HELD_BYTES)

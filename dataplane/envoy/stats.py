@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from amphitrite.dataplane.envoy import uses
 from amphitrite.dataplane.envoy.replies import local_reply
 from amphitrite.dataplane.metrics import BUCKETS_S, NOBODY, Reading, Series, copies, le, model, requests
 
@@ -26,7 +27,7 @@ _ROUTE = {"name": "route", "value_format": "%ROUTE_NAME%"}
 #: Of each cluster what no access log sees.
 _OF_CLUSTER = r"cluster\.[^.]+\.(internal\.upstream_rq_\d\d\d|upstream_rq_retry|upstream_rq_(pending_)?active)"
 #: What is asked of Envoy's ``/stats``.
-FILTER = rf"^({_PREFIX}\.|{_OF_CLUSTER}$)"
+FILTER = rf"^({_PREFIX}\.|({_OF_CLUSTER}|{uses.STAT})$)"
 #: What Envoy keeps beside that: the gauges that ``admin`` reads, and what says how the process as a whole is. All else
 #: of clusters and routes, 130 statistics of each cluster, is not even made: most of the memory of a thousand endpoints.
 _KEPT_PREFIXES = ("cluster_manager.", "http.scoring.downstream_", "listener_manager.", "overload.", "server.")
@@ -66,7 +67,7 @@ def stats_config() -> dict[str, Any]:
     """The ``StatsConfig`` of the bootstrap."""
     buckets = [round(bound * 1e6) for bound in BUCKETS_S]
     kept: list[dict[str, Any]] = [{"prefix": prefix} for prefix in (f"{_PREFIX}.", *_KEPT_PREFIXES)]
-    kept += [{"suffix": _KEPT_SUFFIX}, {"safe_regex": {"regex": _OF_CLUSTER}}]
+    kept += [{"suffix": _KEPT_SUFFIX}, *({"safe_regex": {"regex": regex}} for regex in (_OF_CLUSTER, uses.STAT))]
     return {
         "histogram_bucket_settings": [{"match": {"prefix": f"{_PREFIX}.duration"}, "buckets": buckets}],
         "stats_matcher": {"inclusion_list": {"patterns": kept}},
@@ -99,7 +100,7 @@ def read(text: str, owners: Mapping[str, Series]) -> Reading:
             counters[owner, copies(labels["envoy_response_code"]), cluster] += value
         elif name == _RETRIES and value:
             counters[owner, "retries", cluster] += value
-    return Reading(dict(counters), dict(in_flight))
+    return Reading(dict(counters), dict(in_flight), dict(uses.read(text)))
 
 
 _OURS = f"envoy_{_PREFIX}_"
