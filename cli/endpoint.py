@@ -197,10 +197,15 @@ def metrics(
         str | None,
         typer.Option("--interval", help="With --metrics, of one row: PT1M, PT5M, ..., FULL. [default: PT1M]"),
     ] = None,
+    keys: Annotated[bool, typer.Option("--keys", help="Show instead when each key was last used.")] = False,
 ) -> list[dict[str, Any]]:
     """Show requests, errors and latencies of each deployment; with --metrics, how Azure's metrics go on in time."""
     from amphitrite.cli import metrics as numbers
 
+    if keys:
+        if names or by or interval or deployment_name:
+            raise Error("UsageError", "--keys goes with no other option: a key is used for all of an endpoint")
+        return numbers.keys(session.client, name)
     if names:
         return numbers.course(session.client, name, names, deployment_name, by or [], timespan, interval or "PT1M")
     if by or interval:

@@ -65,6 +65,12 @@ def course(
     return [{**row, **{name: row.get(name) for name in names}} for _, row in sorted(rows.items(), key=lambda i: i[0])]
 
 
+def keys(client: Client, endpoint: str) -> list[dict[str, Any]]:
+    """A row for each key of the endpoint, or for its tokens; ``last_used`` None: nobody has used it yet."""
+    answer = client.send("GET", f"{endpoint_path(client, endpoint)}/keyUsage").json()
+    return [{"key": use["key"], "last_used": use["lastUsedTime"]} for use in answer["value"]]
+
+
 class _Series:
     """One line of a chart: its dimensions by name, its points."""
 

@@ -34,6 +34,7 @@ from amphitrite.controlplane.store.codes import CodeStore
 from amphitrite.controlplane.store.content import open_content
 from amphitrite.controlplane.store.database import SqlStore, open_store
 from amphitrite.controlplane.store.environments import EnvironmentStore
+from amphitrite.controlplane.store.key_uses import KeyUses
 from amphitrite.controlplane.store.metric_minutes import StoredMetrics
 from amphitrite.controlplane.store.models import ModelStore
 from amphitrite.controlplane.store.stored_files import StoredFiles
@@ -122,6 +123,7 @@ def assemble(
         blobs=models.blobs,
         agents=registry,
         metrics=StoredMetrics(store.database),
+        key_uses=KeyUses(store.database),
         feed=feed,
         runtime=runtime,
         wake=wake,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from amphitrite.controlplane.store.key_uses import KeyUse
 from amphitrite.dataplane.metrics import BUCKETS_S, Series, Totals
 
 #: Version 0.0.4 is what every scraper reads.
@@ -20,7 +21,7 @@ _Sample = tuple[str, Mapping[str, str], float]
 _Fields = Mapping[str, float]
 
 
-def render(proxies: Mapping[str, Totals], version: str) -> str:
+def render(proxies: Mapping[str, Totals], keys: Sequence[KeyUse], version: str) -> str:
     """All families; ``proxies``: by the id of each agent, what its proxy has counted."""
     lines = [
         *_head("amphitrite_build_info", "gauge", "The version of the control plane that answers."),
@@ -37,6 +38,9 @@ def render(proxies: Mapping[str, Totals], version: str) -> str:
     for proxy, totals in sorted(proxies.items()):
         for series, n in sorted(totals.in_flight.items()):
             lines.append(_line(name, {"proxy": proxy, "endpoint": series[0], "deployment": series[1]}, n))
+    name = "amphitrite_key_last_used_timestamp_seconds"
+    lines += _head(name, "gauge", "The minute in which a key, or any token, has last let a request in.")
+    lines += (_line(name, {"endpoint": use.endpoint, "key": use.key}, use.at) for use in keys)
     return "\n".join(lines) + "\n"
 
 

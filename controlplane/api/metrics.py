@@ -1,10 +1,11 @@
-"""Routes of the numbers: for Prometheus, in the form of Azure Monitor, and for agents that report theirs.
+"""Routes of the numbers: for Prometheus, in the form of Azure Monitor, of keys, and for agents that report theirs.
 
 Decides only HTTP. Must not know what is counted.
 """
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from importlib.metadata import version
 from typing import Annotated, Any
 
@@ -17,11 +18,11 @@ from amphitrite.controlplane.api.bodies import Body
 from amphitrite.controlplane.api.services import Here
 from amphitrite.controlplane.api.workspace import IN_WORKSPACE, WORKSPACE
 from amphitrite.controlplane.store.metric_minutes import KEEP_S
-from amphitrite.dataplane.metrics import totals_from_json
+from amphitrite.dataplane.metrics import TOKEN, totals_from_json
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import endpoint_id
 
-_ENDPOINT = f"{WORKSPACE}/onlineEndpoints/{{name}}/providers/microsoft.insights"
+_ENDPOINT = f"{WORKSPACE}/onlineEndpoints/{{name}}"
 Text = Annotated[str | None, Query(max_length=1024)]
 
 router = APIRouter()
@@ -31,7 +32,7 @@ router = APIRouter()
 def metrics(here: Here) -> Response:
     """What every live proxy has counted, each under its own name: what one has counted never goes back."""
     live = [report.id for report in here.agents.live(here.clock())]
-    text = metrics_text.render(here.metrics.newest(live), version("amphitrite"))
+    text = metrics_text.render(here.metrics.newest(live), here.key_uses.newest(), version("amphitrite"))
     return Response(text, media_type=metrics_text.CONTENT_TYPE)
 
 
@@ -43,9 +44,10 @@ def put(agent_id: str, body: Body, here: Here) -> None:
     except ValueError as exc:
         raise Error("BadArgument", str(exc), target="metrics") from exc
     here.metrics.put(agent_id, totals, here.clock())
+    here.key_uses.put(totals.used, here.clock())
 
 
-@router.get(f"{_ENDPOINT}/metrics", dependencies=IN_WORKSPACE)
+@router.get(f"{_ENDPOINT}/providers/microsoft.insights/metrics", dependencies=IN_WORKSPACE)
 def of_endpoint(
     request: Request,
     name: str,
@@ -63,3 +65,16 @@ def of_endpoint(
     minutes = metrics_windows.by_minute(here.metrics.history(first, last), record.name, first, last)
     address = endpoint_id(here.workspace, record.name)
     return metrics_azure.answer(query, address, here.settings.location, minutes)
+
+
+@router.get(f"{_ENDPOINT}/keyUsage", dependencies=IN_WORKSPACE)
+def of_keys(name: str, here: Here) -> dict[str, Any]:
+    """When each of its keys, or any token, has last let a request in; None where that was never seen."""
+    record = here.store.get_endpoint(name)
+    used = {use.key: use.at for use in here.key_uses.newest(record.name)}
+    keys = ("primary", "secondary") if record.document.get("auth_mode", "key") == "key" else (TOKEN,)
+    return {"value": [{"key": key, "lastUsedTime": _time(used[key]) if key in used else None} for key in keys]}
+
+
+def _time(at: int) -> str:
+    return datetime.fromtimestamp(at, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

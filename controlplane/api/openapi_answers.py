@@ -92,7 +92,8 @@ def _metrics() -> dict[str, Schema]:
     }
     window = {key: TEXT for key in ("timespan", "interval", "namespace", "resourceregion")}
     answer = closed({"cost": COUNT, **window, "value": listed(closed(metric))})
-    return {"Metrics": answer, "MetricsText": TEXT}
+    use = closed({"key": {"enum": ["primary", "secondary", "token"]}, "lastUsedTime": {"type": ["string", "null"]}})
+    return {"Metrics": answer, "MetricsText": TEXT, "KeyUsage": closed({"value": listed(use)})}
 
 
 def _uploads() -> dict[str, Schema]:

@@ -23,7 +23,7 @@ from amphitrite.controlplane.api.openapi_wire import (
     value,
 )
 from amphitrite.controlplane.api.workspace import SECRET_HOURS_MAX
-from amphitrite.dataplane.metrics import FIELD, NAME
+from amphitrite.dataplane.metrics import CREDENTIAL, FIELD, NAME
 from amphitrite.schemas import wire_asset, wire_compute, wire_deployment, wire_endpoint
 from amphitrite.schemas.loading import resolve
 from amphitrite.schemas.mapping import Field
@@ -206,6 +206,7 @@ def components() -> dict[str, Schema]:
                 "began": _COUNT,
                 "counters": _by_name(NAME, _by_name(NAME, _by_name(FIELD, _COUNT))),
                 "in_flight": _by_name(NAME, _by_name(NAME, _COUNT)),
+                "used": _by_name(NAME, _by_name(CREDENTIAL, _COUNT)),
             },
         },
         "AgentReportBody": {

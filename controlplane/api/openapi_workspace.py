@@ -93,6 +93,7 @@ OPERATIONS: Mapping[str, Operation] = {
     f"GET {_ENDPOINT}/providers/microsoft.insights/metrics": read(
         "Its metrics, in the form of Azure Monitor.", "Metrics"
     ),
+    f"GET {_ENDPOINT}/keyUsage": read("When each of its keys, or any token, was last used.", "KeyUsage"),
     f"DELETE {_ENDPOINT}": begin(
         "Delete an endpoint with its deployments.", (*ERRORS, "Conflict", "PreconditionFailed"), headers=_CONDITIONS
     ),

@@ -25,6 +25,7 @@ from amphitrite.controlplane.settings import Settings
 from amphitrite.controlplane.store.blobs import BlobStore
 from amphitrite.controlplane.store.codes import CodeStore
 from amphitrite.controlplane.store.environments import EnvironmentStore
+from amphitrite.controlplane.store.key_uses import KeyUses
 from amphitrite.controlplane.store.metric_minutes import StoredMetrics
 from amphitrite.controlplane.store.models import ModelStore
 from amphitrite.controlplane.store.protocol import Store
@@ -63,6 +64,7 @@ class Services:
     runtime: Runtime
     agents: Agents
     metrics: StoredMetrics
+    key_uses: KeyUses
     feed: TableFeed
     wake: Callable[[], None]
     clock: Callable[[], float]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
@@ -33,8 +34,8 @@ class StoredMetrics:
         self._database = database
 
     def put(self, agent_id: str, totals: Totals, now: float) -> None:
-        """Take ``totals`` as those of the minute of ``now`` (seconds since the epoch)."""
-        minute, content = int(now // 60), _packed(totals)
+        """Take ``totals`` as those of the minute of ``now`` (seconds since the epoch), less what ``key_uses`` keeps."""
+        minute, content = int(now // 60), _packed(replace(totals, used={}))
         with self._database.read() as connection:
             newest = _newest(connection, agent_id)
         if newest is not None and newest.content == content and minute - newest.minute < _REFRESH_MINUTES:

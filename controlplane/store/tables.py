@@ -27,7 +27,7 @@ from sqlalchemy import (
 from sqlalchemy.types import TypeEngine
 
 #: The newest revision in ``migrations/versions``.
-REVISION = "0004"
+REVISION = "0005"
 
 metadata = MetaData()
 
@@ -260,6 +260,15 @@ metric_minutes = Table(
     Column("agent", _sorted(255), primary_key=True),
     Column("minute", BigInteger, primary_key=True, autoincrement=False),
     Column("content", LargeBinary, nullable=False),
+)
+
+#: ``credential``: ``dataplane.metrics.credentials``. ``minute``: the last in which it let a request in.
+key_uses = Table(
+    "key_uses",
+    metadata,
+    Column("endpoint", _sorted(255), primary_key=True),
+    Column("credential", String(32), primary_key=True),
+    Column("minute", BigInteger, nullable=False),
 )
 
 #: One row. ``oldest``: the oldest revision whose programs work on this schema, see ``migrations``.

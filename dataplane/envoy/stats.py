@@ -14,7 +14,7 @@ from typing import Any
 
 from amphitrite.dataplane.envoy import uses
 from amphitrite.dataplane.envoy.replies import local_reply
-from amphitrite.dataplane.metrics import BUCKETS_S, NOBODY, Reading, Series, copies, le, model, requests
+from amphitrite.dataplane.metrics import BUCKETS_S, NOBODY, Reading, Series, Use, copies, le, model, requests
 
 _CONFIG = "type.googleapis.com/envoy.extensions.access_loggers.stats.v3.Config"
 _PREFIX = "amphitrite"
@@ -81,6 +81,7 @@ def read(text: str, owners: Mapping[str, Series]) -> Reading:
     """
     counters: dict[tuple[Series, str, str], float] = defaultdict(float)
     in_flight: dict[Series, int] = defaultdict(int)
+    used: dict[Use, int] = {}
     for route, bound, own in _buckets(text):
         counters[_counted(route)[0], le(_INDEX[bound]), ""] += own
     for name, labels, value in _lines(text):
@@ -89,6 +90,9 @@ def read(text: str, owners: Mapping[str, Series]) -> Reading:
             field = _field(name.removeprefix(_OURS), labels, reason)
             if field is not None and value:
                 counters[series, field, ""] += value
+            continue
+        if name == uses.NAME and (use := uses.of(labels)) is not None:
+            used[use] = int(value)
             continue
         cluster = labels.get("envoy_cluster_name", "")
         owner = owners.get(cluster)
@@ -100,7 +104,7 @@ def read(text: str, owners: Mapping[str, Series]) -> Reading:
             counters[owner, copies(labels["envoy_response_code"]), cluster] += value
         elif name == _RETRIES and value:
             counters[owner, "retries", cluster] += value
-    return Reading(dict(counters), dict(in_flight), dict(uses.read(text)))
+    return Reading(dict(counters), dict(in_flight), used)
 
 
 _OURS = f"envoy_{_PREFIX}_"

@@ -8,22 +8,18 @@ Must not know when a use was, nor which key is called the primary one.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Any
 
-from amphitrite.dataplane.metrics import TOKEN, credentials
+from amphitrite.dataplane.metrics import CREDENTIAL, TOKEN, Use, credentials
 from amphitrite.dataplane.routing import Route
 
 _COUNTER = "upstream_rq_total"
-_CREDENTIAL = rf"(?:{TOKEN}|[0-9a-f]{{16}})"
 #: Envoy's own name of the counter: of the many of a virtual cluster the only one that is made. The virtual cluster
 #: ``other``, which Envoy adds, has none.
-STAT = rf"vhost\.[^.]+\.vcluster\.{_CREDENTIAL}\.{_COUNTER}"
-_LINE = re.compile(
-    rf'^envoy_vhost_vcluster_{_COUNTER}\{{envoy_virtual_host="([^"]*)",envoy_virtual_cluster="({_CREDENTIAL})"\}} (\d+)$',
-    re.MULTILINE,
-)
+STAT = rf"vhost\.[^.]+\.vcluster\.({CREDENTIAL.pattern})\.{_COUNTER}"
+#: The same in Prometheus' format.
+NAME = f"envoy_vhost_vcluster_{_COUNTER}"
 
 
 def virtual_clusters(route: Route) -> list[dict[str, Any]]:
@@ -37,7 +33,7 @@ def virtual_clusters(route: Route) -> list[dict[str, Any]]:
     ]
 
 
-def read(text: str) -> Iterator[tuple[tuple[str, str], int]]:
-    """(endpoint, credential) and how many requests it has let in, of what Envoy says in Prometheus' format."""
-    for endpoint, credential, value in _LINE.findall(text):
-        yield (endpoint, credential), int(value)
+def of(labels: Mapping[str, str]) -> Use | None:
+    """Which use a line ``NAME`` counts."""
+    endpoint, credential = labels.get("envoy_virtual_host", ""), labels.get("envoy_virtual_cluster", "")
+    return (endpoint, credential) if CREDENTIAL.fullmatch(credential) else None

@@ -6,18 +6,20 @@ import signal
 import socket
 import ssl
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from amphitrite.dataplane import processes
-from amphitrite.dataplane.metrics import Totals, totals_from_json
+from amphitrite.dataplane.metrics import Totals, Use, totals_from_json
 from amphitrite.dataplane.routing import Route, RoutingTable, Secret, Target
 
 from .agents import BEARER, KEY, RunningAgent, cluster, eventually
 from .conftest import MakeAgent
 from .upstream import Upstream
 
+#: Beside the key that all use.
+SECOND = Secret("second-key")
 PATH = "/endpoints/images/v2/models/m/infer"
 DEPLOYMENT = "azureml-model-deployment"
 
@@ -44,18 +46,26 @@ def test_every_outcome_is_counted_once_and_goes_on_after_a_new_envoy(make_agent:
         assert copies.total() == sum(1 for request in shadow.scored())
         assert set(copies) == {"copies/200", "copies/400"}
         assert not totals.in_flight.get(("images", "blue"))
+        # A wrong key is no use of any.
+        first_use = ("images", Secret(KEY).fingerprint())
+        assert set(totals.used) == {first_use}
 
         first = agent.envoy()
         processes.send_signal(first, signal.SIGKILL)
         eventually(lambda: agent.envoy() != first and agent.health() == 200)
         _one_of_each(sent, blue, green)
         _counted(agent, sent)
+        sent.send("images", "blue", 200, "", authorization=f"Bearer {SECOND.reveal()}")
+        before = totals.used[first_use]
+        totals = _used(agent, {first_use, ("images", SECOND.fingerprint())})
+        assert before < totals.used[first_use] <= totals.used["images", SECOND.fingerprint()]
 
         # The agent alone, too: a new one goes on with the Envoy that it finds, and with the sum.
         agent.kill()
         sent.send("images", "blue", 200, "")
         agent.start()
         _counted(agent, sent)
+        assert set(_used(agent, totals.used).used) == set(totals.used)
 
 
 def _table(blue: Upstream, green: Upstream, shadow: Upstream) -> RoutingTable:
@@ -68,7 +78,7 @@ def _table(blue: Upstream, green: Upstream, shadow: Upstream) -> RoutingTable:
         Target("green", "cg", 5.0),
         Target("shadow", "cs", 5.0),
     )
-    images = Route("images", (Secret(KEY),), targets, (("blue", 100),), (("shadow", 100),))
+    images = Route("images", (Secret(KEY), SECOND), targets, (("blue", 100),), (("shadow", 100),))
     return RoutingTable(1, (Route("idle", (Secret(KEY),), ()), images), clusters, max_body_bytes=1000)
 
 
@@ -167,6 +177,12 @@ def _counted(agent: RunningAgent, sent: _Client) -> Totals:
         return (found, failures, timed) == (wanted, sent.failed, blue)
 
     return totals_from_json(agent.control_plane.wait_for_metrics(agree))
+
+
+def _used(agent: RunningAgent, credentials: Collection[Use]) -> Totals:
+    return totals_from_json(
+        agent.control_plane.wait_for_metrics(lambda metrics: {*totals_from_json(metrics).used} == {*credentials})
+    )
 
 
 def _outcomes(metrics: dict[str, Any]) -> dict[tuple[str, str, str], int]:

@@ -14,10 +14,12 @@ from amphitrite.dataplane.metrics import (
     BUCKETS_S,
     KEEP_S,
     NOBODY,
+    TOKEN,
     Ledger,
     Reading,
     Series,
     Totals,
+    Use,
     advance,
     ledger_from_json,
     ledger_to_json,
@@ -28,6 +30,7 @@ from amphitrite.dataplane.metrics_gather import Gatherer
 from amphitrite.dataplane.routing import RoutingTable
 
 BLUE: Series = ("images", "blue")
+IMAGES_KEY: Use = ("images", "0123456789abcdef")
 FIRST, SECOND = (7, 1.0), (8, 2.0)
 
 
@@ -85,6 +88,21 @@ def test_nothing_is_told_of_what_the_table_never_had() -> None:
     assert ledger.totals.counters == {}
 
 
+def test_a_key_was_used_when_its_count_was_seen_to_grow() -> None:
+    """And what was said of one that is no longer accepted ends, but not as long as nobody may have heard it."""
+    other = ("images", "f" * 16)
+    ledger, seen = Ledger(Totals(1.0)), []
+    for now, process, n in ((10.0, FIRST, 3), (15.0, FIRST, 3), (20.0, FIRST, 4), (25.0, SECOND, 0), (30.0, SECOND, 4)):
+        uses = {IMAGES_KEY: n} if n else {}
+        ledger = advance(ledger, process, Reading({}, {}, uses), (), now, {IMAGES_KEY, other})
+        ledger = ledger_from_json(json.loads(json.dumps(ledger_to_json(ledger))))
+        seen.append(ledger.totals.used)
+    assert seen == [{IMAGES_KEY: at} for at in (10.0, 10.0, 20.0, 20.0, 30.0)]
+    for now, there in ((30.0 + 2 * KEEP_S, True), (30.0 + 2 * KEEP_S, False)):
+        ledger = advance(ledger, SECOND, Reading({}, {}, {IMAGES_KEY: 4}), (), now, {IMAGES_KEY} if there else ())
+        assert (IMAGES_KEY in ledger.totals.used) == there
+
+
 TEXT = """\
 # TYPE envoy_amphitrite_requests counter
 envoy_amphitrite_requests{route="",code="404",flags="NR"} 2
@@ -119,6 +137,9 @@ envoy_cluster_upstream_rq_active{envoy_cluster_name="cb"} 3
 envoy_cluster_upstream_rq_pending_active{envoy_cluster_name="cb"} 1
 envoy_cluster_upstream_rq_active{envoy_cluster_name="agent"} 1
 envoy_cluster_upstream_cx_total{envoy_cluster_name="cb"} 70
+envoy_vhost_vcluster_upstream_rq_total{envoy_virtual_cluster="0123456789abcdef",envoy_virtual_host="images"} 5
+envoy_vhost_vcluster_upstream_rq_total{envoy_virtual_cluster="other",envoy_virtual_host="images"} 6
+envoy_vhost_vcluster_upstream_rq_total{envoy_virtual_cluster="token",envoy_virtual_host="tokens"} 7
 envoy_server_live{} 1
 nonsense
 """
@@ -127,6 +148,7 @@ nonsense
 def test_what_envoy_says_in_our_words() -> None:
     found = stats.read(TEXT, {"cb": BLUE})
     assert found.in_flight == {BLUE: 4}
+    assert found.uses == {IMAGES_KEY: 5, ("tokens", TOKEN): 7}
     by_series: dict[Series, dict[str, float]] = {}
     for (series, field, cluster), n in found.counters.items():
         assert cluster == ("cb" if field in ("copies/200", "retries") else "")
@@ -144,6 +166,7 @@ def test_what_envoy_says_in_our_words() -> None:
     }  # fmt: skip
     # And all of it may travel.
     totals = advance(Ledger(Totals(1.5)), FIRST, found, {*by_series}, 1.0).totals
+    assert set(totals.used) == set(found.uses)
     assert totals_from_json(json.loads(json.dumps(totals_to_json(totals)))) == totals
 
 
@@ -170,4 +193,4 @@ def test_numbers_that_cannot_be_read_begin_anew(tmp_path: Path) -> None:
     for text in ("{", "[]", '{"totals": {"began": 1, "counters": {"a": 1}, "in_flight": {}}, "process": null}'):
         file.write_text(text)
         gatherer = Gatherer(tmp_path / "socket", lambda: None, lambda: RoutingTable(1), file, 5.0, clock=lambda: 9.0)
-        assert gatherer.content() == {"began": 9, "counters": {}, "in_flight": {}}
+        assert gatherer.content() == {"began": 9, "counters": {}, "in_flight": {}, "used": {}}

@@ -28,6 +28,7 @@ from amphitrite.controlplane.store.codes import CodeStore
 from amphitrite.controlplane.store.content import open_content
 from amphitrite.controlplane.store.database import SqlStore, open_store
 from amphitrite.controlplane.store.environments import EnvironmentStore
+from amphitrite.controlplane.store.key_uses import KeyUses
 from amphitrite.controlplane.store.metric_minutes import StoredMetrics
 from amphitrite.controlplane.store.models import ModelStore
 from amphitrite.schemas.errors import Error
@@ -183,6 +184,7 @@ def opened(home: Path, built_in: Compute | None = None, models_url: str = "", **
         runtime=runtime,
         agents=AgentRegistry(wake),
         metrics=StoredMetrics(store.database),
+        key_uses=KeyUses(store.database),
         feed=TableFeed(),
         wake=wake,
         clock=lambda: now[0],
