@@ -74,12 +74,21 @@ METRICS: Mapping[str, Metric] = {
     ),
 }
 _CONNECTIONS = "a connection carries requests to any endpoint, so none is one endpoint's"
-#: Azure's metrics of an endpoint that are not given: the reason.
+_OF_INSTANCES = "Triton's own metrics of each instance (nv_*) tell it"
+_NOT_COUNTED = "it is not counted here"
+#: Azure's metrics of an endpoint or of a deployment that are not given: the reason.
 _NOT_GIVEN = {
     "ConnectionsActive": _CONNECTIONS,
     "NewConnectionsPerSecond": _CONNECTIONS,
     "DataCollectionEventsPerMinute": "data are not collected here",
     "DataCollectionErrorsPerMinute": "data are not collected here",
+    "CpuUtilizationPercentage": _OF_INSTANCES,
+    "CpuMemoryUtilizationPercentage": _OF_INSTANCES,
+    "GpuUtilizationPercentage": _OF_INSTANCES,
+    "GpuMemoryUtilizationPercentage": _OF_INSTANCES,
+    "GpuEnergyJoules": _OF_INSTANCES,
+    "DiskUtilization": _NOT_COUNTED,
+    "DeploymentCapacity": _NOT_COUNTED,
 }
 
 

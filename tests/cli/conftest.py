@@ -32,6 +32,7 @@ from amphitrite.controlplane.store.codes import CodeStore
 from amphitrite.controlplane.store.content_directory import ContentDirectory
 from amphitrite.controlplane.store.database import SqlStore, open_store
 from amphitrite.controlplane.store.environments import EnvironmentStore
+from amphitrite.controlplane.store.key_uses import KeyUses
 from amphitrite.controlplane.store.metric_minutes import StoredMetrics
 from amphitrite.controlplane.store.models import ModelStore
 
@@ -166,6 +167,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
         runtime=runtime,
         agents=agents,
         metrics=StoredMetrics(store.database),
+        key_uses=KeyUses(store.database),
         feed=feed,
         wake=lambda: None,
         clock=clock,

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from datetime import datetime
 from typing import Any
 
 import pytest
+
+from amphitrite.dataplane.routing import Secret
 
 from .conftest import Stage
 
@@ -60,11 +64,25 @@ def test_how_metrics_go_on(counted: Stage) -> None:
     assert code == 0 and [line.split()[1:] for line in out.splitlines()[2:]] == [["30.252"]]
 
 
+def test_when_keys_were_last_used(counted: Stage) -> None:
+    key = json.loads(counted.run("online-endpoint", "get-credentials", "-n", "ep-1", "-o", "json")[1])["secondaryKey"]
+    now = counted.machine.clock.now
+    body = {"began": now, "counters": {}, "in_flight": {}, "used": {"ep-1": {Secret(key).fingerprint(): now}}}
+    assert counted.client.put("/dataplane/v1/agents/proxy/metrics", json=body).status_code == 204
+    code, out, err = counted.run("online-endpoint", "metrics", "-n", "ep-1", "--keys", "-o", "table")
+    assert (code, err) == (0, "")
+    lines = [line.split() for line in out.splitlines()]
+    assert [lines[0], lines[2]] == [["Key", "Last_used"], ["primary"]]
+    used = datetime.strptime(lines[3][1], "%Y-%m-%dT%H:%M:%S%z")
+    assert lines[3][0] == "secondary" and 0 <= now - used.timestamp() < 60
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (("-m", "ConnectionsActive"), "ConnectionsActive is not given"),
         (("--by", "deployment"), "--by and --interval go with --metrics"),
+        (("--keys", "-d", "blue"), "--keys goes with no other option"),
         (("--timespan", "1h"), "PT1H, or <start>/<end>"),
         (("-m", "RequestLatency", "--by", "statusCode"), "RequestLatency has no statusCode"),
         (("-d", "it's"), "conditions such as"),

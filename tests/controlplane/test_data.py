@@ -29,6 +29,7 @@ from amphitrite.controlplane.store.codes import CodeStore
 from amphitrite.controlplane.store.content_directory import ContentDirectory
 from amphitrite.controlplane.store.database import SqlStore, open_store
 from amphitrite.controlplane.store.environments import EnvironmentStore
+from amphitrite.controlplane.store.key_uses import KeyUses
 from amphitrite.controlplane.store.models import ModelStore
 from amphitrite.controlplane.store.transactions import CONTROL_PLANE
 from amphitrite.dataplane.routing import RoutingTable, Secret
@@ -104,6 +105,7 @@ def fill(url: str, home: Home) -> Any:
     failed = Status("Failed", 1, "Failed", "m", Error("ResourceNotReady", "no"))
     store.record({Ref("ep1", "blue"): failed}, now=2.0)
     store.change_signing_keys([SigningKey("k", Secret("a private key"), 1.0)], [])
+    KeyUses(store.database).put({("ep1", "token"): 60.0}, 60.0)
     store.publish(RoutingTable(0))
     kept = rows_of(store)
     store.close()

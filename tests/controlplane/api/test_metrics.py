@@ -39,7 +39,9 @@ def test_prometheus_is_told_of_every_live_proxy(world: Any, request: pytest.Fixt
     report(world, "gone", numbers(world.now[0]))
     world.now[0] += 60
     report(world, 'quoting"\\', {"began": 1, "counters": {}, "in_flight": {}})
-    report(world, "one", numbers(world.now[0]))
+    world.endpoint()
+    secondary = world.store.get_keys("ep1")[1].fingerprint()
+    report(world, "one", {**numbers(world.now[0]), "used": {"ep1": {secondary: world.now[0], "f" * 16: 1}}})
     answer = world.client.get("/metrics")
     assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
     text = re.sub('version="[^"]*"', 'version="1.2.3"', answer.text)
@@ -64,6 +66,8 @@ def test_prometheus_shows_a_token(world: Any) -> None:
         ({"began": 1, "counters": {"ep1": {"": {"sent": True}}}, "in_flight": {}}, "'True' is not a number"),
         ({"began": None, "counters": {}, "in_flight": {}}, "'None' is not a number"),
         ({"began": 1, "counters": {}, "in_flight": {"ep1": {"blue": "2"}}}, "'2' is not a number"),
+        ({"began": 1, "counters": {}, "in_flight": {}, "used": {"ep1": {"key": 1}}}, "'key' is not a name"),
+        ({"began": 1, "counters": {}, "in_flight": {}, "used": {"ep1": {"token": "now"}}}, "'now' is not a number"),
     ],
 )
 def test_what_no_agent_says_is_refused(world: Any, body: dict[str, Any], said: str) -> None:
@@ -172,6 +176,7 @@ def test_every_dimension_and_percentile(world: Any) -> None:
     [
         ({"metricnames": "RequestsPerSecond"}, "offered are RequestsPerMinute, RequestLatency,"),
         ({"metricnames": "ConnectionsActive"}, "a connection carries requests to any endpoint"),
+        ({"metricnames": "gpuutilizationpercentage"}, "GpuUtilizationPercentage is not given: Triton's own metrics"),
         ({"metricnames": "RequestLatency", "aggregation": "Total"}, "RequestLatency has no Total; it has Average"),
         ({"metricnames": "NetworkBytes", "where": "statusCode eq '200'"}, "NetworkBytes has no statusCode"),
         ({"aggregation": "Maximum"}, "allowed: Average, Total"),
@@ -200,3 +205,19 @@ def test_the_window_is_told_by_its_ends_too(counted: Any) -> None:
 
 def test_an_endpoint_that_is_not_there_has_none(world: Any) -> None:
     assert ask(world).status_code == 404
+    assert world.client.get(f"{WS}/onlineEndpoints/ep1/keyUsage").status_code == 404
+
+
+@pytest.mark.parametrize("mode", ["Key", "AMLToken"])
+def test_when_each_key_was_last_used(world: Any, mode: str) -> None:
+    world.endpoint(authMode=mode)
+    names = [key.fingerprint() for key in world.store.get_keys("ep1")] if mode == "Key" else ["token"]
+    usage, unused = f"{WS}/onlineEndpoints/EP1/keyUsage", {"value": [
+        {"key": key, "lastUsedTime": None} for key in (("primary", "secondary") if mode == "Key" else ("token",))
+    ]}  # fmt: skip
+    assert world.client.get(usage).json() == unused
+    used = {"ep1": {names[0]: world.now[0] + 59}}
+    world.now[0] += 59
+    report(world, "one", {"began": 1, "counters": {}, "in_flight": {}, "used": used})
+    unused["value"][0]["lastUsedTime"] = "2027-01-15T08:00:00Z"
+    assert world.client.get(usage).json() == unused
