@@ -264,6 +264,8 @@ def test_changing_keys_loses_no_request(make_agent: MakeAgent) -> None:
 
         url = f"/endpoints/images/{INFER}"
         assert agent.client.post(url, headers=bearer(mint("images", "two")), json={}).status_code == 401
+        # When a token was last used is told of all together.
+        agent.control_plane.wait_for_metrics(lambda metrics: [*metrics["used"].get("images", ())] == ["token"])
         agent.control_plane.stop()
         agent.kill()
         agent.start()
