@@ -14,7 +14,7 @@ from amphitrite.dataplane.envoy.access_log import access_log
 from amphitrite.dataplane.envoy.clusters import ADS_AT_START, seconds
 from amphitrite.dataplane.envoy.replies import local_reply
 from amphitrite.dataplane.envoy.secrets import CERTIFICATE
-from amphitrite.dataplane.envoy.timeouts import IDLE_S
+from amphitrite.dataplane.envoy.timeouts import IDLE_S, RECEIVED_S
 from amphitrite.dataplane.routing import Address
 
 _EXTENSIONS = "type.googleapis.com/envoy.extensions"
@@ -127,6 +127,7 @@ def connection_manager(log: Path | None) -> dict[str, Any]:
         },
         "max_request_headers_kb": 60,
         "request_headers_timeout": "10s",
+        "request_timeout": seconds(RECEIVED_S),
         "stream_idle_timeout": seconds(IDLE_S),
         "drain_timeout": "5s",
     }

@@ -1,7 +1,9 @@
 """How long a request may take: an answer as a whole, or the pauses of a stream.
 
 Decides which requests ask for a stream of events, and what Envoy is told of time for each kind. A stream has no length
-that could be foreseen (an answer of a language model, for one), so only its pauses are bounded. Must not know targets.
+that could be foreseen (an answer of a language model, for one), so only its pauses are bounded. A request has one of
+the deployment's places as soon as its head is there, so a client that falls silent must not keep it. Must not know
+targets.
 """
 
 from __future__ import annotations
@@ -12,8 +14,11 @@ from amphitrite.dataplane.envoy.clusters import seconds
 
 #: How long a request may pass no byte in either direction, where its route says nothing else.
 IDLE_S = 300.0
-#: So much later than the timeout, which is the one to tell the client why.
-_MARGIN_S = 60.0
+#: How long a request may come. Without it one byte now and then would keep a place for ever.
+RECEIVED_S = 300.0
+#: How much longer than an answer may take its request may pass no byte: the timeout is the one to tell the client why,
+#: and a network that stalls may recover.
+_MARGIN_S = 10.0
 
 #: Triton streams below this address, whatever the model.
 _STREAMS = "/generate_stream"
@@ -37,8 +42,7 @@ def of_route(timeout_s: float, *, stream: bool) -> dict[str, Any]:
     """The part of a ``RouteAction`` that bounds a request in time."""
     if stream:
         return {"timeout": "0s", "idle_timeout": seconds(timeout_s)}
-    pause = _pause_s(timeout_s)
-    return {"timeout": seconds(timeout_s), **({"idle_timeout": seconds(pause)} if pause != IDLE_S else {})}
+    return {"timeout": seconds(timeout_s), "idle_timeout": seconds(timeout_s + _MARGIN_S)}
 
 
 def in_words(timeout_s: float, *, stream: bool) -> dict[str, str]:
@@ -46,9 +50,4 @@ def in_words(timeout_s: float, *, stream: bool) -> dict[str, str]:
     bound = f"{timeout_s * 1000:g} ms"
     if stream:
         return {"timeout": bound, "pause": f"{bound} (request_settings.request_timeout_ms bounds a stream's pauses)"}
-    return {"timeout": bound, "pause": f"{_pause_s(timeout_s):g} s"}
-
-
-def _pause_s(timeout_s: float) -> float:
-    """Of an answer as a whole: the listener's bound would cut one off that may still take its time."""
-    return max(IDLE_S, timeout_s + _MARGIN_S)
+    return {"timeout": bound, "pause": f"{timeout_s + _MARGIN_S:g} s"}

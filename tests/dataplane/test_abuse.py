@@ -49,7 +49,7 @@ SMUGGLED = {
 def connected(agent: RunningAgent) -> ssl.SSLSocket:
     context = ssl.create_default_context(cafile=str(agent.certificate))
     return context.wrap_socket(
-        socket.create_connection(("127.0.0.1", agent.port), timeout=10), server_hostname="127.0.0.1"
+        socket.create_connection(("127.0.0.1", agent.port), timeout=30), server_hostname="127.0.0.1"
     )
 
 
@@ -168,3 +168,23 @@ def test_others_are_served_and_memory_stays_bounded(
     assert serves(scoring)
     assert scoring.envoy() == envoy
     eventually(lambda: resident(scoring) - before < GROWTH_BYTES)
+
+
+def test_a_silent_client_gives_its_place_back(scoring: RunningAgent) -> None:
+    """With a valid key, and a body that never comes whole: both places of ``solo`` are taken, but not for long."""
+    path = "/endpoints/solo/v2/models/m/infer"
+    head = HEAD.replace(INFER, path) + "content-length: 1000\r\n\r\nx"
+
+    def asked() -> int:
+        return scoring.client.post(path, headers=BEARER, json={}).status_code
+
+    assert asked() == 200
+    with connected(scoring) as one, connected(scoring) as other:
+        one.sendall(head.encode())
+        other.sendall(head.encode())
+        eventually(lambda: asked() == 429)
+        assert serves(scoring)
+        for connection in (one, other):
+            told = connection.recv(65536)
+            assert told.startswith(b"HTTP/1.1 408 ") and b"no byte was sent or received for 10.5 s" in told, told
+        assert asked() == 200
