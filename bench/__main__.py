@@ -28,7 +28,7 @@ from bench.product import Unavailable
 from bench.stats import Report, table
 
 HERE = Path(__file__).resolve().parent
-MODULES = ("commands", "lists", "upload", "changes", "control", "serving", "router")
+MODULES = ("commands", "lists", "upload", "changes", "control", "serving", "router", "loss")
 #: program -> the command it needs, which is also the name of a Debian package.
 PROGRAMS = {"router_auth": "wrk"}
 
@@ -118,10 +118,15 @@ def main(words: list[str]) -> int:
     return 1 if failed else 0
 
 
+def end(*_: object) -> None:
+    """Told to end, it ends what it has started, as after an error; told so twice, as by ``timeout``, too."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sys.exit(143)
+
+
 if __name__ == "__main__":
     if shutil.which("taskset") is None:
         print("error: taskset is missing (package util-linux)", file=sys.stderr)
         sys.exit(1)
-    # Told to end, it ends what it has started, as after an error.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    signal.signal(signal.SIGTERM, end)
     sys.exit(main(sys.argv[1:]))

@@ -11,10 +11,12 @@ import pytest
 from amphitrite.dataplane.envoy.bootstrap import ProxySettings, bootstrap
 from amphitrite.dataplane.envoy.resources import translate
 from amphitrite.dataplane.routing import Address
-from bench import figures, loadgen, peers, stats
+from bench import figures, loadgen, loss, peers, stats
 from bench.controls import proxy
 from bench.routers import HEADERS, KEY, TARGET, Place, envoy, haproxy, nginx, ours
 from bench.routers.edits import PARTS, edited
+from tests.load.background import Load
+from tests.system import changing
 
 PLACE = Place(Path("/w"), 20_001, (1,), (20_002, 20_003), (Path("/w/chain.pem"), Path("/w/key.pem")))
 SEEN = {
@@ -100,6 +102,26 @@ def test_a_change_turns_one_endpoint() -> None:
     assert after.version == before.version + 1 and after.routes[1].split == (("green", 100),)
     assert [a == b for a, b in zip(after.routes, before.routes, strict=True)] == [True, False, True]
     assert proxy.turned(after, 1).routes == before.routes
+
+
+def test_a_million_requests_see_all_that_is_claimed() -> None:
+    shape = changing.Shape.of(1_000_000)
+    order = shape.order()
+    assert {kind: order.count(kind) for kind in order} == shape.changes
+    assert sorted(shape.changes.values()) == [5, 10, 10, 100, 100, 1000]
+    halves = order[: len(order) // 2], order[len(order) // 2 :]
+    assert all(abs(halves[0].count(kind) - halves[1].count(kind)) <= 1 for kind in shape.changes)
+
+
+def test_what_is_lost_is_judged() -> None:
+    seen = {"failed": 1, "requests": 20, "latency_ms": {"p50": 1.0, "p99": 2.0, "max": 3.0}}
+    rows = loss.request_rows(Load({"kept": seen, "anew": {**seen, "failed": 0}}), 2.4)
+    assert [(row["client"], row["requests"], row["failed"]) for row in rows] == [
+        ("kept", 20, 1), ("anew", 20, 0), ("all", 40, 1),
+    ]  # fmt: skip
+    kills = [{"kills": 2, "failed": failed} for failed in (0, 12)]
+    said = [goal.row()["holds"] for goal in loss.goals(changing.Shape.of(41), rows, kills)]
+    assert said == ["no", "no", "yes", "yes"]
 
 
 def test_figures_are_placed_between_their_marks() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -19,8 +20,7 @@ GENERATOR = Path(__file__).with_name("closed_loop.py")
 
 @dataclass(frozen=True)
 class Client:
-    """One kind of client. ``headers``: lines; ``expect``: what each whole answer must contain;
-    ``at_least``: requests that it sends also when the test is over before."""
+    """One kind of client. ``headers``: lines; ``expect``: what each whole answer must contain."""
 
     name: str
     path: str
@@ -29,14 +29,20 @@ class Client:
     think_ms: float = 0.0
     headers: Sequence[str] = ()
     expect: str = ""
-    at_least: int = 0
 
 
 @dataclass
 class Load:
-    """``results``: what each client saw, by name; there when the load has ended."""
+    """``results``: what each client saw, by name; there when the load has ended. ``counts``: files that say how many
+    answers each has had so far."""
 
     results: dict[str, dict[str, Any]] = field(default_factory=dict)
+    counts: Sequence[Path] = ()
+
+    @property
+    def answered(self) -> int:
+        """Of all clients so far. A file is not there until it is written first, and empty while it is written."""
+        return sum(int(file.read_text() or 0) for file in self.counts if file.exists())
 
     @property
     def requests(self) -> int:
@@ -49,12 +55,16 @@ class Load:
 
 
 @contextmanager
-def load(base_url: str, cafile: Path, key: str, directory: Path, clients: Sequence[Client]) -> Iterator[Load]:
-    """All ``clients`` at once until the block ends, and each has sent what it sends at least."""
+def load(
+    base_url: str, cafile: Path, key: str, directory: Path, clients: Sequence[Client], *, at_least: int = 0
+) -> Iterator[Load]:
+    """All ``clients`` at once until the block ends and they have had ``at_least`` answers, together."""
     directory.mkdir(parents=True, exist_ok=True)
     end = directory / "end"
-    end.unlink(missing_ok=True)
-    running = Load()
+    counts = {client.name: directory / f"{client.name}.count" for client in clients}
+    for file in (end, *counts.values()):
+        file.unlink(missing_ok=True)
+    running = Load(counts=tuple(counts.values()))
     with ExitStack() as stack:
         processes = {}
         for client in clients:
@@ -63,13 +73,16 @@ def load(base_url: str, cafile: Path, key: str, directory: Path, clients: Sequen
             command = [
                 *(sys.executable, str(GENERATOR), "--json", "--url", base_url + client.path, "--cafile", str(cafile)),
                 *("--connections", str(client.connections), "--think-ms", str(client.think_ms)),
-                *("--until-file", str(end), "--requests", str(client.at_least), "--body-file", str(body)),
+                *("--until-file", str(end), "--count-file", str(counts[client.name]), "--body-file", str(body)),
                 *(w for h in (f"Authorization: Bearer {key}", *client.headers) for w in ("--header", h)),
                 *(("--expect", client.expect) if client.expect else ()),
             ]
             processes[client.name] = stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
         try:
             yield running
+            pause = threading.Event()
+            while running.answered < at_least and all(p.poll() is None for p in processes.values()):
+                pause.wait(0.1)
         finally:
             end.touch()
             running.results = {n: json.loads(p.communicate()[0]) for n, p in processes.items()}

@@ -39,6 +39,8 @@ from urllib.parse import urlsplit
 _SHOWN_FAILURES = 5
 #: Pause after a connection error, so that a dead server is not hammered by eight threads.
 _PAUSE_S = 0.02
+#: How often the count is written.
+_COUNT_S = 0.2
 
 
 class NotHttp(Exception):
@@ -256,7 +258,10 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        while thread.is_alive():
+            thread.join(_COUNT_S)
+            if arguments.count_file:
+                arguments.count_file.write_text(str(sum(len(tally.latencies) for tally in tallies)))
     return report(tallies, time.perf_counter() - began)
 
 
@@ -268,6 +273,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--connections", type=int, default=8)
     parser.add_argument("--requests", type=int, help="end after so many, over all connections")
     parser.add_argument("--until-file", type=Path, help="end when this file exists")
+    parser.add_argument("--count-file", type=Path, help="holds how many requests have been answered so far")
     parser.add_argument("--think-ms", type=float, default=0.0, help="pause of a connection after each answer")
     parser.add_argument("--expect", default="", help="text that the body of every 2xx answer must contain")
     parser.add_argument("--timeout-s", type=float, default=30.0, help="per read and write")

@@ -152,8 +152,9 @@ def test_a_refused_connection_is_a_failed_request(server: Server, tmp_path: Path
 
 
 def test_it_runs_until_the_file_exists(server: Server, tmp_path: Path) -> None:
-    stop = tmp_path / "stop"
-    options = ("--cafile", str(server.certificate), "--connections", "2", "--until-file", str(stop))
+    stop, count = tmp_path / "stop", tmp_path / "count"
+    files = ("--until-file", str(stop), "--count-file", str(count))
+    options = ("--cafile", str(server.certificate), "--connections", "2", *files)
     with subprocess.Popen(command(server.url("/ok"), *options), stdout=subprocess.PIPE, text=True) as process:
         with server.counted:
             assert server.counted.wait_for(lambda: server.seen >= 50, timeout=DEADLINE_S)
@@ -161,4 +162,4 @@ def test_it_runs_until_the_file_exists(server: Server, tmp_path: Path) -> None:
         output, _ = process.communicate(timeout=DEADLINE_S)
     result = json.loads(output)
     assert process.returncode == 0
-    assert result["requests"] == server.seen >= 50
+    assert result["requests"] == server.seen == int(count.read_text()) >= 50

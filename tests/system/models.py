@@ -78,3 +78,4 @@ def broken(root: Path) -> Path:
 
 
 REQUEST = json.dumps({"inputs": [{"name": "X", "shape": [1, 4], "datatype": "FP32", "data": [1, 2, 3, 4]}]}).encode()
+INFER = "/endpoints/cats/v2/models/tiny/infer"

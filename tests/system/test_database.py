@@ -9,9 +9,8 @@ import pytest
 
 from .. import postgresql, s3
 from .conftest import register
-from .models import REQUEST
+from .models import INFER, REQUEST
 from .product import Product, wait_until
-from .test_semantics import INFER
 
 pytestmark = pytest.mark.serving
 

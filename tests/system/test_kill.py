@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from ..load.background import Client, load
 from .conftest import register
-from .models import REQUEST
+from .killing import CONNECTIONS, RETRY, kill_instances
+from .models import INFER, REQUEST
 from .product import Product, running, wait_until
-from .test_semantics import INFER
 
 pytestmark = pytest.mark.serving
 
@@ -142,32 +141,19 @@ def test_the_agent_dies(serving: Product) -> None:
 
 
 def test_an_instance_dies_and_the_other_serves_on(serving: Product, tmp_path: Path) -> None:
-    """One of two, ``AMPHITRITE_LOAD_KILLS`` times, under load: what was in flight on it is sent to the other."""
-    lenient = {"amphitrite.retry": "lost-requests"}
-    serving.deploy("blue", "tiny:1", verb="update", instance_count=2, properties=lenient)
-    clients = (
-        Client("kept", INFER, REQUEST, connections=4),
-        Client("anew", INFER, REQUEST, connections=2, headers=("Connection: close",)),
-    )
-    url = f"https://127.0.0.1:{serving.scoring_port}"
-    with load(url, serving.ca_file, serving.keys()[0], tmp_path / "load", clients) as seen:
-        for number in range(KILLS):
-            wait_until(lambda: ready(serving) == 2, "both are ready")
-            before = serving.instances()
-            assert len(before) == 2
-            victim = before[number % 2]
-            serving.kill(victim)
-            wait_until(lambda gone=victim: len(set(serving.instances()) - {gone}) == 2, "it is replaced")
-    print(f"{KILLS} kills, {seen.requests} requests: {seen.results}")
-    assert seen.failed == {}
-    wait_until(lambda: ready(serving) == 2, "both are ready")
+    """One of two, ``AMPHITRITE_LOAD_KILLS`` times for each kind of retries, under load."""
+    for retry in RETRY:
+        seen = kill_instances(serving, tmp_path, "tiny:1", KILLS, retry)
+        print(f"{KILLS} kills, retry {retry}, {seen.requests} requests: {seen.results}")
+        assert seen.requests > KILLS
+        if retry == "lost-requests":
+            assert seen.failed == {}
+        else:
+            results = seen.results.values()
+            assert sum(result["failed"] for result in results) <= KILLS * CONNECTIONS, seen.failed
+            assert {s for result in results for s in result["statuses"]} <= {"200", "503"}, seen.failed
+            assert not any(result["connection_errors"] for result in results), seen.failed
     serving.deploy("blue", "tiny:1", verb="update", instance_count=1)
-
-
-def ready(product: Product) -> int:
-    shown = product.json("online-deployment", "show", "-n", "blue", "-e", "cats")
-    count: int = shown["status"]["ready_instances"]
-    return count
 
 
 def test_a_broken_model_fails_with_tritons_words_and_others_serve_on(serving: Product) -> None:

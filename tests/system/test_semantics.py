@@ -10,12 +10,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from .models import REQUEST
+from .models import INFER, REQUEST
 from .product import Product
 
 pytestmark = pytest.mark.serving
-
-INFER = "/endpoints/cats/v2/models/tiny/infer"
 
 
 def outputs(body: bytes) -> list[float]:

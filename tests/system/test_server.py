@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from .models import REQUEST
+from .models import INFER, REQUEST
 from .product import Product, free_ports, wait_until
-from .test_semantics import INFER
 
 pytestmark = pytest.mark.serving
 

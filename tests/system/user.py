@@ -107,17 +107,22 @@ class User:
         self.run("online-endpoint", "update", "-n", endpoint, "--traffic", text)
 
     def put_traffic(self, endpoint: str, shares: dict[str, int]) -> None:
-        """Change the split by REST, which costs less than a command, and wait until the proxies have it."""
+        """Change the split, and wait until the proxies have it."""
+        self.put(f"onlineEndpoints/{endpoint}", traffic=shares)
+
+    def put(self, path: str, **properties: Any) -> None:
+        """Ask for a resource of the workspace again, with these properties changed, and wait until it is so. By REST,
+        which costs less than a command."""
         with httpx.Client(
             base_url=self.api_url,
             headers={"Authorization": f"Bearer {self.token()}"},
             verify=ssl.create_default_context(cafile=str(self.ca_file)),
         ) as client:
-            path = f"{workspace_id('local', 'local', 'local')}/onlineEndpoints/{endpoint}"
-            body = client.get(path).raise_for_status().json()
-            body["properties"]["traffic"] = shares
-            operation = client.put(path, json=body).raise_for_status().headers["Azure-AsyncOperation"]
-            wait_until(lambda: client.get(operation).json()["status"] == "Succeeded", f"traffic {shares}")
+            address = f"{workspace_id('local', 'local', 'local')}/{path}"
+            body = client.get(address).raise_for_status().json()
+            body["properties"] |= properties
+            operation = client.put(address, json=body).raise_for_status().headers["Azure-AsyncOperation"]
+            wait_until(lambda: client.get(operation).json()["status"] == "Succeeded", f"{path} {properties}")
 
     def rest(self, method: str, path: str, body: Any = None, token: str | None = None) -> httpx.Response:
         """One request to the API, to ``path`` below the workspace."""

@@ -1,0 +1,40 @@
+"""``kill -9`` of one of a deployment's two instances, again and again, under load.
+
+Decides when the next one dies: when both serve again, in the proxies too. Must not know how many requests may be lost.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..load.background import Client, Load, load
+from .models import INFER, REQUEST
+from .product import Product, wait_until
+
+#: As many requests are in flight at any time, at most.
+CONNECTIONS = 6
+#: What ``amphitrite.retry`` may say; the second is the default.
+RETRY = ("lost-requests", "not-run")
+
+
+def kill_instances(product: Product, work: Path, model: str, times: int, retry: str) -> Load:
+    """What clients of endpoint ``cats`` saw, whose deployment blue serves everything. It keeps two instances."""
+    product.deploy("blue", model, verb="update", instance_count=2, properties={"amphitrite.retry": retry})
+    clients = (
+        Client("kept", INFER, REQUEST, connections=4),
+        Client("anew", INFER, REQUEST, connections=CONNECTIONS - 4, headers=("Connection: close",)),
+    )
+    url = f"https://127.0.0.1:{product.scoring_port}"
+    with load(url, product.ca_file, product.keys()[0], work / f"load-{retry}", clients) as seen:
+        for number in range(times):
+            answered = seen.answered
+            wait_until(lambda past=answered: seen.answered > past, "clients are served")
+            before = product.instances()
+            assert len(before) == 2
+            victim = before[number % 2]
+            product.kill(victim)
+            wait_until(lambda gone=victim: len(set(product.instances()) - {gone}) == 2, "it is replaced")
+            # Until every proxy has both. Having been asked for again, an instance that dies is no failure in a row with
+            # those before, and is started again after a second; the tenth in a row would be after five minutes.
+            product.put("onlineEndpoints/cats/deployments/blue")
+    return seen
