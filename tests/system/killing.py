@@ -15,6 +15,7 @@ from .product import Product, wait_until
 CONNECTIONS = 6
 #: What ``amphitrite.retry`` may say; the second is the default.
 RETRY = ("lost-requests", "not-run")
+_BLUE = "onlineEndpoints/cats/deployments/blue"
 
 
 def kill_instances(product: Product, work: Path, model: str, times: int, retry: str) -> Load:
@@ -34,7 +35,13 @@ def kill_instances(product: Product, work: Path, model: str, times: int, retry: 
             victim = before[number % 2]
             product.kill(victim)
             wait_until(lambda gone=victim: len(set(product.instances()) - {gone}) == 2, "it is replaced")
+            wait_until(lambda: _ready(product) == 2, "both are ready")
             # Until every proxy has both. Having been asked for again, an instance that dies is no failure in a row with
             # those before, and is started again after a second; the tenth in a row would be after five minutes.
-            product.put("onlineEndpoints/cats/deployments/blue")
+            product.put(_BLUE)
     return seen
+
+
+def _ready(product: Product) -> int:
+    found: int = product.rest("GET", _BLUE).raise_for_status().json()["properties"]["status"]["readyInstances"]
+    return found
