@@ -30,9 +30,8 @@ def kill_instances(product: Product, work: Path, model: str, times: int, retry: 
         for number in range(times):
             answered = seen.answered
             wait_until(lambda past=answered: seen.answered > past, "clients are served")
-            before = product.instances()
-            assert len(before) == 2
-            victim = before[number % 2]
+            wait_until(lambda: len(product.instances()) == 2, "former ones have ended")
+            victim = product.instances()[number % 2]
             product.kill(victim)
             wait_until(lambda gone=victim: len(set(product.instances()) - {gone}) == 2, "it is replaced")
             wait_until(lambda: _ready(product) == 2, "both are ready")
