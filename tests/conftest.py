@@ -37,6 +37,6 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What hundreds of modules have brought stays to the end: the garbage collector need not look at it again and again."""
+    """What hundreds of modules have brought stays to the end: the garbage collector need not look at it each time."""
     gc.collect()
     gc.freeze()
