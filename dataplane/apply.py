@@ -176,7 +176,7 @@ class Applier:
     def _apply(self, table: RoutingTable) -> None:
         self._refusal = None
         try:
-            new = additions(self._published, table)
+            new = additions(self._accepted, table)  # What was interrupted may not have become healthy.
             # An Envoy that has nothing yet does not listen before it has all: there is nothing to wait for in between.
             if new and self._discovery.serving:
                 self._publish(preparation(self._published, table))

@@ -22,7 +22,7 @@ DEADLINE_S = 60.0
 
 
 def wait_until(condition: Callable[[], Any], what: str, deadline_s: float = DEADLINE_S) -> Any:
-    """The first truthy answer of ``condition``, asked every 10 ms and then ever more seldom, to 100 ms: whatever it waits
+    """The first truthy answer of ``condition``, asked every 10 ms at first, 100 ms at last: what it waits
     for needs the cores. Fails with ``what`` past the deadline."""
     pause, every_s = threading.Event(), 0.01
     end = time.monotonic() + deadline_s
