@@ -6,9 +6,11 @@ import gc
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadFileScheduling
 
 # How long an example takes depends on what else the machine does: no test judges that.
 settings.register_profile("suite", deadline=None)
@@ -19,6 +21,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden", action="store_true", help="rewrite golden files and delete those without an input"
     )
+
+
+#: Files that share a session's server, by the one under whose name they run: one process starts it for all of them.
+_TOGETHER = {f"tests/system/test_{name}.py": "tests/system/test_model_types.py" for name in ("grpc", "tritonclient")}
+
+
+class _ByServer(LoadFileScheduling):
+    """A file's tests run in one process, and those of files in ``_TOGETHER`` in the same one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        return _TOGETHER.get(file, file)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByServer | None:
+    return _ByServer(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 @pytest.hookimpl(trylast=True)

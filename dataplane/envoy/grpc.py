@@ -14,8 +14,9 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from amphitrite.dataplane.envoy import sequences
 from amphitrite.dataplane.envoy.clusters import grpc_name
-from amphitrite.dataplane.envoy.replies import direct, header, route_value
+from amphitrite.dataplane.envoy.replies import direct, failed, header, route_value
 from amphitrite.dataplane.envoy.targets import DEPLOYMENT, Placed, forwarded
 
 #: The metadata that names the endpoint.
@@ -48,6 +49,7 @@ STATUSES = {
     "RequestTooLarge": 8,
     "ResourceNotFound": 5,
     "TooManyRequests": 8,
+    "UnsupportedMediaType": 12,
 }
 _INTERNAL = 13
 #: Failures of Envoy's own that are something else in gRPC. The shorter deadline is not told by any flag.
@@ -58,6 +60,12 @@ _OWN_WORDS = {
     ),
     "ResourceNotFound": f"there is no such endpoint: name one in the metadata {ENDPOINT}",
 }
+#: What ``sequences`` refuses, by its status.
+_NO_SEQUENCE = "this deployment serves sequences, and {what}: name the sequence in the metadata " + sequences.SEQUENCE
+_UNSEARCHED = (
+    (413, "RequestTooLarge", f"a message of more than {sequences.HELD_BYTES} bytes is not searched for its sequence"),
+    (415, "UnsupportedMediaType", "a compressed message does not show which one it belongs to"),
+)
 _GRPC: dict[str, Any] = {"grpc": {}}
 _CONTENT = {"name": "content-type", "string_match": {"safe_regex": {"regex": r"application/grpc(\+.*)?"}}}
 #: The same for an ``AccessLogFilter``.
@@ -123,7 +131,9 @@ def target_routes(
     yield {**below, "match": {**_GRPC, **match, "path": _STREAM}, "route": stream}
     # Less than the bound, where the client asks for less.
     unary = {**to, "request_mirror_policies": copies, "max_stream_duration": {"grpc_timeout_header_max": bound}}
-    yield {**below, "match": {**_GRPC, **match, "prefix": "/"}, "route": unary}
+    # A stream stays on one instance with all its sequences: which one need not be known before it begins.
+    found = {"typed_per_filter_config": sequences.enabled()} if placed.target.sequences else {}
+    yield {**below, **found, "match": {**_GRPC, **match, "prefix": "/"}, "route": unary}
 
 
 def spoken(route: Mapping[str, Any]) -> dict[str, Any]:
@@ -147,7 +157,8 @@ def spoken(route: Mapping[str, Any]) -> dict[str, Any]:
 def with_replies(local_reply: Mapping[str, Any]) -> dict[str, Any]:
     """The ``LocalReplyConfig`` of ``replies``, with the same for requests in gRPC before it."""
     mappers = local_reply["mappers"]
-    return {**local_reply, "mappers": [*(_mapper(one) for one in mappers), *mappers]}
+    own = [failed(status, code, _NO_SEQUENCE.format(what=what)) for status, code, what in _UNSEARCHED]
+    return {**local_reply, "mappers": [*(_mapper(one) for one in [*own, *mappers]), *mappers]}
 
 
 def _mapper(of_http: Mapping[str, Any]) -> dict[str, Any]:

@@ -92,7 +92,7 @@ def local_reply() -> dict[str, Any]:
             _no_body(),
             _mapper(("OM",), 503, "Overloaded", "the proxy is overloaded", _RETRY_SOON),
             *(
-                _by_status(status, code)
+                failed(status, code, "the request was refused: %RESPONSE_CODE_DETAILS%")
                 for status, code in (
                     (400, "BadRequest"), (408, "RequestTimeout"), (426, "UpgradeRequired"),
                     (431, "HeadersTooLarge"), (500, "InternalServerError"), (501, "NotImplemented"),
@@ -128,11 +128,12 @@ def _no_body() -> dict[str, Any]:
     }
 
 
-def _by_status(status: int, code: str) -> dict[str, Any]:
+def failed(status: int, code: str, message: str) -> dict[str, Any]:
+    """A mapper for Envoy's own failures of this status."""
     value = {"default_value": status, "runtime_key": f"amphitrite.status.{status}"}
     return {
         "filter": {"status_code_filter": {"comparison": {"op": "EQ", "value": value}}},
-        "body_format_override": _format(code, "the request was refused: %RESPONSE_CODE_DETAILS%"),
+        "body_format_override": _format(code, message),
         "headers_to_add": _mapped_headers(None),
     }
 

@@ -1,14 +1,16 @@
 """Requests of one sequence stay on one instance: the model server keeps their state between them.
 
 Decides which sequence a request belongs to: the header ``amphitrite-sequence`` says so, or the parameter
-``sequence_id`` of Triton's JSON, which any client of Triton sends. Must not know which routes need it (see
-``enabled``); only they pay for it, since the body is held until the instance is chosen.
+``sequence_id`` of Triton's JSON, or of its message in gRPC, which any client of Triton sends. Must not know which
+routes need it (see ``enabled``); only they pay for it, since the body is held until the instance is chosen.
 """
 
 from __future__ import annotations
 
 import json
 from typing import Any
+
+from amphitrite.dataplane.envoy import messages
 
 #: The header that names a request's sequence, and by whose hash an instance is chosen.
 SEQUENCE = "amphitrite-sequence"
@@ -36,10 +38,27 @@ _LARGE = _body(
 )
 #: With the binary extension the JSON is the first part of the body, as long as a header says. ``sequence_id`` 0 or ""
 #: is what clients send for none. Headers that were taken before the body is there are not to be used afterwards.
-_FIND = f"""
+#: A message of gRPC says for itself whether it is compressed. What is refused there gets its words from ``grpc``.
+_FIND = f"""{messages.LUA}
+local function find_in_message(handle)
+  local body = handle:body()
+  if body == nil or body:length() < 5 then return end
+  if string.byte(body:getBytes(0, 1)) ~= 0 then
+    handle:respond({{[":status"] = "415"}}, "")
+    return
+  end
+  local id = sequence_of(body)
+  if id == nil or id == "" or id == "0" then return end
+  handle:headers():add("{SEQUENCE}", (string.gsub(id, "[^%w_%.:@/+=%-]", "_")))
+end
+
 function envoy_on_request(handle)
   local headers = handle:headers()
   if headers:get("{SEQUENCE}") ~= nil then return end
+  local kind = headers:get("content-type") or ""
+  if kind == "application/grpc" or string.find(kind, "application/grpc+", 1, true) == 1 then
+    return find_in_message(handle)
+  end
   local encoding = headers:get("content-encoding")
   if encoding ~= nil and encoding ~= "identity" then
     handle:respond({{[":status"] = "415", ["content-type"] = "application/json"}}, '{_COMPRESSED}')
@@ -73,7 +92,7 @@ def http_filter() -> dict[str, Any]:
 
 
 def enabled() -> dict[str, Any]:
-    """Per-filter configuration of a route that turns the filter on."""
+    """Per-filter configuration of a route that turns the filter on: of one for whole requests, not for streams."""
     return _here({"filter_context": {}})
 
 

@@ -10,12 +10,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
+from tritonclient.grpc import service_pb2
 
 from amphitrite.dataplane.envoy.sequences import HELD_BYTES
-from amphitrite.dataplane.routing import Cluster, RoutingTable
+from amphitrite.dataplane.routing import Address, Cluster, RoutingTable
 
 from .agents import BEARER, INFER, RunningAgent, cluster, table
+from .grpc_upstream import SERVICE, GrpcUpstream
 from .minting import ISSUERS, mint
 from .upstream import Upstream
 
@@ -39,7 +42,10 @@ def running(
         agent = RunningAgent(tmp_path_factory.mktemp("agent"), *certificate)
         stack.callback(agent.close)
         agent.start()
-        found = remembering(table(1, [cluster("c0", upstreams)], [("c0", 100)]))
+        by_grpc = [stack.enter_context(GrpcUpstream(one.name)) for one in upstreams]
+        addresses = (Address("127.0.0.1", *(one.port for one in pair)) for pair in zip(upstreams, by_grpc, strict=True))
+        found = replace(cluster("c0", upstreams), addresses=tuple(sorted(addresses)))
+        found = remembering(table(1, [found], [("c0", 100)]))
         tokens = replace(found.routes[0], name="tokens", auth="aml_token", credentials=())
         agent.put_in_force(replace(found, routes=(*found.routes, tokens), issuers=ISSUERS))
         yield agent, upstreams
@@ -117,3 +123,69 @@ def test_large_bodies_pass_and_too_large_ones_are_told(
     assert (answer.status_code, answer.json()["error"]["code"]) == (413, "RequestTooLarge")
     assert "amphitrite-sequence" in answer.json()["error"]["message"]
     assert f"more than {HELD_BYTES} bytes (this one has 18000000)" in answer.json()["error"]["message"]
+
+
+# -- gRPC -------------------------------------------------------------------------------------------------------------
+def called(
+    agent: RunningAgent, request: service_pb2.ModelInferRequest, endpoint: str = "images", **options: Any
+) -> grpc.Call:
+    """Which upstream answered, or the status."""
+    shown = BEARER["authorization"] if endpoint == "images" else f"Bearer {mint()}"
+    metadata = {"amphitrite-endpoint": endpoint, "authorization": shown, **options.pop("metadata", {})}
+    trust = grpc.ssl_channel_credentials(agent.certificate.read_bytes())
+    unbounded = [("grpc.max_send_message_length", -1)]
+    with grpc.secure_channel(f"127.0.0.1:{agent.port}", trust, unbounded) as channel:
+        call = channel.unary_unary(f"/{SERVICE}/ModelInfer", lambda message: message.SerializeToString())
+        try:
+            answer = call(request, metadata=tuple(metadata.items()), timeout=20, **options)
+        except grpc.RpcError as error:
+            return error.code().name, error.details()
+        return json.loads(answer)["upstream"]
+
+
+def message(sequence: int | str | None, size: int = 100) -> service_pb2.ModelInferRequest:
+    """As tritonclient makes it."""
+    made = service_pb2.ModelInferRequest(model_name="m", id="sequence_id", raw_input_contents=[b'"\x0b' * (size // 2)])
+    made.parameters["priority"].uint64_param = 2**63
+    made.parameters["sequence_start"].bool_param = True
+    if isinstance(sequence, int):
+        made.parameters["sequence_id"].int64_param = sequence
+    elif sequence is not None:
+        made.parameters["sequence_id"].string_param = sequence
+    made.inputs.add(name="x", datatype="BYTES", shape=[1]).parameters["sequence_id"].int64_param = 77
+    return made
+
+
+@pytest.mark.parametrize("endpoint", ["images", "tokens"])
+@pytest.mark.parametrize("kind", [int, lambda n: f"a sequence {n}, corr"], ids=["number", "text"])
+def test_one_sequence_one_instance_by_grpc(
+    running: tuple[RunningAgent, list[Upstream]], kind: Any, endpoint: str
+) -> None:
+    agent, _ = running
+    served = {n: {called(agent, message(kind(n)), endpoint) for _ in range(3)} for n in SEQUENCES}
+    assert {len(names) for names in served.values()} == {1}
+    assert len(set.union(*served.values())) == 3, "they are spread"
+
+
+@pytest.mark.parametrize("nobody", [None, 0, ""])
+def test_calls_of_no_sequence_go_anywhere(running: tuple[RunningAgent, list[Upstream]], nobody: Any) -> None:
+    assert len({called(running[0], message(nobody)) for _ in range(40)}) == 3
+
+
+NAMED = {"amphitrite-sequence": "mine"}
+
+
+def test_what_is_not_searched_is_told_and_passes_with_its_name(running: tuple[RunningAgent, list[Upstream]]) -> None:
+    agent, _ = running
+    large, larger = message(5, 15_000_000), message(5, 18_000_000)
+    assert called(agent, large) == called(agent, message(5))
+    assert called(agent, large, "tokens") == called(agent, message(5), "tokens")
+    status, says = called(agent, larger)
+    assert status == "RESOURCE_EXHAUSTED" and str(HELD_BYTES) in says and "amphitrite-sequence" in says
+    status, says = called(agent, message(5, 10_000), compression=grpc.Compression.Gzip)
+    assert status == "UNIMPLEMENTED" and "compressed" in says and "amphitrite-sequence" in says
+    passed = [
+        called(agent, larger, metadata=NAMED),
+        called(agent, message(5, 10_000), metadata=NAMED, compression=grpc.Compression.Gzip),
+    ]
+    assert passed == [called(agent, message(None), metadata=NAMED)] * 2

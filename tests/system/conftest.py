@@ -1,4 +1,5 @@
-"""One running product for the tests that only use it, with two deployments of two versions of a tiny model."""
+"""Running products for the tests that only use them: one with two versions of a tiny model, one with each kind of
+model, which also has addresses by host name."""
 
 from __future__ import annotations
 
@@ -7,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from .models import adding, broken
+from .models import adding, broken, model_types
 from .product import Product, running
+from .stock import DOMAIN, Scoring
 
 
 @pytest.fixture(scope="session")
@@ -45,3 +47,19 @@ def fresh(tmp_path: Path, repositories: Path) -> Iterator[Product]:
     for product in running(tmp_path):
         register(product, repositories)
         yield product
+
+
+@pytest.fixture(scope="session")
+def scoring(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scoring]:
+    """For tests that only ask; see there for what it serves."""
+    root = tmp_path_factory.mktemp("types")
+    blue, sums = model_types(root / "repository"), Path(__file__).parent / "sequences"
+    for product in running(root, ML_SCORING_DOMAIN=DOMAIN):
+        product.endpoint("types")
+        for name, files in (("blue", blue), ("sums", sums)):
+            product.run("model", "create", "-n", name, "-v", "1", "-t", "triton_model", "-p", str(files))
+        # The ensemble's 50 ms of waiting and the twins' meeting leave room below this even on a busy machine.
+        settings = {"request_timeout_ms": 60_000, "max_concurrent_requests_per_instance": 50}
+        product.deploy("blue", "blue:1", "--all-traffic", endpoint="types", request_settings=settings)
+        product.deploy("sums", "sums:1", endpoint="types", instance_count=2, request_settings=settings)
+        yield Scoring(product, product.keys("types")[0])

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import json
 import queue
-import shutil
-import ssl
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -19,97 +14,48 @@ import pytest
 import tritonclient.grpc as tritonclient
 from tritonclient.utils import InferenceServerException
 
-from .models import adding
-from .product import DEADLINE_S, Product, running
+from .product import DEADLINE_S
+from .stock import DOMAIN, PIN, Scoring, grpc_inputs
 
 pytestmark = pytest.mark.serving
 
-PIN = "azureml-model-deployment"
-DOMAIN = "ml.example.test"
-
-
-@dataclass(frozen=True)
-class Scoring:
-    """The endpoint ``numbers``: ``blue`` adds 1 and counts down, ``green`` adds 100; all traffic is blue's."""
-
-    product: Product
-    key: str
-
-    def client(self) -> tritonclient.InferenceServerClient:
-        host, port = self.product.scoring
-        return tritonclient.InferenceServerClient(
-            f"{host}:{port}", ssl=True, root_certificates=str(self.product.ca_file)
-        )
-
-    def client_by_host(self) -> tritonclient.InferenceServerClient:
-        """Where no name server knows the name, the client is told which one to ask for."""
-        host, port = self.product.scoring
-        names = [(f"grpc.{key}", f"numbers.{DOMAIN}") for key in ("ssl_target_name_override", "default_authority")]
-        trust = str(self.product.ca_file)
-        return tritonclient.InferenceServerClient(
-            f"{host}:{port}", ssl=True, root_certificates=trust, channel_args=names
-        )
-
-    def headers(self, **more: str) -> dict[str, str]:
-        given = {"amphitrite-endpoint": "numbers", "authorization": f"Bearer {self.key}"}
-        return {name: value for name, value in {**given, **more}.items() if value}
-
-
-@pytest.fixture(scope="module")
-def scoring(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scoring]:
-    root = tmp_path_factory.mktemp("grpc")
-    blue = adding(root / "blue", 1)
-    shutil.copytree(Path(__file__).parent / "model_types" / "countdown", blue / "countdown")
-    green = adding(root / "green", 100)
-    for product in running(root, ML_SCORING_DOMAIN=DOMAIN):
-        product.endpoint("numbers")
-        for name, files, traffic in (("blue", blue, ["--all-traffic"]), ("green", green, [])):
-            product.run("model", "create", "-n", name, "-v", "1", "-t", "triton_model", "-p", str(files))
-            settings = {"request_timeout_ms": 30_000, "max_concurrent_requests_per_instance": 8}
-            product.deploy(name, f"{name}:1", *traffic, endpoint="numbers", request_settings=settings)
-        yield Scoring(product, product.keys("numbers")[0])
+X = {"X": ("FP32", np.array([[1, 2, 3, 4]], np.float32))}
 
 
 def row() -> list[tritonclient.InferInput]:
-    tensor = tritonclient.InferInput("X", [1, 4], "FP32")
-    tensor.set_data_from_numpy(np.array([[1, 2, 3, 4]], np.float32))
-    return [tensor]
+    return grpc_inputs(X)
 
 
 def count_from(number: int) -> list[tritonclient.InferInput]:
-    tensor = tritonclient.InferInput("from", [1], "INT32")
-    tensor.set_data_from_numpy(np.array([number], np.int32))
-    return [tensor]
+    return grpc_inputs({"from": ("INT32", np.array([number], np.int32))})
 
 
 def test_infer_and_what_a_client_asks_about_a_server(scoring: Scoring) -> None:
-    with scoring.client() as client:
-        headers = scoring.headers()
-        assert client.is_server_live(headers=headers) and client.is_model_ready("tiny", headers=headers)
-        assert client.get_model_metadata("tiny", headers=headers).platform == "onnxruntime_onnx"
-        assert client.infer("tiny", row(), headers=headers).as_numpy("Y").tolist() == [[2, 3, 4, 5]]
-        pinned = client.infer("tiny", row(), headers=scoring.headers(**{PIN: "green"}))
-        assert pinned.as_numpy("Y").tolist() == [[101, 102, 103, 104]]
-        many = client.infer("tiny", row(), headers=headers, compression_algorithm="gzip", client_timeout=10)
-        assert many.as_numpy("Y").tolist() == [[2, 3, 4, 5]]
+    with scoring.grpc() as client:
+        headers = scoring.metadata()
+        assert client.is_server_live(headers=headers) and client.is_model_ready("plain", headers=headers)
+        assert client.get_model_metadata("plain", headers=headers).platform == "onnxruntime_onnx"
+        assert client.infer("plain", row(), headers=headers).as_numpy("Y").tolist() == [[2, 3, 4, 5]]
+        pinned = scoring.metadata(**{PIN: "sums"})
+        assert client.get_model_metadata("running_sum", headers=pinned).outputs[0].name == "sum"
+        assert not client.is_model_ready("plain", headers=pinned), "it is blue's"
 
 
 def test_a_host_name_takes_the_place_of_the_metadata(scoring: Scoring) -> None:
-    with scoring.client_by_host() as client:
-        headers = scoring.headers(**{"amphitrite-endpoint": ""})
-        assert client.infer("tiny", row(), headers=headers).as_numpy("Y").tolist() == [[2, 3, 4, 5]]
+    with scoring.grpc_by_host() as client:
+        headers = scoring.metadata(**{"amphitrite-endpoint": ""})
+        assert client.infer("plain", row(), headers=headers).as_numpy("Y").tolist() == [[2, 3, 4, 5]]
         with pytest.raises(InferenceServerException) as caught:
-            client.infer("tiny", row())
+            client.infer("plain", row())
         assert caught.value.status() == "StatusCode.UNAUTHENTICATED"
 
 
 def test_the_scoring_uri_is_by_host_and_its_certificate_names_it(scoring: Scoring) -> None:
     product = scoring.product
-    host, port = f"numbers.{DOMAIN}", product.scoring[1]
-    assert product.json("endpoint", "show", "-n", "numbers")["scoring_uri"] == f"https://{host}:{port}/"
-    trust = ssl.create_default_context(cafile=str(product.ca_file))
-    for address, path in ((host, "/"), ("127.0.0.1", "/endpoints/numbers/")):
-        with httpx.Client(verify=trust, trust_env=False) as client:
+    host, port = f"types.{DOMAIN}", product.scoring[1]
+    assert product.json("endpoint", "show", "-n", "types")["scoring_uri"] == f"https://{host}:{port}/"
+    for address, path in ((host, "/"), ("127.0.0.1", "/endpoints/types/")):
+        with httpx.Client(verify=scoring.trust, trust_env=False) as client:
             answer = client.get(
                 f"https://127.0.0.1:{port}{path}v2/health/ready",
                 headers={"host": f"{address}:{port}", "authorization": f"Bearer {scoring.key}"},
@@ -123,7 +69,7 @@ def test_after_server_env_the_client_need_not_be_told_whom_to_trust(scoring: Sco
     script = (
         "import sys, tritonclient.grpc as t\n"
         "client = t.InferenceServerClient(sys.argv[1], ssl=True)\n"
-        "headers = {'amphitrite-endpoint': 'numbers', 'authorization': sys.argv[2]}\n"
+        "headers = {'amphitrite-endpoint': 'types', 'authorization': sys.argv[2]}\n"
         "assert client.is_server_ready(headers=headers)\n"
     )
     (host, port), told = scoring.product.scoring, scoring.product.json("server", "env", "--shell", "json")
@@ -134,10 +80,10 @@ def test_after_server_env_the_client_need_not_be_told_whom_to_trust(scoring: Sco
 
 def test_async_infer(scoring: Scoring) -> None:
     answers: queue.Queue[Any] = queue.Queue()
-    with scoring.client() as client:
+    with scoring.grpc() as client:
         for _ in range(5):
             client.async_infer(
-                "tiny", row(), lambda result, error: answers.put(error or result), headers=scoring.headers()
+                "plain", row(), lambda result, error: answers.put(error or result), headers=scoring.metadata()
             )
         found = [answers.get(timeout=DEADLINE_S) for _ in range(5)]
     assert [answer.as_numpy("Y").tolist() for answer in found] == [[[2, 3, 4, 5]]] * 5
@@ -151,8 +97,8 @@ def test_a_decoupled_model_streams_each_answer_as_it_comes(scoring: Scoring) -> 
         assert not isinstance(answer, Exception), answer
         return int(answer.as_numpy("left")[0])
 
-    with scoring.client() as client:
-        client.start_stream(lambda result, error: answers.put(error or result), headers=scoring.headers())
+    with scoring.grpc() as client:
+        client.start_stream(lambda result, error: answers.put(error or result), headers=scoring.metadata())
         client.async_stream_infer("countdown", count_from(2))
         # The model says the next number only when another request lets it: had anybody buffered, this would wait.
         assert left() == 2
@@ -172,24 +118,24 @@ def test_a_decoupled_model_streams_each_answer_as_it_comes(scoring: Scoring) -> 
     ],
 )
 def test_a_refusal_is_a_status_with_words(scoring: Scoring, headers: dict[str, str], status: str, says: str) -> None:
-    with scoring.client() as client, pytest.raises(InferenceServerException) as caught:
-        client.infer("tiny", row(), headers=scoring.headers(**headers))
+    with scoring.grpc() as client, pytest.raises(InferenceServerException) as caught:
+        client.infer("plain", row(), headers=scoring.metadata(**headers))
     assert caught.value.status() == f"StatusCode.{status}"
     assert says in caught.value.message()
 
 
 def test_a_model_s_own_failure_stays_as_triton_says_it(scoring: Scoring) -> None:
     with (
-        scoring.client() as client,
+        scoring.grpc() as client,
         pytest.raises(InferenceServerException, match="unknown model: 'nothing'") as caught,
     ):
-        client.infer("nothing", row(), headers=scoring.headers())
+        client.infer("nothing", row(), headers=scoring.metadata())
     assert caught.value.status() == "StatusCode.NOT_FOUND"
 
 
 STEERING = {
     "repository": lambda client, **how: client.get_model_repository_index(**how),
-    "load": lambda client, **how: client.load_model("tiny", **how),
+    "load": lambda client, **how: client.load_model("plain", **how),
     "shared memory": lambda client, **how: client.get_system_shared_memory_status(**how),
     "trace": lambda client, **how: client.get_trace_settings(**how),
     "logging": lambda client, **how: client.get_log_settings(**how),
@@ -198,8 +144,8 @@ STEERING = {
 
 @pytest.mark.parametrize("call", STEERING.values(), ids=STEERING)
 def test_what_steers_triton_is_refused_by_the_proxy_and_by_triton(scoring: Scoring, call: Any) -> None:
-    with scoring.client() as client, pytest.raises(InferenceServerException) as caught:
-        call(client, headers=scoring.headers())
+    with scoring.grpc() as client, pytest.raises(InferenceServerException) as caught:
+        call(client, headers=scoring.metadata())
     assert caught.value.status() == "StatusCode.PERMISSION_DENIED"
     for record in instances(scoring):
         with (
@@ -221,5 +167,5 @@ def test_the_same_by_http_at_triton_itself(scoring: Scoring, path: str) -> None:
 
 def instances(scoring: Scoring) -> list[dict[str, Any]]:
     found = [json.loads(file.read_text()) for file in scoring.product.home.glob("instances/*/instance.json")]
-    assert len(found) == 2
+    assert len(found) == 3
     return found

@@ -1,5 +1,5 @@
 """Every kind of model and repository that Triton serves, asked through the scoring address by the stock client and by
-plain HTTP. One server, one deployment of one repository: tests/system/model_types.
+plain HTTP. One deployment of one repository: tests/system/model_types.
 """
 
 from __future__ import annotations
@@ -7,11 +7,8 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import ssl
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,72 +19,10 @@ import tritonclient.http as tritonclient
 from PIL import Image
 from tritonclient.utils import InferenceServerException
 
-from .models import model_types
-from .product import Product, running, wait_until
+from .product import wait_until
+from .stock import ROOT, Array, Scoring
 
 pytestmark = pytest.mark.serving
-Array = np.ndarray[Any, Any]
-
-ROOT = "/endpoints/types"
-
-
-@dataclass(frozen=True)
-class Scoring:
-    """The endpoint as its clients have it."""
-
-    product: Product
-    key: str
-
-    def client(self) -> tritonclient.InferenceServerClient:
-        """The stock client; it belongs to one thread."""
-        host, port = self.product.scoring
-        return tritonclient.InferenceServerClient(
-            f"{host}:{port}{ROOT}",
-            ssl=True,
-            ssl_context_factory=lambda: ssl.create_default_context(cafile=str(self.product.ca_file)),
-            network_timeout=30,
-        )
-
-    @property
-    def headers(self) -> dict[str, str]:
-        return {"Authorization": f"Bearer {self.key}"}
-
-    def infer(self, model: str, inputs: dict[str, tuple[str, Array]], *, version: str = "", **options: Any) -> Any:
-        """The stock client's result."""
-        tensors = [tritonclient.InferInput(name, list(value.shape), kind) for name, (kind, value) in inputs.items()]
-        for tensor, (_, value) in zip(tensors, inputs.values(), strict=True):
-            tensor.set_data_from_numpy(value)
-        with self.client() as client:
-            return client.infer(model, tensors, model_version=version, headers=self.headers, **options)
-
-    def post(self, path: str, document: Any, **headers: str) -> Any:
-        """Plain HTTP and JSON."""
-        body = json.dumps(document).encode()
-        answer = self.product.request(f"{ROOT}/{path}", key=self.key, body=body, headers=headers)
-        assert answer.status == 200, answer
-        return json.loads(answer.body)
-
-    def get(self, path: str) -> Any:
-        answer = self.product.request(f"{ROOT}/{path}", method="GET", key=self.key)
-        assert answer.status == 200, answer
-        return json.loads(answer.body)
-
-    def statistics(self, model: str) -> Any:
-        (found,) = self.get(f"v2/models/{model}/stats")["model_stats"]
-        return found
-
-
-@pytest.fixture(scope="module")
-def scoring(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scoring]:
-    root = tmp_path_factory.mktemp("types")
-    repository = model_types(root / "repository")
-    for product in running(root):
-        product.run("model", "create", "-n", "types", "-v", "1", "-t", "triton_model", "-p", str(repository))
-        product.endpoint("types")
-        # The ensemble's 50 ms of waiting and the twins' meeting leave room below this even on a busy machine.
-        settings = {"request_timeout_ms": 60_000, "max_concurrent_requests_per_instance": 50}
-        product.deploy("blue", "types:1", "--all-traffic", endpoint="types", request_settings=settings)
-        yield Scoring(product, product.keys("types")[0])
 
 
 def fp32(*rows: list[float]) -> tuple[str, Array]:
@@ -275,46 +210,7 @@ def test_a_request_by_shared_memory_is_refused(scoring: Scoring) -> None:
     assert "shared memory region: 'mine'" in answer.body.decode()
 
 
-# -- state ------------------------------------------------------------------------------------------------------------
-@pytest.fixture(scope="module")
-def sums(scoring: Scoring) -> str:
-    """The path below which two instances add up the numbers of sequences, each for itself."""
-    product, path = scoring.product, str(Path(__file__).parent / "sequences")
-    product.run("model", "create", "-n", "sums", "-v", "1", "-t", "triton_model", "-p", path)
-    product.endpoint("sums")
-    product.deploy("blue", "sums:1", "--all-traffic", endpoint="sums", instance_count=2)
-    return "/endpoints/sums"
-
-
-def test_sequences_stay_where_their_state_is(scoring: Scoring, sums: str) -> None:
-    product, key = scoring.product, scoring.product.keys("sums")[0]
-    host, port = product.scoring
-    sequences = range(1, 13)
-    workers = set()
-    with tritonclient.InferenceServerClient(
-        f"{host}:{port}{sums}",
-        ssl=True,
-        ssl_context_factory=lambda: ssl.create_default_context(cafile=str(product.ca_file)),
-        network_timeout=30,
-    ) as client:
-        for step in range(5):
-            for sequence in sequences:
-                number = tritonclient.InferInput("x", [1, 1], "INT32")
-                number.set_data_from_numpy(np.array([[sequence]], np.int32), binary_data=step % 2 == 0)
-                found = client.infer(
-                    "running_sum",
-                    [number],
-                    sequence_id=sequence,
-                    sequence_start=step == 0,
-                    sequence_end=step == 4,
-                    headers={"Authorization": f"Bearer {key}"},
-                )
-                assert found.as_numpy("sum").tolist() == [[sequence * (step + 1)]]
-                workers.add((sequence, int(found.as_numpy("worker").flat[0])))
-    assert len(workers) == len(sequences), "each has stayed"
-    assert len({worker for _, worker in workers}) == 2, "they are spread"
-
-
+# -- work that nobody waits for ---------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("model", "executions"), [("waits", 3), ("waits_briefly", 2)])
 def test_work_that_was_given_up(scoring: Scoring, tmp_path: Path, model: str, executions: int) -> None:
     """The proxy lets go of it at once. Triton 2.51 is not told over HTTP: what queues there is run all the same, unless

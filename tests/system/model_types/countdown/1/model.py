@@ -13,13 +13,17 @@ class TritonPythonModel:
     def execute(self, requests):
         for request in requests:
             number = int(triton.get_input_tensor_by_name(request, "from").as_numpy()[0])
+            go_on = self._go_on
             if number == 0:
-                self._go_on.set()
-            threading.Thread(target=self._count, args=(request.get_response_sender(), number), daemon=True).start()
+                # Those that wait now go on; whoever comes later waits for the next such request.
+                self._go_on = threading.Event()
+                go_on.set()
+            arguments = (request.get_response_sender(), number, go_on)
+            threading.Thread(target=self._count, args=arguments, daemon=True).start()
 
-    def _count(self, sender, number):
+    def _count(self, sender, number, go_on):
         for left in range(number, -1, -1):
             sender.send(triton.InferenceResponse([triton.Tensor("left", np.array([left], np.int32))]))
             if left:
-                self._go_on.wait(30)
+                go_on.wait(30)
         sender.send(flags=triton.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
