@@ -25,6 +25,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 #: Files that share a session's server, by the one under whose name they run: one process starts it for all of them.
 _TOGETHER = {f"tests/system/test_{name}.py": "tests/system/test_model_types.py" for name in ("grpc", "tritonclient")}
+_TOGETHER["tests/dataplane/test_nobody_gets_in_by_grpc.py"] = "tests/dataplane/test_nobody_gets_in.py"
 
 
 class _ByServer(LoadFileScheduling):

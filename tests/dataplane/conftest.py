@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from ..certificate import write_certificate
-from .agents import BEARER, RunningAgent, eventually
-from .rule_table import DOMAIN, rule_table
+from .agents import BEARER, INFER, RunningAgent, eventually
+from .grpc_upstream import GrpcUpstream
+from .minting import mint
+from .rule_table import DOMAIN, REVOKED_KEY, REVOKED_KID, before, rule_table
 from .upstream import Upstream
 
 MakeAgent = Callable[[], RunningAgent]
@@ -38,8 +40,15 @@ def make_agent(tmp_path: Path, certificate: tuple[Path, Path]) -> Iterator[MakeA
 
 
 @pytest.fixture(scope="session")
+def by_grpc() -> Iterator[dict[str, GrpcUpstream]]:
+    """Those of the upstreams of ``rules`` that speak gRPC too."""
+    with ExitStack() as stack:
+        yield {name: stack.enter_context(GrpcUpstream(name)) for name in ("blue", "green")}
+
+
+@pytest.fixture(scope="session")
 def rules(
-    tmp_path_factory: pytest.TempPathFactory, certificate: tuple[Path, Path]
+    tmp_path_factory: pytest.TempPathFactory, certificate: tuple[Path, Path], by_grpc: dict[str, GrpcUpstream]
 ) -> Iterator[tuple[RunningAgent, dict[str, Upstream]]]:
     """One agent with everything that a request can meet (see ``rule_table``) and the upstreams by name."""
     names = ("blue", "green", "grey", "ill", "red", "solo")
@@ -49,8 +58,13 @@ def rules(
         stack.callback(agent.close)
         agent.options = ("--scoring-domain", DOMAIN)
         agent.start()
-        agent.control_plane.publish(rule_table(upstreams))
+        table = rule_table(upstreams, by_grpc)
+        agent.control_plane.publish(before(table))
         agent.control_plane.wait_for(acknowledged_version=1, timeout=30)
+        for endpoint, revoked in (("images", REVOKED_KEY), ("tokens", mint(kid=REVOKED_KID))):
+            shown = {"authorization": f"Bearer {revoked}"}
+            assert agent.client.post(INFER.replace("images", endpoint), headers=shown).status_code == 200
+        agent.put_in_force(table)
         upstreams["ill"].ready = False
         eventually(lambda: agent.client.post("/endpoints/ill/v2", headers=BEARER).status_code == 503)
         yield agent, upstreams

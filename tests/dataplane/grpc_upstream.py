@@ -24,6 +24,7 @@ class GrpcUpstream(grpc.GenericRpcHandler):
     def __init__(self, name: str) -> None:
         self.name = name
         self.requests: list[dict[str, Any]] = []
+        self.called: list[str] = []  #: methods of calls that have begun, whatever became of them
         self.arrived = threading.Semaphore(0)  #: released for each held request that arrives
         self.ended = threading.Semaphore(0)  #: released for each held request that was cancelled
         self._gate = threading.Event()
@@ -39,6 +40,7 @@ class GrpcUpstream(grpc.GenericRpcHandler):
         self._gate.clear()
 
     def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler:
+        self.called.append(details.method)
         metadata = {k: v for k, v in details.invocation_metadata if isinstance(v, str)}
 
         def unary(request: bytes, context: grpc.ServicerContext) -> bytes:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from amphitrite.dataplane.routing import Address, Cluster, HealthCheck, Route, RoutingTable, Secret, Target
 
-from .minting import ISSUERS
+from .grpc_upstream import GrpcUpstream
+from .minting import ISSUERS, issuer
 from .upstream import FAILURES, Upstream
 
 MAX_BODY = 2_000_000
 #: Every route is at a host below it too.
 DOMAIN = "ml.example.org"
 KEYS = ("primary-key", "secondary-key")
+#: What was good, and is not any more: a key that was regenerated, and a token whose signing key is gone.
+REVOKED_KEY, REVOKED_KID = "regenerated-key", "gone"
 BLUE_PERCENT = 70
 MIRROR_PERCENT = 40
 #: A page of this origin may score ``images``.
@@ -21,9 +25,11 @@ ORIGIN = "https://a.example"
 ORIGINS = (ORIGIN, *(f"https://{n:0>25}.example:3000" for n in range(16)), f"https://{'b' * 87}")
 
 
-def rule_table(upstreams: Mapping[str, Upstream]) -> RoutingTable:
-    """``images``: a split and a mirror; ``pair``: two instances, one target that repeats lost requests and one that
-    does not; ``idle``: no traffic; ``closed``: no key; ``solo``: one slow, bounded target; ``ill``: unhealthy;
+def rule_table(upstreams: Mapping[str, Upstream], by_grpc: Mapping[str, GrpcUpstream]) -> RoutingTable:
+    """``by_grpc``: the same that speak gRPC too.
+
+    ``images``: a split and a mirror; ``pair``: two instances, one target that repeats lost requests and one that does
+    not; ``idle``: no traffic; ``closed``: no key; ``solo``: one slow, bounded target; ``ill``: unhealthy;
     ``mirrored``: two mirrors; ``streams``: a second between two pieces; ``failing``: a target for each of FAILURES,
     called by its name; ``tokens``, ``other-tokens`` and ``oidc``: as ``images``, for tokens."""
     check = HealthCheck(interval_s=0.5, timeout_s=0.5)
@@ -34,11 +40,12 @@ def rule_table(upstreams: Mapping[str, Upstream]) -> RoutingTable:
         Target("green", "green", 5.0, None, "the deployment serves 2 models (a, b)"),
     )
     failing = tuple(Target(name, "blue", 5.0, f"/v2/models/{name}/infer") for name in sorted(FAILURES))
-    alone = {name: [Address("127.0.0.1", one.port)] for name, one in upstreams.items()}
+    ports = {name: one.port for name, one in by_grpc.items()}
+    alone = {name: [Address("127.0.0.1", one.port, ports.get(name))] for name, one in upstreams.items()}
     copied = tuple(Target(name, name, 5.0) for name in ("blue", "green", "grey", "red"))
     split = (("blue", BLUE_PERCENT), ("green", 100 - BLUE_PERCENT))
     return RoutingTable(
-        version=1,
+        version=2,
         issuers=ISSUERS,
         routes=(
             Route("closed", (), (Target("blue", "blue", 5.0),), (("blue", 100),)),
@@ -67,3 +74,13 @@ def rule_table(upstreams: Mapping[str, Upstream]) -> RoutingTable:
         ),
         max_body_bytes=MAX_BODY,
     )
+
+
+def before(table: RoutingTable) -> RoutingTable:
+    """As it was while what is revoked was good."""
+    routes = tuple(
+        replace(route, credentials=(*route.credentials, Secret(REVOKED_KEY))) if route.name == "images" else route
+        for route in table.routes
+    )
+    issuers = tuple(issuer("one", "two", REVOKED_KID) if one.auth == "aml_token" else one for one in table.issuers)
+    return replace(table, version=table.version - 1, routes=routes, issuers=issuers)

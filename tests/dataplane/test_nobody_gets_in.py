@@ -7,38 +7,19 @@ is shown), ``ADMIN`` (what is wanted), ``TRICKS`` (how it is written), ``PSEUDO`
 from __future__ import annotations
 
 import ssl
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from ..load.closed_loop import Connection, NotHttp
 from .agents import KEY, RunningAgent
-from .http2 import Http2
-from .minting import mint
+from .credentials import CREDENTIALS, GOOD
+from .http2 import Headers, Http2, all_answers
 from .upstream import Upstream
 
 pytestmark = pytest.mark.serving
 Rules = tuple[RunningAgent, dict[str, Upstream]]
-
-#: name -> (endpoint, ``authorization``; None: no such header). The last ones are good, and open scoring only.
-CREDENTIALS: dict[str, tuple[str, Callable[[], str | None]]] = {
-    "none": ("images", lambda: None),
-    "empty": ("images", lambda: ""),
-    "wrong": ("images", lambda: "Bearer nope"),
-    "malformed": ("images", lambda: f"Bearer\t{KEY}"),
-    "basic": ("images", lambda: "Basic cHJpbWFyeS1rZXk6"),
-    "no scheme": ("images", lambda: KEY),
-    "another endpoint's": ("images", lambda: "Bearer other-key"),
-    "no key is left": ("closed", lambda: f"Bearer {KEY}"),
-    "no token": ("tokens", lambda: None),
-    "expired token": ("tokens", lambda: f"Bearer {mint(exp=int(time.time()) - 3600)}"),
-    "another endpoint's token": ("tokens", lambda: f"Bearer {mint('other-tokens')}"),
-    "malformed token": ("tokens", lambda: "Bearer a.b.c"),
-    "key": ("images", lambda: f"Bearer {KEY}"),
-    "token": ("tokens", lambda: f"Bearer {mint()}"),
-}
 
 #: Triton's HTTP API beyond inference: https://github.com/triton-inference-server/server/tree/main/docs/protocol
 ADMIN = (
@@ -92,10 +73,8 @@ TRICKS: dict[str, Callable[[str, str], str]] = {
 #: Behind a good key these may arrive, as paths that are none of Triton's: it decodes nothing and knows no parameters.
 STRANGE = {"encoded twice", "parameter"}
 
-Headers = list[tuple[str, str]]
 
-
-def _request(method: str, path: str, authority: str) -> Headers:
+def _request(method: str, path: str, authority: str) -> list[tuple[str, str]]:
     return [(":method", method), (":path", path), (":scheme", "https"), (":authority", authority)]
 
 
@@ -119,12 +98,16 @@ PSEUDO: dict[str, Callable[[str, str, str, str], Headers]] = {
 }  # fmt: skip
 
 
-def http1(agent: RunningAgent) -> Iterator[Callable[[str, str, Mapping[str, str]], int]]:
-    """Asks over HTTP/1.1, on one connection as long as that is kept."""
+#: Method and path, and the status of each.
+Asks = Callable[[RunningAgent, Sequence[tuple[str, str]], Mapping[str, str]], list[int]]
+
+
+def http1(agent: RunningAgent, asked: Sequence[tuple[str, str]], headers: Mapping[str, str]) -> list[int]:
+    """By HTTP/1.1, on one connection as long as that is kept; 0: no answer."""
     context = ssl.create_default_context(cafile=str(agent.certificate))
     kept: list[Connection] = []
-
-    def ask(method: str, path: str, headers: Mapping[str, str]) -> int:
+    statuses = []
+    for method, path in asked:
         lines = [f"{method} {path} HTTP/1.1", f"host: 127.0.0.1:{agent.port}", "content-length: 0"]
         lines += [f"{name}: {value}" for name, value in headers.items()]
         if not kept:
@@ -136,55 +119,40 @@ def http1(agent: RunningAgent) -> Iterator[Callable[[str, str, Mapping[str, str]
             status, close = 0, True
         if close:
             kept.pop().close()
-        return status
-
-    yield ask
+        statuses.append(status)
     for connection in kept:
         connection.close()
+    return statuses
 
 
-def http2(agent: RunningAgent) -> Iterator[Callable[[str, str, Mapping[str, str]], int]]:
-    """The same over HTTP/2."""
-    kept: list[Http2] = []
-
-    def ask(method: str, path: str, headers: Mapping[str, str]) -> int:
-        if not kept:
-            kept.append(Http2("127.0.0.1", agent.port))
-        status = kept[0].asked([*_request(method, path, kept[0].authority), *headers.items()])
-        if kept[0].ended:
-            kept.pop().socket.close()
-        return status
-
-    yield ask
-    for connection in kept:
-        connection.socket.close()
+def http2(agent: RunningAgent, asked: Sequence[tuple[str, str]], headers: Mapping[str, str]) -> list[int]:
+    """The same by HTTP/2, many at once."""
+    authority = f"127.0.0.1:{agent.port}"
+    requests = [[*_request(method, path, authority), *headers.items()] for method, path in asked]
+    return [int(answer.get(":status", "0")) for answer in all_answers("127.0.0.1", agent.port, requests)]
 
 
 @pytest.mark.parametrize("protocol", [http1, http2], ids=["HTTP/1.1", "HTTP/2"])
 @pytest.mark.parametrize("shown", CREDENTIALS)
-def test_no_path_leads_to_the_model_server(
-    shown: str, protocol: Callable[..., Iterator[Callable[..., int]]], scoring: RunningAgent, rules: Rules
-) -> None:
+def test_no_path_leads_to_the_model_server(shown: str, protocol: Asks, scoring: RunningAgent, rules: Rules) -> None:
     endpoint, credential = CREDENTIALS[shown]
     authorization = credential()
     headers = {} if authorization is None else {"authorization": authorization}
-    good = shown in ("key", "token")
-    for ask in protocol(scoring):
-        statuses = {
-            (trick, method, path): ask(method, write(endpoint, path), headers)
-            for trick, write in TRICKS.items()
-            if not (good and trick in STRANGE) and not (protocol is http2 and trick.startswith("absolute"))
-            for method, path in ADMIN
-        }
+    rows = {
+        (trick, method, path): (method, write(endpoint, path))
+        for trick, write in TRICKS.items()
+        if not (shown in GOOD and trick in STRANGE) and not (protocol is http2 and trick.startswith("absolute"))
+        for method, path in ADMIN
+    }
+    statuses = dict(zip(rows, protocol(scoring, list(rows.values()), headers), strict=True))
     assert {row: status for row, status in statuses.items() if status not in (400, 401, 403, 404)} == {}
     assert [r["path"] for upstream in rules[1].values() for r in upstream.scored()] == []
 
 
 @pytest.mark.parametrize("trick", sorted(STRANGE))
 def test_what_arrives_in_a_strange_form_is_not_tidied_up(trick: str, scoring: RunningAgent, rules: Rules) -> None:
-    for ask in http1(scoring):
-        for method, path in ADMIN:
-            ask(method, TRICKS[trick]("images", path), {"authorization": f"Bearer {KEY}"})
+    rows = [(method, TRICKS[trick]("images", path)) for method, path in ADMIN]
+    http1(scoring, rows, {"authorization": f"Bearer {KEY}"})
     seen = {r["path"] for upstream in rules[1].values() for r in upstream.scored()}
     assert seen
     assert {path for path in seen if "%25" not in path and not path.startswith("/v2;")} == set()

@@ -56,7 +56,8 @@ def test_saved_table_comes_back(tmp_path: Path) -> None:
     path = tmp_path / "routing-table.json"
     assert table_file.load(path) is None
     with Upstream("a") as upstream:
-        saved = SavedTable(rule_table(dict.fromkeys(("blue", "green", "grey", "ill", "red", "solo"), upstream)), 3, 2.5)
+        upstreams = dict.fromkeys(("blue", "green", "grey", "ill", "red", "solo"), upstream)
+        saved = SavedTable(rule_table(upstreams, {}), 3, 2.5)
     table_file.save(path, saved, TableText())
     assert table_file.load(path) == saved
     assert path.stat().st_mode & 0o777 == 0o600
