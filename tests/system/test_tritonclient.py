@@ -113,6 +113,8 @@ def test_a_call_can_be_cancelled(scoring: Scoring) -> None:
         client.stop_stream(cancel_requests=True)
         error = answers.get(timeout=DEADLINE_S)
     assert isinstance(error, InferenceServerException) and error.status() == "StatusCode.CANCELLED"
+    # The model looks at nothing of that: it waits to go on, and Triton would wait for it at its end.
+    scoring.post("v2/models/countdown/generate", {"from": 0})
 
 
 # -- compression ------------------------------------------------------------------------------------------------------
