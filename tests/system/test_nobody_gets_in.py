@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ssl
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -44,26 +45,37 @@ TRICKS: dict[str, Callable[[str], str]] = {
 }
 
 
-def asked(product: Product, port: int, path: str, authorization: str | None, body: bytes | None = None) -> int:
-    """The status, of the path exactly as it is written."""
+Row = tuple[str, bytes | None]
+
+
+def asked(product: Product, port: int, rows: Sequence[Row], authorization: str | None) -> list[int]:
+    """The status of each, of the path exactly as it is written, on one connection as long as that is kept."""
     headers = [] if authorization is None else [f"authorization: {authorization}"]
-    request = request_bytes(f"https://127.0.0.1:{port}/", headers, body).replace(b" / ", f" {path} ".encode(), 1)
-    connection = Connection("127.0.0.1", port, product.connection()._context, 10)  # type: ignore[attr-defined]
-    try:
-        return connection.exchange(request).status
-    finally:
+    context = ssl.create_default_context(cafile=str(product.ca_file))
+    kept: list[Connection] = []
+    statuses = []
+    for path, body in rows:
+        request = request_bytes(f"https://127.0.0.1:{port}/", headers, body).replace(b" / ", f" {path} ".encode(), 1)
+        kept = kept or [Connection("127.0.0.1", port, context, 10)]
+        answer = kept[0].exchange(request)
+        statuses.append(answer.status)
+        if answer.close:
+            kept.pop().close()
+    for connection in kept:
         connection.close()
+    return statuses
 
 
 @pytest.mark.parametrize("shown", SHOWN)
 def test_the_control_plane_stays_shut(shared: Product, shown: str) -> None:
     authorization = SHOWN[shown](shared)
-    statuses = {
-        (trick, path, body): asked(shared, shared.port, write(path), authorization, body)
+    rows = {
+        (trick, path, body): (write(path), body)
         for trick, write in TRICKS.items()
         for path in PATHS
         for body in (None, b"{}")
     }
+    statuses = dict(zip(rows, asked(shared, shared.port, list(rows.values()), authorization), strict=True))
     assert {row: status for row, status in statuses.items() if status not in (400, 401, 403, 404, 405)} == {}
 
 
@@ -71,4 +83,4 @@ def test_the_control_plane_stays_shut(shared: Product, shown: str) -> None:
 def test_triton_tidies_nothing_up(shared: Product, path: str) -> None:
     """What passes Envoy in a strange form is no path of Triton's: it answers 404, which the router tells as 424."""
     authorization = f"Bearer {shared.keys()[0]}"
-    assert asked(shared, shared.scoring_port, f"/endpoints/cats/{path}", authorization, b"{}") == 424
+    assert asked(shared, shared.scoring_port, [(f"/endpoints/cats/{path}", b"{}")], authorization) == [424]
