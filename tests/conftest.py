@@ -23,8 +23,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-#: Files that share a session's server, by the one under whose name they run: one process starts it for all of them.
-_TOGETHER = {f"tests/system/test_{name}.py": "tests/system/test_model_types.py" for name in ("grpc", "tritonclient")}
+#: Files that share a session's server, by its fixture: one process starts it for all of them.
+_TOGETHER = {
+    f"tests/system/test_{name}.py": server
+    for server, names in {
+        "scoring": ("grpc", "model_types", "tritonclient"),
+        "shared": ("byoc", "draining", "metrics", "nobody_gets_in", "semantics", "server"),
+    }.items()
+    for name in names
+}
 _TOGETHER["tests/dataplane/test_nobody_gets_in_by_grpc.py"] = "tests/dataplane/test_nobody_gets_in.py"
 
 
