@@ -17,8 +17,7 @@ import grpc  # type: ignore[import-untyped]
 from amphitrite.dataplane.delta import DeltaStream, Refusal, Request, Response, Snapshot
 from amphitrite.dataplane.envoy.resources import CLUSTER, ENDPOINTS, EXTENSION, ROUTES, SCOPES
 from amphitrite.dataplane.launch import LAUNCH
-from amphitrite.dataplane.protos import DeltaRequest, DeltaResponse, pack
-from amphitrite.schemas.errors import Error
+from amphitrite.dataplane.protos import DeltaRequest, DeltaResponse
 
 #: What a routing table consists of; the certificate is followed apart from it.
 TABLE_TYPES = (CLUSTER, ENDPOINTS, EXTENSION, ROUTES, SCOPES)
@@ -47,7 +46,6 @@ class AdsServer:
     def __init__(self, socket: Path, changed: threading.Condition, on_refusal: Callable[[Refusal], None]) -> None:
         self._changed = changed
         self._snapshot: Snapshot | None = None
-        self._packed: dict[tuple[str, str], Any] = {}
         self._connections: list[_Connection] = []
         self._launch: str | None = None
         self._on_refusal = on_refusal
@@ -75,17 +73,9 @@ class AdsServer:
         self._socket.unlink(missing_ok=True)
 
     def publish(self, snapshot: Snapshot) -> None:
-        """Make this what Envoy should have. Raises Error(RoutingRejected), changing nothing, when it is malformed."""
-        packed: dict[tuple[str, str], Any] = {}
-        for type_url, named in snapshot.items():
-            for name, resource in named.items():
-                key = (type_url, resource.version)
-                try:
-                    packed[key] = self._packed.get(key) or pack(type_url, resource.value)
-                except ValueError as exc:
-                    raise Error("RoutingRejected", f"{name}: {exc}", target=name) from exc
+        """Make this what Envoy should have."""
         with self._changed:
-            self._snapshot, self._packed = snapshot, packed
+            self._snapshot = snapshot
             for connection in self._connections:
                 connection.mailbox.put(True)
 
@@ -142,8 +132,7 @@ class AdsServer:
     def _message(self, response: Response) -> Any:
         message = DeltaResponse(type_url=response.type_url, nonce=response.nonce)
         for name, resource in response.changed:
-            packed = self._packed[response.type_url, resource.version]
-            message.resources.add(name=name, version=resource.version, resource=packed)
+            message.resources.add(name=name, version=resource.version, resource=resource.packed)
         message.removed_resources.extend(response.removed)
         return message
 

@@ -6,9 +6,10 @@ swap of a link above both files. Must not know who renews it or how it reaches E
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
-from amphitrite.dataplane.envoy.resources import Resource
+from amphitrite.dataplane.envoy.resources import SECRET, Resource
 from amphitrite.dataplane.envoy.secrets import CERTIFICATE, certificate
 from amphitrite.schemas.errors import Error
 
@@ -33,7 +34,7 @@ class CertificateFiles:
                 chain, key = (p.read_text(encoding="ascii") for p in self._paths)
                 if self._state() == seen:
                     self._seen = seen
-                    return {CERTIFICATE: Resource.of(certificate(chain, key))}
+                    return {CERTIFICATE: Resource.of(SECRET, partial(certificate, chain, key))}
         except (OSError, ValueError) as exc:
             raise Error("LocalFileError", f"cannot read the certificate: {exc}") from exc
         raise Error("LocalFileError", f"the certificate changes while it is read: {self._paths[0]}")

@@ -6,7 +6,6 @@ Decides which resource types exist and what identifies a resource's content. Mus
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,7 +15,9 @@ from amphitrite.dataplane.envoy import hosts
 from amphitrite.dataplane.envoy.clusters import cluster, endpoints, grpc_cluster, grpc_endpoints, grpc_name
 from amphitrite.dataplane.envoy.routes import route_configuration, scope
 from amphitrite.dataplane.envoy.tokens import FILTER, extension
+from amphitrite.dataplane.protos import pack
 from amphitrite.dataplane.routing import Address, Cluster, RoutingTable
+from amphitrite.schemas.errors import Error
 
 _PREFIX = "type.googleapis.com/envoy"
 CLUSTER = f"{_PREFIX}.config.cluster.v3.Cluster"
@@ -32,15 +33,25 @@ TYPES = (SECRET, CLUSTER, ENDPOINTS, EXTENSION, ROUTES, SCOPES)
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One resource: its JSON value and the hash of it, which is its version on the wire."""
+    """One resource: its message, packed, and the hash of that, which is its version on the wire.
 
-    value: Mapping[str, Any] = field(repr=False)
+    ``make``: the message's JSON value. That is made again for whoever asks: of a thousand endpoints the values are half
+    a million objects, which the garbage collector would visit again and again.
+    """
+
+    packed: Any = field(repr=False)
     version: str
+    make: Callable[[], Mapping[str, Any]] = field(repr=False, compare=False)
+
+    @property
+    def value(self) -> Mapping[str, Any]:
+        return self.make()
 
     @classmethod
-    def of(cls, value: Mapping[str, Any]) -> Resource:
-        canonical = json.dumps(value, sort_keys=True, separators=(",", ":"))
-        return cls(value, hashlib.sha256(canonical.encode()).hexdigest()[:24])
+    def of(cls, type_url: str, make: Callable[[], Mapping[str, Any]]) -> Resource:
+        """Raises ValueError for what is no message of that type."""
+        packed = pack(type_url, make())
+        return cls(packed, hashlib.sha256(packed.value).hexdigest()[:24], make)
 
 
 #: name -> resource, of one type.
@@ -50,7 +61,8 @@ Named = Mapping[str, Resource]
 class Translator:
     """Makes resources, and remembers them: a change to one endpoint must not cost the work of a thousand.
 
-    Each method gives resources by name. Pure but for the memory, which holds the last result of each name.
+    Each method gives resources by name. Pure but for the memory, which holds the last result of each name. Raises
+    Error(RoutingRejected), remembering nothing, for what cannot be a message.
     """
 
     def __init__(self, scoring_domain: str | None = None) -> None:
@@ -85,9 +97,10 @@ class Translator:
         by_grpc = frozenset(c.name for c in table.clusters if c.grpc)
         wanted: dict[str, tuple[object, Callable[[], Mapping[str, Any]]]] = {}
         for r in table.routes:
-            placed = tuple((bounds.get(t.cluster or ""), t.cluster in by_grpc) for t in r.targets)
-            source = r, table.max_body_bytes, placed
-            by_path = partial(route_configuration, r, bounds, table.max_body_bytes, by_grpc)
+            # Of its own clusters alone: what is remembered must not hold on to a whole table.
+            own = {t.cluster: bounds[t.cluster] for t in r.targets if t.cluster in bounds}
+            source = r, table.max_body_bytes, own, by_grpc.intersection(own)
+            by_path = partial(route_configuration, r, own, table.max_body_bytes, by_grpc.intersection(own))
             wanted[r.name] = source, by_path
             if self._domain is not None:
                 wanted[hosts.host(r.name, self._domain)] = source, partial(_at_host, by_path, r.name, self._domain)
@@ -107,11 +120,18 @@ class Translator:
             for name, (source, _) in wanted.items()
             if (type_url, name) in self._memory and self._memory[type_url, name][0] == source
         }
-        made = {n: known[n] if n in known else Resource.of(make()) for n, (_, make) in wanted.items()}
+        made = {n: known[n] if n in known else _made(type_url, n, make) for n, (_, make) in wanted.items()}
         for key in [k for k in self._memory if k[0] == type_url]:
             del self._memory[key]
         self._memory.update({(type_url, n): (wanted[n][0], resource) for n, resource in made.items()})
         return made
+
+
+def _made(type_url: str, name: str, make: Callable[[], Mapping[str, Any]]) -> Resource:
+    try:
+        return Resource.of(type_url, make)
+    except ValueError as exc:
+        raise Error("RoutingRejected", f"{name}: {exc}", target=name) from exc
 
 
 def _at_host(by_path: Callable[[], Mapping[str, Any]], endpoint: str, domain: str) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@ from amphitrite.dataplane.envoy.resources import CLUSTER, ENDPOINTS, ROUTES, SCO
 def snapshot(**versions: Mapping[str, str]) -> Snapshot:
     """``snapshot(clusters={"a": "1"})``: names and versions by kind."""
     kinds = {"clusters": CLUSTER, "endpoints": ENDPOINTS, "routes": ROUTES, "scopes": SCOPES}
-    return {kinds[kind]: {n: Resource({}, v) for n, v in named.items()} for kind, named in versions.items()}
+    return {kinds[kind]: {n: Resource(None, v, dict) for n, v in named.items()} for kind, named in versions.items()}
 
 
 def told(responses: list[Response]) -> list[tuple[str, list[tuple[str, str]], list[str]]]:

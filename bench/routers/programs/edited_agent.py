@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from amphitrite.dataplane import agent
@@ -16,8 +16,8 @@ from bench.routers.edits import edited
 def leave_out(parts: list[str]) -> None:
     whole = Resource.of
 
-    def of(value: Mapping[str, Any]) -> Resource:
-        return whole(edited(dict(value), parts))
+    def of(type_url: str, make: Callable[[], Mapping[str, Any]]) -> Resource:
+        return whole(type_url, lambda: edited(dict(make()), parts))
 
     def started_with(settings: ProxySettings) -> dict[str, Any]:
         return edited(bootstrap(settings), parts)
