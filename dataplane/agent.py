@@ -17,7 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from amphitrite.dataplane import limits, processes, table_file
+from amphitrite.dataplane import limits, pauses, processes, table_file
 from amphitrite.dataplane.admin import Admin
 from amphitrite.dataplane.ads import AdsServer
 from amphitrite.dataplane.apply import Applier
@@ -195,6 +195,7 @@ def serve(settings: Settings) -> int:
     """Be the agent of ``settings.state`` until SIGTERM or SIGINT. Raises Error when there is one already."""
     # Sockets and files are for the owner alone, also in a directory that the kubelet made, whose mode is not ours.
     os.umask(0o077)
+    pauses.keep_short()
     for directory in filter(None, (settings.state, settings.run, settings.logs)):
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     if settings.run.stat().st_uid == os.getuid():

@@ -1,0 +1,59 @@
+"""Objects that stay are set aside by the garbage collector, and looked at again when it is time."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterator
+
+import pytest
+
+from amphitrite.dataplane.pauses import Collections
+
+
+class Clocks:
+    """``each``: what one collection takes of the processor."""
+
+    def __init__(self) -> None:
+        self.now = self.each = self._spent = 0.0
+
+    def spent(self) -> float:
+        self._spent += self.each
+        return self._spent
+
+
+class Knot:
+    def __init__(self) -> None:
+        self.itself = self
+
+
+@pytest.fixture
+def clocks() -> Iterator[Clocks]:
+    made = Clocks()
+    callback = Collections(made.spent, lambda: made.now)
+    gc.callbacks.append(callback)
+    yield made
+    gc.callbacks.remove(callback)
+    gc.unfreeze()
+
+
+@pytest.mark.parametrize(("each", "generation", "aside"), [(0.5, 2, True), (0.001, 2, False), (0.5, 1, False)])
+def test_what_survives_a_long_full_collection_is_set_aside(
+    clocks: Clocks, each: float, generation: int, aside: bool
+) -> None:
+    clocks.each = each
+    gc.collect(generation)
+    assert (gc.get_freeze_count() > 0) == aside
+
+
+def test_what_became_garbage_while_set_aside_goes_within_hours(clocks: Clocks) -> None:
+    knot = Knot()
+    there = weakref.ref(knot)
+    clocks.each = 0.5
+    gc.collect()
+    del knot
+    gc.collect()
+    assert there() is not None
+    clocks.now = 3600.0
+    gc.collect()
+    assert there() is None
