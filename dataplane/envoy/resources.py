@@ -6,6 +6,7 @@ Decides which resource types exist and what identifies a resource's content. Mus
 from __future__ import annotations
 
 import hashlib
+import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,7 +17,7 @@ from amphitrite.dataplane.envoy.clusters import cluster, endpoints, grpc_cluster
 from amphitrite.dataplane.envoy.routes import route_configuration, scope
 from amphitrite.dataplane.envoy.tokens import FILTER, extension
 from amphitrite.dataplane.protos import pack
-from amphitrite.dataplane.routing import Address, Cluster, RoutingTable
+from amphitrite.dataplane.routing import Address, Cluster, Route, RoutingTable
 from amphitrite.schemas.errors import Error
 
 _PREFIX = "type.googleapis.com/envoy"
@@ -68,63 +69,64 @@ class Translator:
     def __init__(self, scoring_domain: str | None = None) -> None:
         """``scoring_domain``: endpoints are reached by host names below it too."""
         self._domain = scoring_domain
-        self._memory: dict[tuple[str, str], tuple[object, Resource]] = {}
+        self._memory: dict[str, dict[str, tuple[Any, Resource]]] = {}
 
     def clusters(
         self, clusters: Collection[Cluster], draining: Mapping[str, tuple[Address, ...]]
     ) -> dict[str, Resource]:
         """``draining``: as for the endpoints."""
-        wanted = {c.name: (_settings(c), partial(cluster, c)) for c in clusters}
-        for c in _by_grpc(clusters, draining):
-            wanted[grpc_name(c.name)] = _settings(c), partial(grpc_cluster, c)
-        return self._all(CLUSTER, wanted)
+        wanted: list[_Wanted] = [(c.name, c, cluster) for c in clusters]
+        wanted += ((grpc_name(c.name), c, grpc_cluster) for c in _by_grpc(clusters, draining))
+        return self._all(CLUSTER, wanted, _same_settings)
 
     def endpoints(
         self, clusters: Collection[Cluster], draining: Mapping[str, tuple[Address, ...]]
     ) -> dict[str, Resource]:
         """Addresses by cluster; those in ``draining`` finish what they have and get nothing new."""
-        where = {c.name: (c.addresses, draining.get(c.name, ())) for c in clusters}
-        wanted = {name: (pair, partial(endpoints, name, *pair)) for name, pair in where.items()}
+        wanted: list[_Wanted] = [
+            (c.name, (c.name, c.addresses, draining.get(c.name, ())), _endpoints) for c in clusters
+        ]
         for c in _by_grpc(clusters, draining):
-            wanted[grpc_name(c.name)] = where[c.name], partial(grpc_endpoints, c.name, *where[c.name])
+            wanted.append((grpc_name(c.name), (c.name, c.addresses, draining.get(c.name, ())), _grpc_endpoints))
         return self._all(ENDPOINTS, wanted)
 
     def extensions(self, table: RoutingTable) -> dict[str, Resource]:
-        return self._all(EXTENSION, {FILTER: (table.issuers, partial(extension, table.issuers))})
+        return self._all(EXTENSION, [(FILTER, table.issuers, extension)])
 
     def routes(self, table: RoutingTable) -> dict[str, Resource]:
-        bounds = {c.name: c.max_requests for c in table.clusters}
-        by_grpc = frozenset(c.name for c in table.clusters if c.grpc)
-        wanted: dict[str, tuple[object, Callable[[], Mapping[str, Any]]]] = {}
+        placed = {c.name: (c.max_requests, c.grpc) for c in table.clusters}
+        wanted: list[_Wanted] = []
         for r in table.routes:
             # Of its own clusters alone: what is remembered must not hold on to a whole table.
-            own = {t.cluster: bounds[t.cluster] for t in r.targets if t.cluster in bounds}
-            source = r, table.max_body_bytes, own, by_grpc.intersection(own)
-            by_path = partial(route_configuration, r, own, table.max_body_bytes, by_grpc.intersection(own))
-            wanted[r.name] = source, by_path
+            own = tuple((t.cluster, *placed[t.cluster]) for t in r.targets if t.cluster in placed)
+            wanted.append((r.name, (r, own, table.max_body_bytes), _route))
             if self._domain is not None:
-                wanted[hosts.host(r.name, self._domain)] = source, partial(_at_host, by_path, r.name, self._domain)
+                source = r, own, table.max_body_bytes, self._domain
+                wanted.append((hosts.host(r.name, self._domain), source, _route_at_host))
         return self._all(ROUTES, wanted)
 
     def scopes(self, table: RoutingTable) -> dict[str, Resource]:
         names = [r.name for r in table.routes]
         if self._domain is not None:
             names += [hosts.host(r.name, self._domain) for r in table.routes]
-        return self._all(SCOPES, {name: (name, partial(scope, name)) for name in names})
+        return self._all(SCOPES, [(name, name, scope) for name in names])
 
     def _all(
-        self, type_url: str, wanted: Mapping[str, tuple[object, Callable[[], Mapping[str, Any]]]]
+        self, type_url: str, wanted: Iterable[_Wanted], same: Callable[[Any, Any], bool] = operator.eq
     ) -> dict[str, Resource]:
-        known = {
-            name: self._memory[type_url, name][1]
-            for name, (source, _) in wanted.items()
-            if (type_url, name) in self._memory and self._memory[type_url, name][0] == source
-        }
-        made = {n: known[n] if n in known else _made(type_url, n, make) for n, (_, make) in wanted.items()}
-        for key in [k for k in self._memory if k[0] == type_url]:
-            del self._memory[key]
-        self._memory.update({(type_url, n): (wanted[n][0], resource) for n, resource in made.items()})
-        return made
+        before = self._memory.get(type_url, {})
+        now: dict[str, tuple[Any, Resource]] = {}
+        for name, source, make in wanted:
+            known = before.get(name)
+            if known is None or not (known[0] is source or same(known[0], source)):
+                known = source, _made(type_url, name, partial(make, source))
+            now[name] = known
+        self._memory[type_url] = now
+        return {name: resource for name, (_, resource) in now.items()}
+
+
+#: The name of a resource, what it is made of, and what makes its JSON value of that.
+_Wanted = tuple[str, Any, Callable[[Any], Mapping[str, Any]]]
 
 
 def _made(type_url: str, name: str, make: Callable[[], Mapping[str, Any]]) -> Resource:
@@ -134,13 +136,27 @@ def _made(type_url: str, name: str, make: Callable[[], Mapping[str, Any]]) -> Re
         raise Error("RoutingRejected", f"{name}: {exc}", target=name) from exc
 
 
-def _at_host(by_path: Callable[[], Mapping[str, Any]], endpoint: str, domain: str) -> Mapping[str, Any]:
-    return hosts.route_configuration(by_path(), endpoint, domain)
+def _same_settings(one: Cluster, other: Cluster) -> bool:
+    """A ``Cluster`` message is made of all but the addresses."""
+    return replace(one, addresses=()) == replace(other, addresses=())
 
 
-def _settings(cluster: Cluster) -> Cluster:
-    """What its ``Cluster`` message is made of: all but the addresses."""
-    return replace(cluster, addresses=())
+def _endpoints(source: tuple[str, tuple[Address, ...], tuple[Address, ...]]) -> Mapping[str, Any]:
+    return endpoints(*source)
+
+
+def _grpc_endpoints(source: tuple[str, tuple[Address, ...], tuple[Address, ...]]) -> Mapping[str, Any]:
+    return grpc_endpoints(*source)
+
+
+def _route(source: tuple[Route, tuple[tuple[str, int, bool], ...], int]) -> Mapping[str, Any]:
+    route, clusters, max_body_bytes = source
+    bounds = {name: bound for name, bound, _ in clusters}
+    return route_configuration(route, bounds, max_body_bytes, [name for name, _, by_grpc in clusters if by_grpc])
+
+
+def _route_at_host(source: tuple[Route, tuple[tuple[str, int, bool], ...], int, str]) -> Mapping[str, Any]:
+    return hosts.route_configuration(_route(source[:3]), source[0].name, source[3])
 
 
 def _by_grpc(clusters: Iterable[Cluster], draining: Mapping[str, tuple[Address, ...]]) -> Iterator[Cluster]:
