@@ -12,10 +12,15 @@ custom resources).
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
 from amphitrite.schemas.errors import Violation
+
+# httpx imports its own command line wherever click and rich are installed: two thirds of what importing httpx costs
+# every command, agent and server. Nothing here uses that; httpx goes on without it, as where those two are missing.
+sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
 
 KINDS = (
     "managed_online_endpoint",
