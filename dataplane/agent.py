@@ -96,6 +96,11 @@ class Agent:
             self._applier.restore(SavedTable(seed, seed.version, 0.0))
         self._ads.start()
         self._thread("apply", self._applier.run)
+        have = seed or (saved.table if saved is not None else None)
+        # An Envoy that may serve by an earlier table gets that again before any other; a new one need not wait.
+        first = have is None and processes.read(self._settings.envoy_record) is None
+        if first:
+            self._follow(None)
         try:
             self._envoy.begin()
         except Error:
@@ -103,9 +108,9 @@ class Agent:
             raise
         if saved is not None and seed is not None:
             self._applier.submit(seed)
-        have = seed or (saved.table if saved is not None else None)
         self._thread("watch", self._envoy.watch)
-        self._thread("follow", lambda: follow(self._settings.control_plane, have, self._applier.submit, self._ended))
+        if not first:
+            self._follow(have)
         reports = self._thread("report", self._send_reports)
         numbers = self._thread("metrics", lambda: self._gatherer.run(self._stop, self._ended))
         self._thread("report metrics", self._send_metrics)
@@ -138,6 +143,9 @@ class Agent:
 
     def _refused(self, refusal: Refusal) -> None:
         self._applier.refused(refusal)
+
+    def _follow(self, have: RoutingTable | None) -> None:
+        self._thread("follow", lambda: follow(self._settings.control_plane, have, self._applier.submit, self._ended))
 
     def _follow_certificate(self) -> None:
         secrets = self._certificates.changed()

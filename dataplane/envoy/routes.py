@@ -17,7 +17,7 @@ from amphitrite.dataplane.envoy.replies import (
     direct_format,
 )
 from amphitrite.dataplane.envoy.sequences import HELD_BYTES
-from amphitrite.dataplane.envoy.targets import DEPLOYMENT, POST, Mirror, Placed, target_routes
+from amphitrite.dataplane.envoy.targets import DEPLOYMENT, POST, RETRY_NOT_RUN, Mirror, Placed, target_routes
 from amphitrite.dataplane.routing import Route
 
 _INT64_MAX = 2**63 - 1
@@ -58,6 +58,7 @@ def route_configuration(
         "name": route.name,
         "domains": ["*"],
         "routes": routes,
+        "retry_policy": RETRY_NOT_RUN,
         "virtual_clusters": uses.virtual_clusters(route),
     }
     if any(target.sequences for target in route.targets):

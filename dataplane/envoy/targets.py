@@ -37,6 +37,8 @@ _RETRY_POLICY: dict[str, Any] = {
     "host_selection_retry_max_attempts": 32,
     "retry_back_off": {"base_interval": "0.025s", "max_interval": "0.25s"},
 }
+#: Of a virtual host: for each of its routes that has none of its own, which most have not.
+RETRY_NOT_RUN: dict[str, Any] = {"retry_on": _NOT_RUN, **_RETRY_POLICY}
 POST = {"name": ":method", "string_match": {"exact": "POST"}}
 
 
@@ -122,16 +124,16 @@ def _forward(
     stream: bool = False,
     retry_on: str | None = None,
 ) -> dict[str, Any]:
-    """``retry_on``: None for what the target allows."""
+    """``retry_on``: None for what the target allows, which may be what the virtual host says (``RETRY_NOT_RUN``)."""
     target = placed.target
-    retry_on = retry_on or (_LOST if target.retry_lost else _NOT_RUN)
+    retry_on = retry_on or (_LOST if target.retry_lost else None)
     return {
         "name": f"{placed.endpoint}/{target.name}",
         "route": {
             "cluster": target.cluster,
             "prefix_rewrite": rewrite,
             **timeouts.of_route(target.timeout_s, stream=stream),
-            "retry_policy": {"retry_on": retry_on, **_RETRY_POLICY},
+            **({} if retry_on is None else {"retry_policy": {"retry_on": retry_on, **_RETRY_POLICY}}),
             "request_mirror_policies": [
                 {
                     "cluster": copy.target.cluster,
