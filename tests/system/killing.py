@@ -5,6 +5,7 @@ Decides when the next one dies: when both serve again, in the proxies too. Must 
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from ..load.background import Client, Load, load
@@ -28,17 +29,24 @@ def kill_instances(product: Product, work: Path, model: str, times: int, retry: 
     url = f"https://127.0.0.1:{product.scoring_port}"
     with load(url, product.ca_file, product.keys()[0], work / f"load-{retry}", clients) as seen:
         for number in range(times):
-            answered = seen.answered
-            wait_until(lambda past=answered: seen.answered > past, "clients are served")
+            wait_until(partial(_answered, seen, seen.answered), "clients are served")
             wait_until(lambda: len(product.instances()) == 2, "former ones have ended")
             victim = product.instances()[number % 2]
             product.kill(victim)
-            wait_until(lambda gone=victim: len(set(product.instances()) - {gone}) == 2, "it is replaced")
+            wait_until(partial(_replaced, product, victim), "it is replaced")
             wait_until(lambda: _ready(product) == 2, "both are ready")
             # Until every proxy has both. Having been asked for again, an instance that dies is no failure in a row with
             # those before, and is started again after a second; the tenth in a row would be after five minutes.
             product.put(_BLUE)
     return seen
+
+
+def _answered(seen: Load, more_than: int) -> bool:
+    return seen.answered > more_than
+
+
+def _replaced(product: Product, gone: int) -> bool:
+    return len(set(product.instances()) - {gone}) == 2
 
 
 def _ready(product: Product) -> int:
