@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import kubernetes_validate
 import pytest
 import yaml
+
+from amphitrite.controlplane.metrics_text import render
 
 from .chart import CHART, EXAMPLES, Document, containers, documents, example, one, pods
 
@@ -182,10 +185,25 @@ def test_a_proxy_has_time_for_everything_that_ends_it(name: str) -> None:
 
 def test_where_the_kinds_are_missing_nothing_of_them_is_made() -> None:
     rendered = documents("--values", EXAMPLES["daemonset-monitoring"])
-    assert not {d["kind"] for d in rendered} & {"PodMonitor", "PrometheusRule"}
+    kinds = {"PodMonitor", "ServiceMonitor", "PrometheusRule"}
+    assert not {d["kind"] for d in rendered} & kinds
     assert not any(d["metadata"]["name"].endswith("-dashboard") for d in rendered)
-    with_them = {d["kind"] for d in example("daemonset-monitoring")}
-    assert {"PodMonitor", "PrometheusRule"} <= with_them
+    assert kinds <= {d["kind"] for d in example("daemonset-monitoring")}
+
+
+def test_rules_and_dashboard_ask_for_what_is_served() -> None:
+    """A name that nobody serves gives an alert that never comes."""
+    served = set(re.findall(r"# TYPE (\w+) ", render({}, (), "0")))
+    rendered = example("daemonset-monitoring")
+    groups = one(rendered, "PrometheusRule", "amphitrite")["spec"]["groups"]
+    rules = [rule for group in groups for rule in group["rules"]]
+    panels = json.loads(one(rendered, "ConfigMap", "amphitrite-dashboard")["data"]["amphitrite.json"])["panels"]
+    asked = [rule["expr"] for rule in rules] + [target["expr"] for panel in panels for target in panel["targets"]]
+    used = {name for text in asked for name in re.findall(r"\bamphitrite_(?!io_)\w+", text)}
+    assert used, "nothing was found to check"
+    assert {name.removesuffix("_bucket") for name in used} <= served
+    recorded = {rule["record"] for rule in rules if "record" in rule}
+    assert {name for text in asked for name in re.findall(r"\bamphitrite:[\w:]+", text)} <= recorded
 
 
 def test_an_http_route_brings_trust_in_the_proxies() -> None:

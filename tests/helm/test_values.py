@@ -76,6 +76,7 @@ REFUSED_BY_SCHEMA = [
     ("instanceTypes[0].name=a", "/instanceTypes/0"),
     ("networkPolicy.controlplane.egressPorts[0]=0", "/networkPolicy/controlplane/egressPorts/0"),
     ("monitoring.podMonitor.interval=often", "/monitoring/podMonitor/interval"),
+    ("monitoring.serviceMonitor.interval=often", "/monitoring/serviceMonitor/interval"),
     ("global.imagePullSecret=mirror", "imagePullSecret"),
     ("rbac.create=perhaps", "/rbac/create"),
 ]  # fmt: skip
