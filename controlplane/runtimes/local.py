@@ -192,7 +192,7 @@ class LocalRuntime:
             self._home.require_plain()
             found = installation.locate(self._machine)
             try:
-                backends = backend_directory.prepare(found, self._home.root / "backends")
+                backends = backend_directory.prepare(found, self._home.root / "backends", self._machine)
             except OSError as exc:
                 raise Error("RuntimeUnavailable", f"cannot prepare Triton's backends: {exc}") from exc
             known = installation.known(found, (MAX_INPUT_SIZE, HTTP_RESTRICTED, GRPC_RESTRICTED))

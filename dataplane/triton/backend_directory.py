@@ -1,8 +1,8 @@
 """The directory that Triton is given as ``--backend-directory``.
 
-Decides how the wheel's Python backend, the stub of the running Python and our ``onnxruntime`` backend come to lie as
-Triton expects them. Must not know instances or commands. A full Triton keeps its own directory: it has an ONNX
-Runtime backend of its own.
+Decides how the wheel's Python backend, the stub of the running Python and our ``onnxruntime`` backend, in its native
+form or in Python, come to lie as Triton expects them. Must not know instances or commands. A full Triton keeps its own
+directory: it has an ONNX Runtime backend of its own.
 """
 
 from __future__ import annotations
@@ -11,25 +11,34 @@ import hashlib
 import os
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
+from amphitrite.dataplane.triton import native_backend
 from amphitrite.dataplane.triton.installation import Installation
 
 _MODEL = Path(__file__).parent / "backends" / "onnxruntime" / "model.py"
 
 
-def prepare(installation: Installation, parent: Path) -> Path:
+def prepare(installation: Installation, parent: Path, environ: Mapping[str, str] = os.environ) -> Path:
     """The backend directory for ``installation``, made below ``parent`` (once for each content) where needed.
 
-    Files are copied, because Triton refuses a library whose real path lies outside of the directory.
+    Files are copied, because Triton refuses a library whose real path lies outside of the directory. The choice of
+    ``environ``, and Errors, are those of :func:`native_backend.find`.
     """
     if installation.stub is None:
         return installation.backends
-    files = {Path("onnxruntime/model.py"): _MODEL, Path("python") / installation.stub.name: installation.stub}
+    native = native_backend.find(environ)
+    files = {Path("python") / installation.stub.name: installation.stub}
+    if native is None:
+        files[Path("onnxruntime/model.py")] = _MODEL
+    else:
+        files[Path("onnxruntime") / native_backend.LIBRARY] = native.library
     for source in sorted((installation.backends / "python").iterdir()):
         if source.is_file():
             files[Path("python") / source.name] = source
-    target = parent / _fingerprint(files)
+    links = {Path("onnxruntime/libonnxruntime.so"): native.runtime} if native is not None else {}
+    target = parent / _fingerprint({**files, **links})
     if target.is_dir():
         return target
     parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -38,6 +47,8 @@ def prepare(installation: Installation, parent: Path) -> Path:
         for name, source in files.items():
             (temporary / name).parent.mkdir(exist_ok=True)
             shutil.copy2(source, temporary / name)
+        for name, source in links.items():
+            (temporary / name).symlink_to(source)
         (temporary / "python" / installation.stub.name).chmod(0o755)
         os.rename(temporary, target)
     except OSError:

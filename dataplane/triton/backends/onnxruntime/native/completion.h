@@ -1,0 +1,19 @@
+// Completes a model's Triton configuration from what the ONNX file declares, exactly as completion.py beside it does;
+// a test holds the two against each other. Must not know files, sessions or requests.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "json.h"
+#include "tensors.h"
+
+struct Completion {
+  int64_t max_batch_size;
+  Json inputs;  // as Triton's configuration has them
+  Json outputs;
+  std::string remark;  // why it batches or does not
+};
+
+// What the configuration says already stays and is held against the model. Throws Error.
+Completion complete(const Json& config, const std::vector<Tensor>& tensors);

@@ -1,0 +1,46 @@
+// Runs the requests of one call of Triton together where they fit, and alone where they do not, as batching.py beside it
+// does: one request's failure stays its own.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "requests.h"
+#include "session.h"
+
+// What is fixed when a model is loaded.
+struct Model {
+  std::unique_ptr<Session> session;
+  bool batching;                     // the first dimension of every tensor counts the batch
+  std::vector<Tensor> inputs;        // of the model
+  std::vector<std::string> outputs;  // those that are served
+};
+
+// One copy of one model: what it needs while it runs.
+class Execution {
+ public:
+  Execution(const Model& model, TRITONBACKEND_ModelInstance* instance) : model_(model), instance_(instance) {}
+
+  // Answers and releases every request.
+  void run(TRITONBACKEND_Request** requests, uint32_t count);
+
+ private:
+  // Nanoseconds of Triton's clock; those that belong to one run of the session.
+  struct Times {
+    uint64_t start, compute_start = 0, compute_end = 0;
+  };
+
+  bool run_group(std::vector<Request*>& group);
+  void run_alone(Request& request);
+  void respond(std::vector<Request*>& group, const std::vector<std::string>& wanted, const std::vector<Value>& outputs,
+               const std::vector<std::vector<int64_t>>& shapes);
+  Value joined(size_t index, const std::vector<Request*>& group);
+  void finish(Request& request, const Times& times);
+  std::vector<Value> compute(const std::vector<Request*>& group, const std::vector<std::string>& wanted);
+
+  const Model& model_;
+  TRITONBACKEND_ModelInstance* instance_;
+  Times times_{};
+  std::vector<std::vector<char>> buffers_;  // by input, for what lies in pieces or must be joined
+};

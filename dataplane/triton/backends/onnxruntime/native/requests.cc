@@ -1,0 +1,113 @@
+#include "requests.h"
+
+#include <cstring>
+
+#include "triton_calls.h"
+
+namespace {
+
+std::string at(const Tensor& tensor) { return "input '" + tensor.name + "' "; }
+
+// Triton's form of strings: for each a length of four bytes, little endian, and its bytes.
+void split(const Tensor& tensor, Given& given) {
+  std::string_view rest;
+  if (given.pieces.size() == 1) {
+    rest = given.pieces[0];
+  } else {
+    for (std::string_view piece : given.pieces) given.joined += piece;
+    rest = given.joined;
+  }
+  int64_t count = elements(given.shape);
+  for (int64_t i = 0; i < count; ++i) {
+    uint32_t length = 0;
+    if (rest.size() < sizeof length) throw Error(at(tensor) + "holds fewer strings than its shape says");
+    std::memcpy(&length, rest.data(), sizeof length);
+    rest.remove_prefix(sizeof length);
+    if (rest.size() < length) throw Error(at(tensor) + "holds a string that is shorter than its length says");
+    given.text.push_back(rest.substr(0, length));
+    rest.remove_prefix(length);
+    if (!is_utf8(given.text.back())) throw Error(at(tensor) + "holds a string that is not UTF-8");
+  }
+  if (!rest.empty()) throw Error(at(tensor) + "holds more strings than its shape says");
+}
+
+void check_shape(const Tensor& tensor, Given& given) {
+  if (tensor.shape.empty() && given.shape == std::vector<int64_t>{1}) {
+    given.shape.clear();
+    return;
+  }
+  bool fits = given.shape.size() == tensor.shape.size();
+  for (size_t i = 0; fits && i < given.shape.size(); ++i) {
+    fits = !tensor.shape[i].fixed() || tensor.shape[i].number == given.shape[i];
+  }
+  if (!fits) throw Error(at(tensor) + "has the shape " + shown(given.shape) + ", expected " + shown(tensor.shape));
+}
+
+Given take_input(TRITONBACKEND_Request* triton, const Tensor& tensor) {
+  TRITONBACKEND_Input* input = nullptr;
+  if (TRITONSERVER_Error* missing = TRITONBACKEND_RequestInput(triton, tensor.name.c_str(), &input)) {
+    ignore(missing);
+    throw Error(at(tensor) + "is missing");
+  }
+  Given given;
+  TRITONSERVER_DataType datatype = 0;
+  const int64_t* shape = nullptr;
+  uint32_t dims = 0, buffers = 0;
+  uint64_t bytes = 0;
+  call(TRITONBACKEND_InputProperties(input, nullptr, &datatype, &shape, &dims, &bytes, &buffers));
+  const Type* type = type_of_name(tensor.type);
+  if (type == nullptr || type->triton != datatype) throw Error(at(tensor) + "has another type, expected " + tensor.type);
+  given.shape.assign(shape, shape + dims);
+  check_shape(tensor, given);
+  for (uint32_t i = 0; i < buffers; ++i) {
+    const void* buffer = nullptr;
+    uint64_t size = 0;
+    TRITONSERVER_MemoryType memory = TRITONSERVER_MEMORY_CPU;
+    int64_t memory_id = 0;
+    call(TRITONBACKEND_InputBuffer(input, i, &buffer, &size, &memory, &memory_id));
+    if (memory == TRITONSERVER_MEMORY_GPU) throw Error(at(tensor) + "lies in the memory of a GPU, which this backend does not read");
+    if (size != 0) given.pieces.emplace_back(static_cast<const char*>(buffer), size);
+    given.bytes += size;
+  }
+  if (type->size == 0) {
+    split(tensor, given);
+  } else if (size_t expected = static_cast<size_t>(elements(given.shape)) * type->size; given.bytes != expected) {
+    throw Error(at(tensor) + "has " + std::to_string(given.bytes) + " bytes, expected " + std::to_string(expected));
+  }
+  return given;
+}
+
+}  // namespace
+
+Request take(TRITONBACKEND_Request* triton, const std::vector<Tensor>& inputs) {
+  Request request{triton, {}, {}, "", false, nullptr};
+  try {
+    call(TRITONBACKEND_RequestIsCancelled(triton, &request.cancelled));
+    if (request.cancelled) throw Error("the request was cancelled before it ran");
+    for (const Tensor& tensor : inputs) request.inputs.push_back(take_input(triton, tensor));
+    uint32_t count = 0;
+    call(TRITONBACKEND_RequestOutputCount(triton, &count));
+    for (uint32_t i = 0; i < count; ++i) {
+      const char* name = nullptr;
+      call(TRITONBACKEND_RequestOutputName(triton, i, &name));
+      request.wanted.emplace_back(name);
+    }
+  } catch (const std::exception& error) {
+    request.failure = error.what();
+  }
+  return request;
+}
+
+void* add_output(Request& request, const std::string& name, const Type& type, std::vector<int64_t> shape, size_t bytes) {
+  if (shape.empty()) shape.push_back(1);  // Triton has no tensors without dimensions.
+  if (request.response == nullptr) call(TRITONBACKEND_ResponseNew(&request.response, request.triton));
+  TRITONBACKEND_Output* output = nullptr;
+  call(TRITONBACKEND_ResponseOutput(request.response, &output, name.c_str(), type.triton, shape.data(),
+                                    static_cast<uint32_t>(shape.size())));
+  void* buffer = nullptr;
+  TRITONSERVER_MemoryType memory = TRITONSERVER_MEMORY_CPU;
+  int64_t memory_id = 0;
+  call(TRITONBACKEND_OutputBuffer(output, &buffer, bytes, &memory, &memory_id));
+  if (memory == TRITONSERVER_MEMORY_GPU) throw Error("output '" + name + "' is wanted in the memory of a GPU");
+  return buffer;
+}
