@@ -111,7 +111,13 @@ def _compile(compiler: Path, library: Path, environ: Mapping[str, str]) -> None:
         argv = [str(compiler), *_FLAGS, f"-I{_SOURCES}", "-x", "c++", "-", "-o", str(made), "-ldl"]
         try:
             result = subprocess.run(
-                argv, input=unit, text=True, capture_output=True, timeout=_COMPILE_WITHIN_S, env=dict(environ), check=False
+                argv,
+                input=unit,
+                text=True,
+                capture_output=True,
+                timeout=_COMPILE_WITHIN_S,
+                env=dict(environ),
+                check=False,
             )
         except subprocess.TimeoutExpired:
             raise _Unsuitable(f"{compiler.name} took longer than {_COMPILE_WITHIN_S} s") from None

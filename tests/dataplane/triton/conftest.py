@@ -1,4 +1,4 @@
-"""One real Triton for all tests of the backend."""
+"""One real Triton for all tests of each form of the backend."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from amphitrite.dataplane.routing import Address
-from amphitrite.dataplane.triton import backend_directory, client, command, installation
+from amphitrite.dataplane.triton import backend_directory, client, command, installation, native_backend
 from amphitrite.dataplane.triton.command import Options
 
 from .onnx_models import write_all
@@ -20,9 +20,10 @@ from .onnx_models import write_all
 MODELS = ("types", "sequence", "scalar", "configured", "pick", "liar", "model_1")
 
 
-@pytest.fixture(scope="session")
-def triton(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
+@pytest.fixture(scope="session", params=["native", "python"])
+def triton(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
     root = tmp_path_factory.mktemp("triton")
+    machine = {**os.environ, native_backend.VARIABLE: request.param}
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         address = Address(*probe.getsockname())
@@ -30,7 +31,7 @@ def triton(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
     options = Options(
         server_id="tests",
         repository=write_all(root / "models"),
-        backends=backend_directory.prepare(found, root / "backends"),
+        backends=backend_directory.prepare(found, root / "backends", machine),
         address=address,
         shm_prefix=f"amphitrite-tests-{os.getpid()}.",
     )

@@ -1,4 +1,4 @@
-"""Rows: what an ONNX file declares, what config.pbtxt says, and the configuration that comes out."""
+"""Rows: what an ONNX file declares, what config.pbtxt says, and the configuration that comes out of both backends."""
 
 from __future__ import annotations
 
@@ -6,9 +6,16 @@ from typing import Any
 
 import pytest
 
-from amphitrite.dataplane.triton.backends.onnxruntime.completion import complete, why_not_batched
+from amphitrite.dataplane.triton.backends.onnxruntime.completion import why_not_batched
 from amphitrite.dataplane.triton.backends.onnxruntime.tensors import TYPES, Dimension, Tensor
 from amphitrite.schemas.errors import Error
+
+from .completions import BOTH, Complete
+
+
+@pytest.fixture(params=BOTH)
+def complete(request: pytest.FixtureRequest) -> Complete:
+    return BOTH[request.param]
 
 
 def x(*shape: Dimension, type: str = "tensor(float)", name: str = "x") -> Tensor:
@@ -53,7 +60,12 @@ COMPLETED = [
     ("given", "tensors", "size", "inputs", "outputs"), [r[1:] for r in COMPLETED], ids=[r[0] for r in COMPLETED]
 )
 def test_completed(
-    given: dict[str, Any], tensors: list[Tensor], size: int, inputs: list[int], outputs: list[int]
+    complete: Complete,
+    given: dict[str, Any],
+    tensors: list[Tensor],
+    size: int,
+    inputs: list[int],
+    outputs: list[int],
 ) -> None:
     completion = complete(given, tensors)
     assert completion.max_batch_size == size
@@ -63,19 +75,19 @@ def test_completed(
     assert complete(again, tensors).inputs == completion.inputs, "Triton hands a completed configuration back to us"
 
 
-def test_a_batch_of_scalars_travels_with_one_dimension() -> None:
+def test_a_batch_of_scalars_travels_with_one_dimension(complete: Complete) -> None:
     completion = complete(config(max_batch_size=8), [x("N"), y("N")])
     assert completion.inputs == (entry("x", 1, **EMPTY_RESHAPE),)
     assert completion.outputs == (entry("y", 1, **EMPTY_RESHAPE),)
 
 
-def test_only_the_named_outputs_are_served() -> None:
+def test_only_the_named_outputs_are_served(complete: Complete) -> None:
     odd = y(type="seq(map(int64,tensor(float)))", name="odd")
     completion = complete(config(output=[entry("y", 3)], max_batch_size=8), [x("N", 3), y("N", 3), odd])
     assert [e["name"] for e in completion.outputs] == ["y"]
 
 
-def test_every_shared_type_has_a_name_in_triton() -> None:
+def test_every_shared_type_has_a_name_in_triton(complete: Complete) -> None:
     for type_, (name, _) in TYPES.items():
         completion = complete(config(), [x("N", 3, type=type_), y("N", 3, type=type_)])
         assert [e["data_type"] for e in (*completion.inputs, *completion.outputs)] == [name, name]
@@ -102,13 +114,13 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("given", "tensors", "message"), REFUSED, ids=[r[2][:30] for r in REFUSED])
-def test_refused(given: dict[str, Any], tensors: list[Tensor], message: str) -> None:
+def test_refused(complete: Complete, given: dict[str, Any], tensors: list[Tensor], message: str) -> None:
     with pytest.raises(Error) as caught:
         complete(given, tensors)
     assert caught.value.code == "UserError"
     assert message in caught.value.message
 
 
-def test_the_remark_says_why_there_is_no_batching() -> None:
+def test_the_remark_says_why_there_is_no_batching(complete: Complete) -> None:
     assert why_not_batched([x("N", 3), y("M", 3)]) == "the first dimensions have different names: M, N"
     assert "unnamed" in complete(config(), [x(None, 3), y("N", 3)]).remark

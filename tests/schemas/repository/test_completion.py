@@ -1,4 +1,4 @@
-"""The validator's completion and the backend's own say the same of every graph and configuration."""
+"""The validator's completion and those of both backends say the same of every graph and configuration."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from amphitrite.schemas.errors import Error
 from amphitrite.schemas.repository import completion, onnx_file
 from amphitrite.schemas.repository.report import Report
 from amphitrite.schemas.repository.text_format import parse
+
+from ...dataplane.triton import completions
 
 _ONNX = {word: kind for kind, (word, _) in TYPES.items()}
 _TYPES = st.sampled_from(["TYPE_FP32", "TYPE_INT64", "TYPE_STRING"])
@@ -66,10 +68,10 @@ def test_they_agree(graph_tensors: list[onnx_file.Tensor], config: dict[str, Any
     report = Report("m", "c")
     ours = completion.complete(report, parsed, onnx_file.Graph(inputs=inputs, outputs=outputs), "m/1/model.onnx")
     declared = [BackendTensor(t.kind, t.name, _ONNX[str(t.type)], t.shape or ()) for t in graph_tensors]
-    try:
-        theirs = backend.complete(config, declared)
-    except Error as error:
-        assert report.findings, error
+    theirs, native = (_outcome(of, config, declared) for of in (backend.complete, completions.native))
+    assert native == theirs
+    if isinstance(theirs, str):
+        assert report.findings, theirs
         return
     assert report.findings == []
     if ours.signature is None:
@@ -79,3 +81,13 @@ def test_they_agree(graph_tensors: list[onnx_file.Tensor], config: dict[str, Any
         assert [(t.name, t.type, list(t.dims)) for t in mine] == [
             (entry["name"], entry["data_type"], list(entry["dims"])) for entry in other
         ]
+
+
+def _outcome(
+    complete: completions.Complete, config: dict[str, Any], declared: list[BackendTensor]
+) -> backend.Completion | str:
+    """What comes out, or the words of the refusal."""
+    try:
+        return complete(config, declared)
+    except Error as error:
+        return error.message

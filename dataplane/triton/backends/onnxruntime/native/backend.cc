@@ -55,7 +55,8 @@ std::string file_of(TRITONBACKEND_Model* model, const Json& config) {
   call(TRITONBACKEND_ModelRepository(model, &artifacts, &location));
   call(TRITONBACKEND_ModelVersion(model, &version));
   const std::string& named = config["default_model_filename"].string();
-  std::string path = std::string(location) + "/" + std::to_string(version) + "/" + (named.empty() ? "model.onnx" : named);
+  std::string path = std::string(location) + "/" + std::to_string(version) + "/";
+  path += named.empty() ? "model.onnx" : named;
   struct stat facts;
   if (stat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode)) path += "/model.onnx";
   return path;
@@ -82,7 +83,8 @@ std::unique_ptr<Model> load(TRITONBACKEND_Model* triton) {
     config.set("input", completion.inputs);
     config.set("output", completion.outputs);
     config.set("max_batch_size", Json::number(completion.max_batch_size));
-    if (completion.max_batch_size > 0 && !config.has("dynamic_batching")) config.set("dynamic_batching", Json::object());
+    bool batches = completion.max_batch_size > 0;
+    if (batches && !config.has("dynamic_batching")) config.set("dynamic_batching", Json::object());
     set_configuration(triton, config);
   }
   auto model = std::make_unique<Model>(Model{std::move(session), completion.max_batch_size > 0, {}, {}});

@@ -102,7 +102,8 @@ void check_dims(const Tensor& tensor, const Shape& shape, const Json& given) {
   bool agrees = numbers.size() == shape.size();
   for (size_t i = 0; agrees && i < shape.size(); ++i) agrees = !shape[i].fixed() || shape[i].number == numbers[i];
   if (!agrees) {
-    throw Error(hinted("config.pbtxt has dims " + shown(numbers) + " for " + tensor.shown() + ", expected " + shown(shape),
+    std::string words = "config.pbtxt has dims " + shown(numbers) + " for " + tensor.shown();
+    throw Error(hinted(words + ", expected " + shown(shape),
                        "with max_batch_size the first dimension is left out of dims, without it is part of them"));
   }
 }
@@ -118,7 +119,8 @@ Json entry_of(const Tensor& tensor, const Json* given, bool batching) {
   Json entry = given != nullptr ? *given : Json::object();
   const std::string& wanted = entry["data_type"].string();
   if (!wanted.empty() && wanted != "TYPE_INVALID" && wanted != data_type) {
-    throw Error("config.pbtxt has " + wanted + " for " + tensor.kind() + " '" + tensor.name + "', the model " + data_type);
+    throw Error("config.pbtxt has " + wanted + " for " + tensor.kind() + " '" + tensor.name + "', the model " +
+                data_type);
   }
   Shape shape(tensor.shape.begin() + (batching && !tensor.shape.empty() ? 1 : 0), tensor.shape.end());
   if (tensor.shape.empty()) {
@@ -157,7 +159,8 @@ Completion complete(const Json& config, const std::vector<Tensor>& tensors) {
     if (tensor.input || !outputs.truthy() || find(outputs, tensor.name) != nullptr) served.push_back(tensor);
   }
   auto gives_dims = [](const Json& entries) {
-    return std::any_of(entries.items().begin(), entries.items().end(), [](const Json& e) { return e["dims"].truthy(); });
+    const auto& items = entries.items();
+    return std::any_of(items.begin(), items.end(), [](const Json& entry) { return entry["dims"].truthy(); });
   };
   Completion made{config["max_batch_size"].integer(), Json::list(), Json::list(), ""};
   if (made.max_batch_size != 0) {

@@ -45,7 +45,7 @@ class Content {
     ort.check(ort.GetTensorTypeAndShape(value, info.out()));
     ort.check(ort.GetTensorElementType(info.get(), &element));
     type = type_of_onnx(element);
-    if (type == nullptr) throw Error("an output has the type tensor(" + element_name(element) + "), which cannot be served");
+    if (type == nullptr) throw Error("an output has the type " + element_name(element) + ", which cannot be served");
     if (type->size != 0) {
       void* data = nullptr;
       ort.check(ort.GetTensorMutableData(value, &data));
@@ -214,7 +214,8 @@ Value Execution::joined(size_t index, const std::vector<Request*>& group) {
       }
     }
   }
-  ort.check(ort.CreateTensorWithDataAsOrtValue(ort.memory, data, bytes, shape.data(), shape.size(), type.onnx, value.out()));
+  ort.check(ort.CreateTensorWithDataAsOrtValue(ort.memory, data, bytes, shape.data(), shape.size(), type.onnx,
+                                               value.out()));
   return value;
 }
 

@@ -1,5 +1,5 @@
-// Runs the requests of one call of Triton together where they fit, and alone where they do not, as batching.py beside it
-// does: one request's failure stays its own.
+// Runs the requests of one call of Triton together where they fit, and alone where they do not, as batching.py does:
+// one request's failure stays its own.
 #pragma once
 
 #include <memory>

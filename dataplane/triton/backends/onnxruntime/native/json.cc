@@ -1,5 +1,6 @@
 #include "json.h"
 
+#include <cctype>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -72,9 +73,8 @@ class JsonReader {
 
   Json word() {
     Json found;
-    while (at_ != end_ && std::strchr("+-.", *at_) == nullptr ? std::isalnum(static_cast<unsigned char>(*at_)) : at_ != end_) {
-      found.scalar_ += *at_++;
-    }
+    auto part = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '+' || c == '-' || c == '.'; };
+    while (at_ != end_ && part(*at_)) found.scalar_ += *at_++;
     const std::string& word = found.scalar_;
     if (word.empty()) fail();
     if (word == "null") return Json();

@@ -56,7 +56,7 @@ Given take_input(TRITONBACKEND_Request* triton, const Tensor& tensor) {
   uint64_t bytes = 0;
   call(TRITONBACKEND_InputProperties(input, nullptr, &datatype, &shape, &dims, &bytes, &buffers));
   const Type* type = type_of_name(tensor.type);
-  if (type == nullptr || type->triton != datatype) throw Error(at(tensor) + "has another type, expected " + tensor.type);
+  if (type == nullptr || type->triton != datatype) throw Error(at(tensor) + "is not " + tensor.type);
   given.shape.assign(shape, shape + dims);
   check_shape(tensor, given);
   for (uint32_t i = 0; i < buffers; ++i) {
@@ -65,7 +65,7 @@ Given take_input(TRITONBACKEND_Request* triton, const Tensor& tensor) {
     TRITONSERVER_MemoryType memory = TRITONSERVER_MEMORY_CPU;
     int64_t memory_id = 0;
     call(TRITONBACKEND_InputBuffer(input, i, &buffer, &size, &memory, &memory_id));
-    if (memory == TRITONSERVER_MEMORY_GPU) throw Error(at(tensor) + "lies in the memory of a GPU, which this backend does not read");
+    if (memory == TRITONSERVER_MEMORY_GPU) throw Error(at(tensor) + "lies in a GPU's memory, which is not read here");
     if (size != 0) given.pieces.emplace_back(static_cast<const char*>(buffer), size);
     given.bytes += size;
   }
@@ -82,7 +82,7 @@ Given take_input(TRITONBACKEND_Request* triton, const Tensor& tensor) {
 Request take(TRITONBACKEND_Request* triton, const std::vector<Tensor>& inputs) {
   Request request{triton, {}, {}, "", false, nullptr};
   try {
-    call(TRITONBACKEND_RequestIsCancelled(triton, &request.cancelled));
+    ignore(TRITONBACKEND_RequestIsCancelled(triton, &request.cancelled));
     if (request.cancelled) throw Error("the request was cancelled before it ran");
     for (const Tensor& tensor : inputs) request.inputs.push_back(take_input(triton, tensor));
     uint32_t count = 0;
@@ -98,7 +98,8 @@ Request take(TRITONBACKEND_Request* triton, const std::vector<Tensor>& inputs) {
   return request;
 }
 
-void* add_output(Request& request, const std::string& name, const Type& type, std::vector<int64_t> shape, size_t bytes) {
+void* add_output(Request& request, const std::string& name, const Type& type, std::vector<int64_t> shape,
+                 size_t bytes) {
   if (shape.empty()) shape.push_back(1);  // Triton has no tensors without dimensions.
   if (request.response == nullptr) call(TRITONBACKEND_ResponseNew(&request.response, request.triton));
   TRITONBACKEND_Output* output = nullptr;

@@ -29,7 +29,9 @@ int number(const Json& config, const std::string& name) {
   if (text.empty()) return 0;
   char* end = nullptr;
   long value = std::strtol(text.c_str(), &end, 10);
-  if (end == text.c_str() || *end != '\0') {
+  bool digits = end != text.c_str();
+  while (*end == ' ') ++end;
+  if (!digits || *end != '\0' || value != static_cast<int>(value)) {
     throw Error("config.pbtxt has " + name + " '" + text + "', which is not a number");
   }
   return static_cast<int>(value);
@@ -46,12 +48,21 @@ int optimization(const Json& config) {
   }
 }
 
+// The cores of this instance (AMPHITRITE_CORES). Copies that run at once share them: as threads do not spin, nothing is
+// lost, and a lone request has them all.
+int cores() {
+  cpu_set_t set;
+  int usable = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  const char* given = std::getenv("AMPHITRITE_CORES");
+  return given != nullptr && std::atoi(given) > 0 ? std::min(usable, std::atoi(given)) : usable;
+}
+
 void choose(const Ort& ort, const Json& config, Options& options) {
   ort.check(ort.CreateSessionOptions(options.out()));
   OrtSessionOptions* chosen = options.get();
   ort.check(ort.SetSessionGraphOptimizationLevel(chosen, optimization(config)));
   int intra = number(config, "intra_op_thread_count"), inter = number(config, "inter_op_thread_count");
-  ort.check(ort.SetIntraOpNumThreads(chosen, intra != 0 ? intra : default_threads(config)));
+  ort.check(ort.SetIntraOpNumThreads(chosen, intra != 0 ? intra : cores()));
   ort.check(ort.SetInterOpNumThreads(chosen, inter != 0 ? inter : 1));
   if (number(config, "execution_mode") != 0) ort.check(ort.SetSessionExecutionMode(chosen, 1));
   // Spinning threads would take the cores from Triton, the proxy and the other instances of a small machine.
@@ -109,16 +120,6 @@ Shape shape_of(const Ort& ort, const OrtTypeInfo* info) {
 
 }  // namespace
 
-int default_threads(const Json& config) {
-  cpu_set_t usable;
-  int cores = sched_getaffinity(0, sizeof usable, &usable) == 0 ? CPU_COUNT(&usable) : 1;
-  const char* given = std::getenv("AMPHITRITE_CORES");
-  if (given != nullptr && std::atoi(given) > 0) cores = std::min(cores, std::atoi(given));
-  int64_t copies = 0;
-  for (const Json& group : config["instance_group"].items()) copies += std::max<int64_t>(group["count"].integer(), 1);
-  return std::max(1, static_cast<int>(cores - std::max<int64_t>(copies, 1) + 1));
-}
-
 Session::Session(const Ort& ort, const std::string& path, const Json& config) : ort_(ort), session_(ort) {
   try {
     Options options(ort);
@@ -138,7 +139,8 @@ void Session::describe(bool input) {
   for (size_t i = 0; i < count; ++i) {
     char* name = nullptr;
     TypeInfo info(ort_);
-    ort_.check((input ? ort_.SessionGetInputName : ort_.SessionGetOutputName)(session_.get(), i, ort_.allocator, &name));
+    auto name_of = input ? ort_.SessionGetInputName : ort_.SessionGetOutputName;
+    ort_.check(name_of(session_.get(), i, ort_.allocator, &name));
     std::string copied = name;
     ort_.check(ort_.AllocatorFree(ort_.allocator, name));
     ort_.check((input ? ort_.SessionGetInputTypeInfo : ort_.SessionGetOutputTypeInfo)(session_.get(), i, info.out()));

@@ -27,7 +27,3 @@ class Session {
   std::vector<std::string> input_names_;
   std::vector<const char*> inputs_;
 };
-
-// How many threads a model's session has: those that ask it run in it too, so with one for each copy and the rest in
-// the pool, all cores of the instance work, and no more.
-int default_threads(const Json& config);

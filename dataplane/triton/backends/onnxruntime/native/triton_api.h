@@ -11,7 +11,6 @@
 struct TRITONSERVER_Error;
 struct TRITONSERVER_Message;
 struct TRITONBACKEND_Backend;
-struct TRITONBACKEND_BackendAttribute;
 struct TRITONBACKEND_Input;
 struct TRITONBACKEND_Model;
 struct TRITONBACKEND_ModelInstance;
@@ -19,10 +18,9 @@ struct TRITONBACKEND_Output;
 struct TRITONBACKEND_Request;
 struct TRITONBACKEND_Response;
 
-enum TRITONSERVER_Error_Code { TRITONSERVER_ERROR_INTERNAL = 1, TRITONSERVER_ERROR_UNSUPPORTED = 5, TRITONSERVER_ERROR_CANCELLED = 7 };
+enum TRITONSERVER_Error_Code { TRITONSERVER_ERROR_INTERNAL = 1, TRITONSERVER_ERROR_CANCELLED = 7 };
 enum TRITONSERVER_LogLevel { TRITONSERVER_LOG_INFO };
 enum TRITONSERVER_MemoryType { TRITONSERVER_MEMORY_CPU, TRITONSERVER_MEMORY_CPU_PINNED, TRITONSERVER_MEMORY_GPU };
-enum TRITONSERVER_InstanceGroupKind { TRITONSERVER_INSTANCEGROUPKIND_CPU = 1 };
 enum TRITONBACKEND_ArtifactType { TRITONBACKEND_ARTIFACT_FILESYSTEM };
 // TRITONSERVER_DataType: see tensors.cc, which has them in a table.
 using TRITONSERVER_DataType = int;
@@ -33,7 +31,7 @@ constexpr uint32_t kResponseFinal = 1;  // TRITONSERVER_RESPONSE_COMPLETE_FINAL
 // Weak, so that a check can load this library without a server.
 #define TRITON(NAME, ...) extern "C" __attribute__((weak)) TRITONSERVER_Error* NAME(__VA_ARGS__)
 
-extern "C" __attribute__((weak)) TRITONSERVER_Error* TRITONSERVER_ErrorNew(TRITONSERVER_Error_Code, const char* message);
+TRITON(TRITONSERVER_ErrorNew, TRITONSERVER_Error_Code, const char* message);
 extern "C" __attribute__((weak)) void TRITONSERVER_ErrorDelete(TRITONSERVER_Error*);
 extern "C" __attribute__((weak)) const char* TRITONSERVER_ErrorMessage(TRITONSERVER_Error*);
 TRITON(TRITONSERVER_LogMessage, TRITONSERVER_LogLevel, const char* file, int line, const char* message);
@@ -45,8 +43,6 @@ TRITON(TRITONBACKEND_ApiVersion, uint32_t* major, uint32_t* minor);
 TRITON(TRITONBACKEND_BackendArtifacts, TRITONBACKEND_Backend*, TRITONBACKEND_ArtifactType*, const char** location);
 TRITON(TRITONBACKEND_BackendState, TRITONBACKEND_Backend*, void** state);
 TRITON(TRITONBACKEND_BackendSetState, TRITONBACKEND_Backend*, void* state);
-TRITON(TRITONBACKEND_BackendAttributeAddPreferredInstanceGroup, TRITONBACKEND_BackendAttribute*,
-       TRITONSERVER_InstanceGroupKind, uint64_t count, const uint64_t* devices, uint64_t devices_count);
 
 TRITON(TRITONBACKEND_ModelName, TRITONBACKEND_Model*, const char** name);
 TRITON(TRITONBACKEND_ModelVersion, TRITONBACKEND_Model*, uint64_t* version);
