@@ -87,7 +87,7 @@ std::unique_ptr<Model> load(TRITONBACKEND_Model* triton) {
     if (batches && !config.has("dynamic_batching")) config.set("dynamic_batching", Json::object());
     set_configuration(triton, config);
   }
-  auto model = std::make_unique<Model>(Model{std::move(session), completion.max_batch_size > 0, {}, {}});
+  auto model = std::make_unique<Model>(Model{std::move(session), completion.max_batch_size, {}, {}});
   for (const Tensor& tensor : model->session->tensors()) {
     if (tensor.input) model->inputs.push_back(tensor);
   }

@@ -98,6 +98,7 @@ void Execution::run(TRITONBACKEND_Request** requests, uint32_t count) {
     taken.push_back(take(requests[i], model_.inputs));
     if (taken.back().wanted.empty()) taken.back().wanted = model_.outputs;
   }
+  refuse_beyond_bound(taken);
   std::vector<bool> done(count, false);
   for (uint32_t i = 0; i < count; ++i) {
     if (done[i]) continue;
@@ -106,7 +107,7 @@ void Execution::run(TRITONBACKEND_Request** requests, uint32_t count) {
       continue;
     }
     std::vector<Request*> group{&taken[i]};
-    for (uint32_t j = i + 1; model_.batching && j < count; ++j) {
+    for (uint32_t j = i + 1; model_.max_batch_size > 0 && j < count; ++j) {
       if (done[j] || !taken[j].failure.empty() || !fit(taken[i], taken[j])) continue;
       group.push_back(&taken[j]);
       done[j] = true;
@@ -116,6 +117,20 @@ void Execution::run(TRITONBACKEND_Request** requests, uint32_t count) {
   }
   for (auto& buffer : buffers_) {
     if (buffer.capacity() > kKeptBytes) std::vector<char>().swap(buffer);
+  }
+}
+
+void Execution::refuse_beyond_bound(std::vector<Request>& requests) {
+  int64_t rows = 0;
+  for (const Request& request : requests) rows += request.failure.empty() ? request.rows() : 0;
+  if (model_.max_batch_size == 0 || rows <= model_.max_batch_size) return;
+  const char* name = "";
+  ignore(TRITONBACKEND_ModelInstanceName(instance_, &name));
+  for (Request& request : requests) {
+    if (!request.failure.empty()) continue;
+    request.failure = "batch size " + std::to_string(rows) + " for '" + name + "', max allowed is " +
+                      std::to_string(model_.max_batch_size);
+    request.code = TRITONSERVER_ERROR_INVALID_ARG;
   }
 }
 
@@ -161,7 +176,7 @@ void Execution::run_alone(Request& request) {
     std::vector<std::vector<int64_t>> shapes;
     for (size_t i = 0; i < outputs.size(); ++i) {
       shapes.push_back(shape_of(model_.session->ort(), outputs[i].get()));
-      if (model_.batching && (shapes[i].empty() || shapes[i][0] != request.rows())) {
+      if (model_.max_batch_size > 0 && (shapes[i].empty() || shapes[i][0] != request.rows())) {
         throw Error("output '" + request.wanted[i] + "' has the shape " + shown(shapes[i], ", ") + " for a batch of " +
                     std::to_string(request.rows()) +
                     ": this model does not keep the batch, so it needs a config.pbtxt without max_batch_size "
@@ -245,7 +260,7 @@ void Execution::respond(std::vector<Request*>& group, const std::vector<std::str
       }
     }
   }
-  auto batch = static_cast<uint64_t>(model_.batching ? std::max<int64_t>(rows, 1) : 1);
+  auto batch = static_cast<uint64_t>(model_.max_batch_size > 0 ? std::max<int64_t>(rows, 1) : 1);
   ignore(TRITONBACKEND_ModelInstanceReportBatchStatistics(instance_, batch, times_.start, times_.compute_start,
                                                           times_.compute_end, now()));
   for (Request* request : group) finish(*request, times_);
@@ -255,8 +270,7 @@ void Execution::respond(std::vector<Request*>& group, const std::vector<std::str
 void Execution::finish(Request& request, const Times& times) {
   TRITONSERVER_Error* error = nullptr;
   if (!request.failure.empty()) {
-    auto code = request.cancelled ? TRITONSERVER_ERROR_CANCELLED : TRITONSERVER_ERROR_INTERNAL;
-    error = TRITONSERVER_ErrorNew(code, request.failure.c_str());
+    error = TRITONSERVER_ErrorNew(request.code, request.failure.c_str());
   }
   if (request.response == nullptr) ignore(TRITONBACKEND_ResponseNew(&request.response, request.triton));
   ignore(TRITONBACKEND_ModelInstanceReportStatistics(instance_, request.triton, error == nullptr, times.start,

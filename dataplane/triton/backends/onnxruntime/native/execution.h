@@ -12,7 +12,7 @@
 // What is fixed when a model is loaded.
 struct Model {
   std::unique_ptr<Session> session;
-  bool batching;                     // the first dimension of every tensor counts the batch
+  int64_t max_batch_size;            // 0: no batching; else the first dimension of every tensor counts the batch
   std::vector<Tensor> inputs;        // of the model
   std::vector<std::string> outputs;  // those that are served
 };
@@ -22,7 +22,7 @@ class Execution {
  public:
   Execution(const Model& model, TRITONBACKEND_ModelInstance* instance) : model_(model), instance_(instance) {}
 
-  // Answers and releases every request.
+  // Answers and releases every request. Triton keeps the bound of batches, except when it warms a model up.
   void run(TRITONBACKEND_Request** requests, uint32_t count);
 
  private:
@@ -31,6 +31,7 @@ class Execution {
     uint64_t start, compute_start = 0, compute_end = 0;
   };
 
+  void refuse_beyond_bound(std::vector<Request>& requests);
   bool run_group(std::vector<Request*>& group);
   void run_alone(Request& request);
   void respond(std::vector<Request*>& group, const std::vector<std::string>& wanted, const std::vector<Value>& outputs,

@@ -80,10 +80,15 @@ Given take_input(TRITONBACKEND_Request* triton, const Tensor& tensor) {
 }  // namespace
 
 Request take(TRITONBACKEND_Request* triton, const std::vector<Tensor>& inputs) {
-  Request request{triton, {}, {}, "", false, nullptr};
+  Request request;
+  request.triton = triton;
   try {
-    ignore(TRITONBACKEND_RequestIsCancelled(triton, &request.cancelled));
-    if (request.cancelled) throw Error("the request was cancelled before it ran");
+    bool cancelled = false;
+    ignore(TRITONBACKEND_RequestIsCancelled(triton, &cancelled));
+    if (cancelled) {
+      request.code = TRITONSERVER_ERROR_CANCELLED;
+      throw Error("the request was cancelled before it ran");
+    }
     for (const Tensor& tensor : inputs) request.inputs.push_back(take_input(triton, tensor));
     uint32_t count = 0;
     call(TRITONBACKEND_RequestOutputCount(triton, &count));

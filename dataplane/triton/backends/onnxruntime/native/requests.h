@@ -18,11 +18,11 @@ struct Given {
 };
 
 struct Request {
-  TRITONBACKEND_Request* triton;
-  std::vector<Given> inputs;          // in the order of the model's
-  std::vector<std::string> wanted;    // outputs; empty: all
-  std::string failure;                // why it cannot be run, or did not
-  bool cancelled = false;
+  TRITONBACKEND_Request* triton = nullptr;
+  std::vector<Given> inputs;        // in the order of the model's
+  std::vector<std::string> wanted;  // outputs; empty: all
+  std::string failure;              // why it cannot be run, or did not
+  TRITONSERVER_Error_Code code = TRITONSERVER_ERROR_INTERNAL;  // of the failure
   TRITONBACKEND_Response* response = nullptr;
 
   int64_t rows() const { return inputs.empty() || inputs[0].shape.empty() ? 0 : inputs[0].shape[0]; }
