@@ -76,8 +76,12 @@ elif [ "$$extras" = test ]; then \
     $(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[$$extras]"; \
 else \
   set -x; $(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[$$extras]"; \
-fi; { set +x; } 2>/dev/null; $(LIBRARY)
+fi; { set +x; } 2>/dev/null; $(LIBRARY); $(BIN)/python -c '$(COMPILE)'
 endef
+
+# In seconds where there is a C++ compiler; else it says so, and the Python backend serves.
+COMPILE := import logging, os; from amphitrite.dataplane.triton import native_backend as native; \
+  logging.basicConfig(level="INFO", format="%(message)s"); native.find({**os.environ, native.VARIABLE: "auto"})
 
 # Triton's Python backend is linked with the shared library of the running Python. Debian packs that library apart from
 # the interpreter, so a machine may lack it.

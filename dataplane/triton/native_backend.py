@@ -1,8 +1,8 @@
 """The native form of our ``onnxruntime`` backend: whether this machine can have it, and its library.
 
 Decides by ``ML_ONNXRUNTIME_BACKEND``, the compiler and the ``onnxruntime`` wheel, and compiles the sources in
-``backends/onnxruntime/native`` once for each content into the user's cache, for all homes. Must not know where Triton
-looks for backends or what they do.
+``backends/onnxruntime/native`` once for each content, into the virtual environment or else the user's cache, for all
+homes. Must not know where Triton looks for backends or what they do.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ import logging
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,12 +52,11 @@ def find(environ: Mapping[str, str]) -> Native | None:
     """The native backend, compiled if need be; None where the Python one serves: that was chosen, or there is no
     compiler, or ONNX Runtime here uses GPUs, which only the Python one does.
 
-    Raises Error("BadArgument") for an unknown choice and Error("RuntimeUnavailable") where ``native`` was chosen and
-    cannot be had.
+    Raises Error("RuntimeUnavailable") for an unknown choice, and where ``native`` was chosen and cannot be had.
     """
     choice = environ.get(VARIABLE) or "auto"
     if choice not in CHOICES:
-        raise Error("BadArgument", f"{VARIABLE} is '{choice}', known are: {', '.join(CHOICES)}", target=VARIABLE)
+        raise Error("RuntimeUnavailable", f"{VARIABLE} is '{choice}', known are: {', '.join(CHOICES)}", target=VARIABLE)
     if choice == "python":
         return None
     try:
@@ -91,12 +91,12 @@ def _compiler(environ: Mapping[str, str]) -> Path:
 
 def _compiled(compiler: Path, environ: Mapping[str, str]) -> Path:
     """The library for this source and compiler. Processes that want the same at once wait for the one that makes it."""
-    directory = _cache(environ) / _fingerprint(compiler)
-    library = directory / LIBRARY
-    if library.is_file():
-        return library
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with _locked(directory / ".lock"):
+    directories = [cache / _fingerprint(compiler) for cache in _caches(environ)]
+    for directory in directories:
+        if (directory / LIBRARY).is_file():
+            return directory / LIBRARY
+    library = _writable(directories) / LIBRARY
+    with _locked(library.with_name(".lock")):
         if not library.is_file():
             _compile(compiler, library, environ)
     return library
@@ -126,10 +126,21 @@ def _compile(compiler: Path, library: Path, environ: Mapping[str, str]) -> None:
         os.rename(made, library)
 
 
-def _cache(environ: Mapping[str, str]) -> Path:
+def _caches(environ: Mapping[str, str]) -> list[Path]:
+    """Where libraries may lie, the best first: with the environment that this runs in, else with the user."""
+    environment = [Path(sys.prefix) / "lib"] if sys.prefix != sys.base_prefix else []
     given = environ.get("XDG_CACHE_HOME", "")
-    home = Path(given) if given.startswith("/") else Path(environ.get("HOME") or "/nonexistent") / ".cache"
-    return home / "amphitrite" / "onnxruntime-backend"
+    user = Path(given) if given.startswith("/") else Path(environ.get("HOME") or "/nonexistent") / ".cache"
+    return [cache / "amphitrite" / "onnxruntime-backend" for cache in (*environment, user)]
+
+
+def _writable(directories: Sequence[Path]) -> Path:
+    for directory in directories:
+        with contextlib.suppress(OSError):
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if os.access(directory, os.W_OK):
+                return directory
+    raise _Unsuitable(f"none of these can be written: {', '.join(map(str, directories))}")
 
 
 def _fingerprint(compiler: Path) -> str:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import logging
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from amphitrite.dataplane.triton import backend_directory, installation
+from amphitrite.dataplane.triton import backend_directory, installation, native_backend
 from amphitrite.dataplane.triton.command import GRPC_RESTRICTED, HTTP_RESTRICTED
 from amphitrite.schemas.errors import Error
 
 
-def executable(path: Path) -> Path:
+def executable(path: Path, script: str = "echo 'no such thing' >&2; exit 1") -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("#!/bin/sh\necho 'no such thing' >&2; exit 1\n")
+    path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(0o755)
     return path
 
@@ -48,15 +52,63 @@ def test_the_wheel_runs_and_knows_its_options(tmp_path: Path) -> None:
     assert installation.known(wheel, {*options, "--no-such-option"}) == options
 
 
-def test_the_backend_directory_is_made_once(tmp_path: Path) -> None:
+FORMS = [("native", {"libtriton_onnxruntime.so", "libonnxruntime.so"}), ("python", {"model.py"})]
+
+
+@pytest.mark.parametrize(("form", "files"), FORMS)
+def test_the_backend_directory_is_made_once(tmp_path: Path, form: str, files: set[str]) -> None:
     wheel = installation.locate({"PATH": str(tmp_path)})
-    made = backend_directory.prepare(wheel, tmp_path / "backends")
-    assert (made / "onnxruntime" / "model.py").is_file()
+    machine = {**os.environ, native_backend.VARIABLE: form}
+    made = backend_directory.prepare(wheel, tmp_path / "backends", machine)
+    assert {p.name for p in (made / "onnxruntime").iterdir() if p.is_file()} == files
     assert {"libtriton_python.so", "triton_python_backend_stub"} <= {p.name for p in (made / "python").iterdir()}
-    assert backend_directory.prepare(wheel, tmp_path / "backends") == made
+    assert backend_directory.prepare(wheel, tmp_path / "backends", machine) == made
     assert [p.name for p in (tmp_path / "backends").iterdir()] == [made.name]
 
 
 def test_a_full_triton_keeps_its_backends(tmp_path: Path) -> None:
     full = installation.Installation(tmp_path / "bin" / "tritonserver", tmp_path / "backends")
     assert backend_directory.prepare(full, tmp_path / "other") == tmp_path / "backends"
+
+
+#: What the compiler is, and what is said of it.
+COMPILERS = [(None, "no C++ compiler"), ("echo 'no such header' >&2; exit 1", "c++ failed: no such header")]
+
+
+@pytest.mark.parametrize(("script", "words"), COMPILERS, ids=["none", "broken"])
+def test_without_a_working_compiler_the_python_backend_serves(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    script: str | None,
+    words: str,
+) -> None:
+    monkeypatch.setattr(sys, "prefix", sys.base_prefix)  # Else its cache would be that of this environment.
+    machine = {"PATH": str(tmp_path / "bin"), "HOME": str(tmp_path)}
+    if script is not None:
+        executable(tmp_path / "bin" / "c++", script)
+    with caplog.at_level(logging.INFO):
+        assert native_backend.find(machine) is None
+    assert words in caplog.text
+    with pytest.raises(Error, match="no native onnxruntime backend") as caught:
+        native_backend.find({**machine, native_backend.VARIABLE: "native"})
+    assert (caught.value.code, words in caught.value.message) == ("RuntimeUnavailable", True)
+
+
+def test_it_is_compiled_once_and_for_all_homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "prefix", sys.base_prefix)
+    calls = tmp_path / "calls"
+    write = f'echo x >> {calls}; while [ "$1" != -o ]; do shift; done; echo made > "$2"'
+    executable(tmp_path / "bin" / "c++", write)
+    machine = {"PATH": f"{tmp_path / 'bin'}:{os.defpath}", "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(native_backend.find, [machine] * 4))
+    first = found[0]
+    assert first is not None and found == [first] * 4
+    assert (first.library.read_text(), calls.read_text()) == ("made\n", "x\n")
+
+
+def test_an_unknown_form_is_refused() -> None:
+    with pytest.raises(Error, match="known are: auto, native, python") as caught:
+        native_backend.find({native_backend.VARIABLE: "rust"})
+    assert caught.value.target == native_backend.VARIABLE
