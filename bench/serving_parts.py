@@ -1,9 +1,10 @@
 """Where the time of one inference goes below the router, and what instances and threads do.
 
-``session`` is the bare session in this process, ``session and joining`` with what our backend does around it.
-``cached`` is answered by Triton's response cache: HTTP and a hash of the input, no backend. The rest do ever more:
-``stub`` is a Python model that answers with a tensor it holds (HTTP and the way to the stub's process), ``copies``
-makes an array of its input, ``onnxruntime`` is our backend.
+``session`` is the bare session in this process, ``session and joining`` with what our Python backend does around it.
+``cached`` is answered by Triton's response cache: HTTP and a hash of the input, no backend. ``native`` is our backend
+in its native form. The rest do ever more: ``stub`` is a Python model that answers with a tensor it holds (HTTP and the
+way to the stub's process), ``copies`` makes an array of its input, ``python`` is our backend in Python. In the table of
+starts a server of each form has the example's model alone.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from bench.stats import Report, middle, spread
 from bench.tensors import MODELS, Model, files
 
 _CALLS = 300
+FORMS = ("native", "python")
 #: A model that answers with one tensor that it holds.
 _STUB = """
 import numpy as np
@@ -90,15 +92,17 @@ def bare(model: Model, file: Path, joined: bool) -> float:
 
 def layers(work: Path, onnx: dict[str, Path], seconds: float, rounds: int) -> list[dict[str, Any]]:
     rows = []
-    with tritons.running(work, repository(work / "parts", onnx)) as triton:
+    root = repository(work / "parts", onnx)
+    with tritons.running(work, root, form="python") as triton, tritons.running(work, root, form="native") as native:
         for name, model in MODELS.items():
             request = model.request()
             seen: dict[str, list[Load]] = {}
             for _ in range(rounds):
-                for part in ("cached", "stub", "copies", "onnxruntime"):
-                    path = f"/v2/models/{name}_{part}/infer"
+                for part in ("cached", "native", "stub", "copies", "python"):
+                    path = f"/v2/models/{name}_{'onnxruntime' if part in FORMS else part}/infer"
                     file = request_file(work / f"{name}-{part}", path, request.headers, request.body)
-                    generator = Generator(triton.port, pid=triton.pid)
+                    asked = native if part == "native" else triton
+                    generator = Generator(asked.port, pid=asked.pid)
                     if part not in seen:
                         generator.run(file, 1, 0.3)
                     seen.setdefault(part, []).append(generator.run(file, 1, seconds))
@@ -112,14 +116,37 @@ def layers(work: Path, onnx: dict[str, Path], seconds: float, rounds: int) -> li
                         "model": name,
                         "part": part,
                         "p50_ms": round(p50, 3),
-                        "adds_ms": "" if part == "cached" else round(p50 - before, 3),
+                        "adds_ms": "" if part in ("cached", "native") else round(p50 - before, 3),
                         "cpu_us": middle([load.cpu_us for load in loads], 0),
                         "spread": round(spread([load.p50_ms for load in loads]), 2),
                         "failed": sum(load.failed for load in loads),
                     }
                 )
-                before = 0.0 if part == "cached" else p50
+                if part != "native":
+                    before = 0.0 if part == "cached" else p50
     return rows
+
+
+def starts(work: Path, onnx: dict[str, Path], rounds: int) -> list[dict[str, Any]]:
+    """From the start of the process until it is ready, and what it takes until then."""
+    root = work / "starts"
+    tritons.write_model(root, "picture", {"model.onnx": onnx["picture"]}, 'backend: "onnxruntime"\n')
+    seen: dict[str, list[tuple[float, float, float]]] = {form: [] for form in FORMS}
+    for _ in range(rounds):
+        for form, figures in seen.items():
+            began = time.perf_counter()
+            with tritons.running(work, root, form=form) as triton:
+                figures.append((time.perf_counter() - began, machine.cpu_seconds(triton.pid), triton.memory_mb))
+    return [
+        {
+            "form": form,
+            "ready_s": middle([one[0] for one in figures], 2),
+            "spread": round(spread([one[0] for one in figures]), 2),
+            "cpu_s": middle([one[1] for one in figures], 2),
+            "memory_mb": middle([one[2] for one in figures], 0),
+        }
+        for form, figures in seen.items()
+    ]
 
 
 def settings() -> dict[str, str]:
@@ -178,6 +205,7 @@ def run(work: Path, *, seconds: float, rounds: int) -> Report:
     return Report(
         {
             "one request at a time, part by part": layers(work, onnx, seconds, rounds),
+            "starts": starts(work, onnx, rounds),
             "instances and threads": choices(work, onnx, seconds, rounds),
         },
         notes=("a part's adds_ms is what it takes longer than the part before it",),

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from amphitrite.dataplane.routing import Address
-from amphitrite.dataplane.triton import backend_directory, command, installation
+from amphitrite.dataplane.triton import backend_directory, command, installation, native_backend
 from amphitrite.schemas.errors import Error
 from bench import machine
 from bench.product import Unavailable
@@ -49,11 +49,11 @@ def write_model(repository: Path, name: str, files: Mapping[str, Path | str], co
 
 
 @contextmanager
-def running(work: Path, repository: Path, on: Sequence[int] = ()) -> Iterator[Triton]:
-    """Ready when the block begins. Raises Unavailable."""
+def running(work: Path, repository: Path, on: Sequence[int] = (), form: str = "auto") -> Iterator[Triton]:
+    """Ready when the block begins. ``form`` of our onnxruntime backend: auto, native or python. Raises Unavailable."""
     try:
         found = installation.locate(os.environ)
-        backends = backend_directory.prepare(found, work / "backends")
+        backends = backend_directory.prepare(found, work / "backends", {**os.environ, native_backend.VARIABLE: form})
     except Error as error:
         raise Unavailable(f"{error.message} ({error.hint})") from None
     port = machine.free_port()

@@ -128,6 +128,41 @@ def test_one_bad_request_of_a_batch_fails_alone(triton: Address) -> None:
     assert "indices element out of data bounds" in bad
 
 
+def test_the_counters_are_true(
+    triton: Address, triton_client: tritonclient.InferenceServerClient, request: pytest.FixtureRequest
+) -> None:
+    def counted() -> list[int]:
+        (stats,) = triton_client.get_inference_statistics("liar")["model_stats"]
+        told = stats["inference_stats"]
+        return [stats["inference_count"], stats["execution_count"], told["success"]["count"], told["fail"]["count"]]
+
+    before = counted()
+    infer(triton, "liar", {"x": ("FP32", np.ones((1, 3), np.float32))})
+    assert [now - then for now, then in zip(counted(), before, strict=True)] == [1, 1, 1, 0]
+    with pytest.raises(InferenceServerException, match="for a batch of 2"):
+        infer(triton, "liar", {"x": ("FP32", np.ones((2, 3), np.float32))})
+    # Triton's Python backend takes an answer that is an error for a success.
+    succeeded, failed = (1, 1) if request.node.callspec.params["triton"] == "native" else (2, 0)
+    assert counted()[2:] == [before[2] + succeeded, before[3] + failed]
+
+
+MALFORMED = [b"", b"\1\0\0", b"\xe8\3\0\0abc", b"\xff\xff\xff\xffabc", b"\1\0\0\0a\1\0\0\0b"]
+
+
+@pytest.mark.parametrize("raw", MALFORMED, ids=["empty", "cut", "short", "negative", "more"])
+def test_malformed_strings_are_refused(triton: Address, raw: bytes) -> None:
+    with tritonclient.InferenceServerClient(f"{triton.host}:{triton.port}") as made:
+        tensors = []
+        for name in TYPES:
+            tensors.append(tritonclient.InferInput(f"in_{name}", [1, 1], name))
+            tensors[-1].set_data_from_numpy(of_type(name)[:1, :1])
+            if name == "BYTES":  # One string, as no decent client writes it.
+                tensors[-1]._raw_data, tensors[-1]._parameters["binary_data_size"] = raw, len(raw)
+        with pytest.raises(InferenceServerException) as caught:
+            made.infer("types", tensors)
+        assert "in_BYTES" in (caught.value.message() or "")
+
+
 def test_only_requested_outputs_come_back(triton: Address) -> None:
     one = {"x": ("INT64", np.array([[5]]))}
     assert infer(triton, "pick", one, "which") == {"which": np.array([[5]])}
