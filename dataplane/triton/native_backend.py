@@ -34,6 +34,13 @@ _COMPILERS = ("c++", "g++", "clang++")
 #: What costs time is ONNX Runtime and copying, so a higher level would only take longer to compile.
 _FLAGS = ("-std=c++17", "-O1", "-Wall", "-shared", "-fPIC", "-fvisibility=hidden")
 _COMPILE_WITHIN_S = 300
+#: Of library and runtime: says on stderr what is wrong.
+_CHECK = """
+import ctypes, sys
+ask = ctypes.CDLL(sys.argv[1]).amphitrite_check
+ask.restype = ctypes.c_char_p
+sys.exit(ask(sys.argv[2].encode()).decode() or 0)
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +68,8 @@ def find(environ: Mapping[str, str]) -> Native | None:
         return None
     try:
         runtime = _runtime()
-        return Native(_compiled(_compiler(environ), environ), runtime)
-    except (_Unsuitable, OSError) as exc:
+        return Native(_compiled(_compiler(environ), runtime, environ), runtime)
+    except (_Unsuitable, OSError, subprocess.TimeoutExpired) as exc:
         if choice == "native":
             raise Error("RuntimeUnavailable", f"no native onnxruntime backend, because {exc}", target=VARIABLE) from exc
         log.info("models of ONNX Runtime are served by the Python backend, because %s", exc)
@@ -89,20 +96,21 @@ def _compiler(environ: Mapping[str, str]) -> Path:
     raise _Unsuitable(f"there is no C++ compiler ({', '.join(_COMPILERS)})")
 
 
-def _compiled(compiler: Path, environ: Mapping[str, str]) -> Path:
-    """The library for this source and compiler. Processes that want the same at once wait for the one that makes it."""
-    directories = [cache / _fingerprint(compiler) for cache in _caches(environ)]
+def _compiled(compiler: Path, runtime: Path, environ: Mapping[str, str]) -> Path:
+    """The library for this source and compiler, checked with this ONNX Runtime. Of processes that want the same at once
+    one makes it, and the others wait."""
+    directories = [cache / _fingerprint(compiler, runtime) for cache in _caches(environ)]
     for directory in directories:
         if (directory / LIBRARY).is_file():
             return directory / LIBRARY
     library = _writable(directories) / LIBRARY
     with _locked(library.with_name(".lock")):
         if not library.is_file():
-            _compile(compiler, library, environ)
+            _compile(compiler, library, runtime, environ)
     return library
 
 
-def _compile(compiler: Path, library: Path, environ: Mapping[str, str]) -> None:
+def _compile(compiler: Path, library: Path, runtime: Path, environ: Mapping[str, str]) -> None:
     """All sources as one, which takes a third of the time that they take one by one."""
     log.info("compiling the native onnxruntime backend with %s, once", compiler)
     unit = "".join(f'#include "{source.name}"\n' for source in sorted(_SOURCES.glob("*.cc")))
@@ -123,7 +131,17 @@ def _compile(compiler: Path, library: Path, environ: Mapping[str, str]) -> None:
             raise _Unsuitable(f"{compiler.name} took longer than {_COMPILE_WITHIN_S} s") from None
         if result.returncode:
             raise _Unsuitable(f"{compiler.name} failed: {' '.join(result.stderr.split())[:500]}")
+        _check(made, runtime)
         os.rename(made, library)
+
+
+def _check(library: Path, runtime: Path) -> None:
+    """It loads, and finds in ``runtime`` what it expects; in a process of its own, since it may die of it."""
+    argv = [sys.executable, "-I", "-S", "-c", _CHECK, str(library), str(runtime)]
+    result = subprocess.run(argv, text=True, capture_output=True, timeout=60, check=False)
+    if result.returncode:
+        words = " ".join(result.stderr.split())[-500:] or f"exit status {result.returncode}"
+        raise _Unsuitable(f"it does not work with {runtime.name}: {words}")
 
 
 def _caches(environ: Mapping[str, str]) -> list[Path]:
@@ -137,18 +155,20 @@ def _caches(environ: Mapping[str, str]) -> list[Path]:
 def _writable(directories: Sequence[Path]) -> Path:
     for directory in directories:
         with contextlib.suppress(OSError):
-            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            directory.mkdir(parents=True, exist_ok=True)
             if os.access(directory, os.W_OK):
                 return directory
     raise _Unsuitable(f"none of these can be written: {', '.join(map(str, directories))}")
 
 
-def _fingerprint(compiler: Path) -> str:
+def _fingerprint(compiler: Path, runtime: Path) -> str:
     digest = hashlib.sha256()
     for source in sorted(_SOURCES.iterdir()):
         digest.update(f"{source.name}\0".encode() + source.read_bytes() + b"\0")
-    facts = compiler.resolve().stat()
-    digest.update(f"{compiler.resolve()}\0{facts.st_size}\0{facts.st_mtime_ns}\0{' '.join(_FLAGS)}".encode())
+    for file in (compiler.resolve(), runtime):
+        facts = file.stat()
+        digest.update(f"{file}\0{facts.st_size}\0{facts.st_mtime_ns}\0".encode())
+    digest.update(" ".join(_FLAGS).encode())
     return digest.hexdigest()[:16]
 
 

@@ -72,10 +72,14 @@ def test_a_full_triton_keeps_its_backends(tmp_path: Path) -> None:
 
 
 #: What the compiler is, and what is said of it.
-COMPILERS = [(None, "no C++ compiler"), ("echo 'no such header' >&2; exit 1", "c++ failed: no such header")]
+COMPILERS = [
+    (None, "no C++ compiler"),
+    ("echo 'no such header' >&2; exit 1", "c++ failed: no such header"),
+    ('while [ "$1" != -o ]; do shift; done; echo nonsense > "$2"', "it does not work with libonnxruntime.so"),
+]
 
 
-@pytest.mark.parametrize(("script", "words"), COMPILERS, ids=["none", "broken"])
+@pytest.mark.parametrize(("script", "words"), COMPILERS, ids=["none", "broken", "wrong"])
 def test_without_a_working_compiler_the_python_backend_serves(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -97,15 +101,16 @@ def test_without_a_working_compiler_the_python_backend_serves(
 
 def test_it_is_compiled_once_and_for_all_homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "prefix", sys.base_prefix)
-    calls = tmp_path / "calls"
-    write = f'echo x >> {calls}; while [ "$1" != -o ]; do shift; done; echo made > "$2"'
+    calls, ready = tmp_path / "calls", native_backend.find({**os.environ, native_backend.VARIABLE: "native"})
+    assert ready is not None
+    write = f'echo x >> {calls}; while [ "$1" != -o ]; do shift; done; cp {ready.library} "$2"'
     executable(tmp_path / "bin" / "c++", write)
     machine = {"PATH": f"{tmp_path / 'bin'}:{os.defpath}", "XDG_CACHE_HOME": str(tmp_path / "cache")}
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(native_backend.find, [machine] * 4))
     first = found[0]
     assert first is not None and found == [first] * 4
-    assert (first.library.read_text(), calls.read_text()) == ("made\n", "x\n")
+    assert (first.library.read_bytes(), calls.read_text()) == (ready.library.read_bytes(), "x\n")
 
 
 def test_an_unknown_form_is_refused() -> None:

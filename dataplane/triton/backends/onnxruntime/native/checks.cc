@@ -1,9 +1,39 @@
-// What a check can ask of this library without a server: the completion of configurations, as JSON.
+// What can be asked of this library without a server: whether an ONNX Runtime is as declared, and the completion of
+// configurations, as JSON. An answer stays valid until the same thread asks again.
+#include <cstring>
+
 #include "completion.h"
+#include "ort_api.h"
 
 #define EXPORTED_CHECK extern "C" __attribute__((visibility("default")))
 
-// The answer stays valid until the same thread asks again.
+// Writes and reads a tensor by functions from the first to the last place of the API that is used. Empty, or what is
+// wrong.
+EXPORTED_CHECK const char* amphitrite_check(const char* runtime) {
+  static thread_local std::string answer;
+  answer.clear();
+  try {
+    const char text[] = "text";
+    const size_t length = sizeof text - 1;
+    const int64_t shape[] = {1};
+    Ort ort(runtime);
+    Value value(ort);
+    char* buffer = nullptr;
+    char read[length];
+    size_t size = 0, offset = 1;
+    ort.check(ort.CreateTensorAsOrtValue(ort.allocator, shape, 1, type_of_name("tensor(string)")->onnx, value.out()));
+    ort.check(ort.GetResizedStringTensorElementBuffer(value.get(), 0, length, &buffer));
+    std::memcpy(buffer, text, length);
+    ort.check(ort.GetStringTensorDataLength(value.get(), &size));
+    if (size != length) throw Error("ONNX Runtime's functions are not where they are expected");
+    ort.check(ort.GetStringTensorContent(value.get(), read, size, &offset, 1));
+    if (offset != 0 || std::memcmp(read, text, length) != 0) throw Error("ONNX Runtime gave back another text");
+  } catch (const std::exception& error) {
+    answer = error.what();
+  }
+  return answer.c_str();
+}
+
 EXPORTED_CHECK const char* amphitrite_complete(const char* config, const char* tensors) {
   static thread_local std::string answer;
   Json made = Json::object();
