@@ -21,8 +21,12 @@ help: ## show this list
 demo: ## the quick start of README.md: install, serve the example model, score a picture, stop
 	@examples/single-model/demo.sh
 
-# Four processes on any machine: half of the tests wait for pods, Tritons and proxies most of the time.
+# Four processes on any machine: half of the tests wait for pods, Tritons and proxies most of the time. Bytecode is kept
+# whatever the environment says, or each of the hundreds of processes compiles what it imports; most of it by one of them,
+# before the others begin.
+test: export PYTHONDONTWRITEBYTECODE :=
 test: $(VENV)/.test ## install what the tests need and run every test
+	@$(BIN)/python -m pytest --collect-only -qq >/dev/null || true
 	$(BIN)/python -m pytest -n 4 --dist loadfile
 
 check: $(VENV)/.test types ## formatting, lint, types, then the tests
@@ -61,7 +65,7 @@ $(VENV)/.serve: pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(VENV)/.test: pyproject.toml | $(BIN)/python
-	@extras=test; $(INSTALL)
+	@$(COMPILER); extras=test; $(INSTALL)
 	@touch $(VENV)/.serve $@
 
 # pip takes minutes to find versions of the tests' two hundred packages that fit each other, uv a second.
@@ -82,6 +86,18 @@ endef
 # In seconds where there is a C++ compiler; else it says so, and the Python backend serves.
 COMPILE := import logging, os; from amphitrite.dataplane.triton import native_backend as native; \
   logging.basicConfig(level="INFO", format="%(message)s"); native.find({**os.environ, native.VARIABLE: "auto"})
+
+# The tests hold both forms of the backend against each other.
+define COMPILER
+if ! { command -v c++ || command -v g++ || command -v clang++; } >/dev/null; then \
+  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+    echo "The native onnxruntime backend needs a C++ compiler: apt-get install g++"; \
+    apt-get update -qq && apt-get install -y -qq --no-install-recommends g++ >/dev/null; \
+  else \
+    echo "The tests need a C++ compiler. Run: sudo apt-get install g++" >&2; exit 1; \
+  fi; \
+fi
+endef
 
 # Triton's Python backend is linked with the shared library of the running Python. Debian packs that library apart from
 # the interpreter, so a machine may lack it.
