@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,14 @@ _TOGETHER = {
 _TOGETHER["tests/dataplane/test_nobody_gets_in_by_grpc.py"] = "tests/dataplane/test_nobody_gets_in.py"
 
 
+#: Files are given out by their number of tests, the most first. One whose module says ``ALONE = True``, since nothing
+#: else may use the cluster meanwhile, comes as if it had so many: before those that do.
+_ALONE = 41
+#: Those with ``LONG = True``, a few tests of a minute or more, come as if the first of them had so many, each other two
+#: fewer: at the end a process would be alone with one, and all at once they only wait.
+_LONG = range(36, 0, -2)
+
+
 class _ByServer(LoadFileScheduling):
     """A file's tests run in one process, and those of files in ``_TOGETHER`` in the same one."""
 
@@ -46,6 +55,20 @@ class _ByServer(LoadFileScheduling):
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByServer | None:
     return _ByServer(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure(config: pytest.Config) -> None:
+    config.option.loadscopereorder = False  # The order is that of the collection, see below.
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    stands = Counter(item.path for item in items)
+    modules = {item.path: getattr(item, "module", None) for item in items}
+    stands.update({path: _ALONE for path, module in modules.items() if getattr(module, "ALONE", None) is True})
+    long = [path for path, module in modules.items() if getattr(module, "LONG", None) is True]
+    stands |= Counter(dict(zip(long, _LONG, strict=False)))
+    items.sort(key=lambda item: -stands[item.path])  # Stable: the tests of a file stay together.
 
 
 @pytest.hookimpl(trylast=True)

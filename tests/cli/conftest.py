@@ -30,13 +30,14 @@ from amphitrite.controlplane.reconciler import Reconciler
 from amphitrite.controlplane.runtimes.memory import MemoryRuntime
 from amphitrite.controlplane.store.codes import CodeStore
 from amphitrite.controlplane.store.content_directory import ContentDirectory
-from amphitrite.controlplane.store.database import SqlStore, open_store
+from amphitrite.controlplane.store.database import SqlStore
 from amphitrite.controlplane.store.environments import EnvironmentStore
 from amphitrite.controlplane.store.key_uses import KeyUses
 from amphitrite.controlplane.store.metric_minutes import StoredMetrics
 from amphitrite.controlplane.store.models import ModelStore
 
 from ..asgi import InProcess
+from ..stores import new_store
 
 SCORING = "https://127.0.0.1:9443/endpoints/"
 START = 1_800_000_000.0
@@ -149,7 +150,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     chosen = settings.read({"ML_HOME": str(tmp_path / "home")})
     chosen.home.create()
     clock = Clock()
-    store: SqlStore = open_store(chosen.home.database)
+    store: SqlStore = new_store(chosen.home.database)
     content = ContentDirectory(chosen.home.models, clock)
     models = ModelStore(store.database, content, chosen.home.models, clock=clock)
     runtime, agents, feed = MemoryRuntime(clock), AgentRegistry(lambda: None), TableFeed()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import platform
 import shutil
 import sys
 import tempfile
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from amphitrite.controlplane.runtimes.kubernetes.settings import TRITON_IMAGE
+from amphitrite.dataplane.triton import native_backend
 
 from .builder import Builder, builder, debian, wheels
 from .machine import ROOT, cache, install, locked, run
@@ -31,6 +33,7 @@ NAMES = ("controlplane", "dataplane", "fetcher", "triton")
 
 _PROGRAMS = {"buildah": "buildah", "debootstrap": "debootstrap"}
 _PACKAGES = ("python3", "python3-venv", "libpython3.11", "ca-certificates")
+_LIBC = ("glibc", "2.36")  #: The image's.
 _BASE_RECIPE = f"bookworm minbase {_PACKAGES} 1"
 _SOURCES = ("pyproject.toml", "README.md", "LICENSE", "cli", "controlplane", "dataplane", "schemas")
 _SHARED = ("deploy/images/settle.sh", "deploy/images/build.sh", ".dockerignore")
@@ -123,9 +126,20 @@ def _build_triton(tool: Builder, base: str, reference: str) -> None:
             target = packages / "amphitrite" / source.relative_to(ROOT)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(source, target)
-        (context / "onnxruntime").mkdir()
-        shutil.copy(ROOT / "dataplane/triton/backends/onnxruntime/model.py", context / "onnxruntime/model.py")
+        _backend(context / "onnxruntime")
         tool.build(reference, context, "--build-arg", f"BASE={base}")
+
+
+def _backend(directory: Path) -> None:
+    """Native as on one machine, where what this machine compiles can run in the image; else in Python."""
+    directory.mkdir()
+    native = native_backend.find(os.environ) if platform.libc_ver() <= _LIBC else None
+    if native is None:
+        shutil.copy(ROOT / "dataplane/triton/backends/onnxruntime/model.py", directory)
+        return
+    shutil.copy(native.library, directory)
+    runtime = Path("/usr/local/lib/python3.11/dist-packages/onnxruntime/capi", native.runtime.name)
+    (directory / "libonnxruntime.so").symlink_to(runtime)
 
 
 def _arrange(server: Path, libraries: Path) -> None:

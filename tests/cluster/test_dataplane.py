@@ -16,6 +16,7 @@ from .images import Images
 from .pods import create, restricted_pod, told
 from .waiting import wait_until
 
+LONG = True
 KEY = "a-key-of-this-test"
 PORT = 9443
 CONFIG = "/etc/amphitrite"

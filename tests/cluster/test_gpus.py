@@ -14,6 +14,7 @@ from .release import Release, installed
 from .test_product import INFER
 from .waiting import wait_until
 
+LONG = True
 GPU_TYPE = "Standard_NC6s_v3"
 
 

@@ -19,6 +19,7 @@ from .release import NAME, Release, installed
 from .test_product import INFER
 from .waiting import wait_until
 
+LONG = True
 CONTROL_PLANE, PROXY, INSTANCE = (
     "app.kubernetes.io/component=controlplane",
     "app.kubernetes.io/component=dataplane",

@@ -30,6 +30,7 @@ from ..certificate import write_certificate
 from ..system.product import free_ports, wait_until
 from .node import Cluster
 
+LONG = True
 WORKSPACE = "/subscriptions/local/resourceGroups/local/providers/Microsoft.MachineLearningServices/workspaces/local"
 
 

@@ -16,6 +16,7 @@ from .node import Cluster
 from .release import SMALL
 from .waiting import wait_until
 
+LONG = True
 INFER = "/endpoints/cats/v2/models/tiny/infer"
 TYPES = f"""\
 instance_types:

@@ -21,6 +21,7 @@ from .node import Cluster
 from .release import EXAMPLE, NAME, Release, installed
 from .waiting import wait_until
 
+LONG = True
 REQUESTS = int(os.environ.get("AMPHITRITE_LOAD_REQUESTS", "20000"))
 INFER = "/endpoints/cats/v2/models/tiny/infer"
 

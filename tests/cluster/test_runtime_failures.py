@@ -25,6 +25,7 @@ from .node import Cluster
 
 pytestmark = pytest.mark.serving
 
+LONG = True
 GREEDY = """
 class TritonPythonModel:
     def initialize(self, args):

@@ -18,9 +18,12 @@ from amphitrite.controlplane.core.observed import AgentReport
 from amphitrite.controlplane.core.status import Ref
 from amphitrite.controlplane.reconciler import Reconciler
 from amphitrite.controlplane.runtimes.memory import MemoryRuntime
-from amphitrite.controlplane.store.database import SqlStore, open_store
+from amphitrite.controlplane.store.database import SqlStore
 from amphitrite.schemas.errors import Error
 
+from ..stores import new_store
+
+LONG = True
 BLUE = Ref("ep", "blue")
 
 
@@ -72,7 +75,7 @@ class Plant:
 
     def __init__(self, path: Path) -> None:
         self.now = 1_000.0
-        self.store: SqlStore = open_store(path)
+        self.store: SqlStore = new_store(path)
         self.runtime = MemoryRuntime(lambda: self.now)
         self.registry = AgentRegistry(lambda: None)
         self.operations: list[str] = []

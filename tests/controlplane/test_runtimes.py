@@ -18,6 +18,7 @@ from ..cluster.node import Cluster, running
 from .kubernetes_subject import Pods
 from .runtime_subjects import PROBE, Local, Memory
 
+LONG = True
 Subject = Memory | Local | Pods
 
 

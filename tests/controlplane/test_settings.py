@@ -161,7 +161,7 @@ def test_a_wildcard_is_called_by_the_machines_name_and_covered_by_every_address(
 def test_every_variable_is_documented() -> None:
     """``docs/settings.md`` names what the sources read, and nothing else."""
     root = Path(__file__).parents[2]
-    sources = [*root.glob("controlplane/**/*.py"), *root.glob("cli/**/*.py")]
+    sources = [*root.glob("controlplane/**/*.py"), *root.glob("cli/**/*.py"), *root.glob("dataplane/**/*.py")]
     read = {name for source in sources for name in re.findall(r"\bML_[A-Z_]+[A-Z]\b", source.read_text("utf-8"))}
     limits = {Limits.variable(field.name) for field in fields(Limits)}
     told = set(re.findall(r"`(ML_[A-Z_]+)`", (root / "docs" / "settings.md").read_text("utf-8")))

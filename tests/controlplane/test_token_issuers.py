@@ -15,12 +15,13 @@ import pytest
 
 from amphitrite.controlplane import settings_tokens, tokens, tokens_oidc
 from amphitrite.controlplane.settings_tokens import TokenSettings
-from amphitrite.controlplane.store.database import SqlStore, open_store
+from amphitrite.controlplane.store.database import SqlStore
 from amphitrite.controlplane.tokens_issuers import Issuers
 from amphitrite.controlplane.tokens_oidc import IssuerKeys, fetch_keys
 from amphitrite.schemas.errors import Error
 
 from ..certificate import write_certificate
+from ..stores import new_store
 
 DAY = 86_400.0
 ISSUER = "https://issuer.test/tenant"
@@ -41,7 +42,7 @@ def answers(keys: Any, **about: Any) -> Callable[[str], bytes]:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[SqlStore]:
-    opened = open_store(tmp_path / "amphitrite.db")
+    opened = new_store(tmp_path / "amphitrite.db")
     yield opened
     opened.close()
 

@@ -160,7 +160,7 @@ def settle(cluster: Cluster) -> None:
             return
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(events, st.integers())
 def test_drain_first_always_ends_when_what_is_wanted_fits(script: list[tuple[object, ...]], seed: int) -> None:
     cluster = Cluster(random.Random(seed))
@@ -175,7 +175,7 @@ def test_drain_first_always_ends_when_what_is_wanted_fits(script: list[tuple[obj
         assert cluster.served(name) == one.instance_count
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(events, st.integers())
 def test_wait_ends_as_soon_as_there_is_room(script: list[tuple[object, ...]], seed: int) -> None:
     cluster = Cluster(random.Random(seed))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from .api import fuzzed, run
 
+LONG = True
+
 
 def test_no_fault_and_no_answer_outside_the_document() -> None:
     with fuzzed() as world:

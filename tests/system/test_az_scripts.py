@@ -18,6 +18,7 @@ from .product import Product
 
 pytestmark = pytest.mark.serving
 
+LONG = True
 SCRIPTS = Path(__file__).parent / "az"
 GROUP, WORKSPACE = "azureml-examples", "main"
 SCHEMA = "$schema: https://azuremlschemas.azureedge.net/latest/"

@@ -14,6 +14,8 @@ from .product import Product, wait_until
 
 pytestmark = pytest.mark.serving
 
+LONG = True
+
 
 @pytest.fixture
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Product]:

@@ -18,6 +18,7 @@ from .product import Product, running, wait_until
 
 pytestmark = pytest.mark.serving
 
+LONG = True
 KILLS = int(os.environ.get("AMPHITRITE_LOAD_KILLS", "1"))
 
 

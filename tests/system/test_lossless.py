@@ -16,6 +16,7 @@ from .product import Product
 
 pytestmark = pytest.mark.serving
 
+LONG = True
 SHAPE = Shape.of(int(os.environ.get("AMPHITRITE_LOAD_REQUESTS", "5000")))
 
 

@@ -26,7 +26,7 @@ from amphitrite.controlplane.delivery import Delivery
 from amphitrite.controlplane.runtimes import Container
 from amphitrite.controlplane.store.codes import CodeStore
 from amphitrite.controlplane.store.content import open_content
-from amphitrite.controlplane.store.database import SqlStore, open_store
+from amphitrite.controlplane.store.database import SqlStore
 from amphitrite.controlplane.store.environments import EnvironmentStore
 from amphitrite.controlplane.store.key_uses import KeyUses
 from amphitrite.controlplane.store.metric_minutes import StoredMetrics
@@ -34,6 +34,7 @@ from amphitrite.controlplane.store.models import ModelStore
 from amphitrite.schemas.errors import Error
 
 from ...asgi import InProcess
+from ...stores import new_store
 
 WS = "/subscriptions/local/resourceGroups/local/providers/Microsoft.MachineLearningServices/workspaces/local"
 BLOBS = "/storage/local.blob.core.windows.net/azureml-blobstore"
@@ -166,7 +167,7 @@ def deployment_body(count: int = 1, **properties: Any) -> dict[str, Any]:
 def opened(home: Path, built_in: Compute | None = None, models_url: str = "", **environment: str) -> Iterator[World]:
     chosen = settings.read({"ML_HOME": str(home), "ML_LIMIT_JSON_BODY_BYTES": "20000", **environment})
     chosen.home.create()
-    store = open_store(chosen.home.database)
+    store = new_store(chosen.home.database)
     content = open_content(models_url or f"file://{chosen.home.models}", chosen.home.models, time.time)
     models = ModelStore(store.database, content, chosen.home.models)
     now, wakes, runtime, clusters = [1_800_000_000.0], [], Logs(), Clusters()

@@ -17,6 +17,7 @@ from amphitrite.controlplane.store.database import SqlStore, open_store
 from amphitrite.controlplane.store.models import ModelStore
 
 from ... import postgresql, s3
+from ...stores import new_store
 
 
 class Clock:
@@ -66,10 +67,9 @@ def opened_store(kind: str, tmp_path: Path) -> Iterator[SqlStore]:
     """An empty store in a database of its own."""
     with ExitStack() as stack:
         if kind == "sqlite":
-            url = f"sqlite:///{tmp_path}/store.db"
+            opened = new_store(tmp_path / "store.db")
         else:
-            url = stack.enter_context(postgresql.database(_template()))
-        opened = open_store(url)
+            opened = open_store(stack.enter_context(postgresql.database(_template())))
         stack.callback(opened.close)
         yield opened
 

@@ -15,8 +15,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from amphitrite.controlplane.store.blobs import BlobStore
 from amphitrite.controlplane.store.content_directory import ContentDirectory
-from amphitrite.controlplane.store.database import SqlStore, open_store
+from amphitrite.controlplane.store.database import SqlStore
 from amphitrite.schemas.errors import Error
+
+from ...stores import new_store
 
 PATHS = st.sampled_from(["a", "a/b", "a/b/c", "a.b", "A", "é/ü", "z", "a/../x"])
 DATA = st.sampled_from([b"", b"1", b"22", b"333" * 50_000])
@@ -35,7 +37,7 @@ class AgainstDictionary(RuleBasedStateMachine):
 
     @initialize()
     def open(self) -> None:
-        self.store: SqlStore = open_store(self.home / "store.db")
+        self.store: SqlStore = new_store(self.home / "store.db")
         self.content = ContentDirectory(self.home / "models", time.time)
         self.blobs = BlobStore(self.store.database, self.content)
 
@@ -106,7 +108,7 @@ CLIMBING = st.lists(st.sampled_from(["..", ".", "/", "~", "a", "\\", "%2e%2e", "
 @given(names=st.lists(st.one_of(ANY_TEXT, CLIMBING), min_size=1, max_size=6))
 def test_no_name_leads_out_of_the_store(names: list[str], tmp_path_factory: Any) -> None:
     home = tmp_path_factory.mktemp("home")
-    store = open_store(home / "store.db")
+    store = new_store(home / "store.db")
     content = ContentDirectory(home / "models", time.time)
     blobs = BlobStore(store.database, content)
     taken = set()
@@ -138,7 +140,7 @@ def test_pages_of_a_listing_add_up(
     paths: set[str], prefix: str, delimiter: str, limit: int, tmp_path_factory: Any
 ) -> None:
     home = tmp_path_factory.mktemp("home")
-    store = open_store(home / "store.db")
+    store = new_store(home / "store.db")
     content = ContentDirectory(home / "models", time.time)
     blobs = BlobStore(store.database, content)
     with blobs.begin() as empty:

@@ -15,6 +15,7 @@ from tritonclient.utils import InferenceServerException, triton_to_np_dtype  # t
 from amphitrite.dataplane.routing import Address
 from amphitrite.dataplane.triton import client
 
+from ...cluster.waiting import wait_until
 from .onnx_models import EXAMPLE, TYPES
 
 pytestmark = pytest.mark.serving
@@ -136,14 +137,18 @@ def test_the_counters_are_true(
         told = stats["inference_stats"]
         return [stats["inference_count"], stats["execution_count"], told["success"]["count"], told["fail"]["count"]]
 
+    def risen_by() -> list[int]:
+        return [now - then for now, then in zip(counted(), before, strict=True)]
+
     before = counted()
     infer(triton, "liar", {"x": ("FP32", np.ones((1, 3), np.float32))})
-    assert [now - then for now, then in zip(counted(), before, strict=True)] == [1, 1, 1, 0]
+    # Counted is after the answer.
+    wait_until(lambda: risen_by() == [1, 1, 1, 0], "the request is counted", detail=lambda: str(risen_by()))
     with pytest.raises(InferenceServerException, match="for a batch of 2"):
         infer(triton, "liar", {"x": ("FP32", np.ones((2, 3), np.float32))})
     # Triton's Python backend takes an answer that is an error for a success.
     succeeded, failed = (1, 1) if request.node.callspec.params["triton"] == "native" else (2, 0)
-    assert counted()[2:] == [before[2] + succeeded, before[3] + failed]
+    wait_until(lambda: risen_by()[2:] == [succeeded, failed], "it is counted too", detail=lambda: str(risen_by()))
 
 
 MALFORMED = [b"", b"\1\0\0", b"\xe8\3\0\0abc", b"\xff\xff\xff\xffabc", b"\1\0\0\0a\1\0\0\0b"]
