@@ -39,9 +39,9 @@ _TOGETHER["tests/dataplane/test_nobody_gets_in_by_grpc.py"] = "tests/dataplane/t
 #: Files are given out by their number of tests, the most first. One whose module says ``ALONE = True``, since nothing
 #: else may use the cluster meanwhile, comes as if it had so many: before those that do.
 _ALONE = 41
-#: Those with ``LONG = True``, a few tests of a minute or more, come as if the first of them had so many, each other two
+#: Those with ``LONG = True``, a few tests of a minute or more, come as if the first of them had so many, each next one
 #: fewer: at the end a process would be alone with one, and all at once they only wait.
-_LONG = range(36, 0, -2)
+_LONG = range(24, 0, -1)
 
 
 class _ByServer(LoadFileScheduling):
