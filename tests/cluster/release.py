@@ -28,8 +28,9 @@ CHART = ROOT / "deploy" / "helm" / "amphitrite"
 EXAMPLE = ROOT / "examples" / "single-model"
 NAME = "amphitrite"
 LOAD = ROOT / "tests" / "load" / "closed_loop.py"
-#: What clients under ``load`` do between two requests. 0 is as fast as they can, which leaves less to the other tests.
-THINK_MS = os.environ.get("AMPHITRITE_LOAD_THINK_MS", "10")
+#: What clients under ``load`` do between two requests, where something else is named than the test's own pause. 0 is as
+#: fast as they can, which leaves less to the other tests.
+THINK_MS = os.environ.get("AMPHITRITE_LOAD_THINK_MS")
 #: Instance types as the example names them, in sizes that many of them fit one small node.
 SMALL = {
     "requests": {"cpu": "50m", "memory": "400Mi"},
@@ -167,7 +168,9 @@ class Release(User):
 
     # -- load ---------------------------------------------------------------------------------------------------------
     @contextmanager
-    def load(self, path: str, body: bytes, *, at_least: int = 0, connections: int = 4) -> Iterator[dict[str, Any]]:
+    def load(
+        self, path: str, body: bytes, *, at_least: int = 0, connections: int = 4, think_ms: int = 40
+    ) -> Iterator[dict[str, Any]]:
         """Requests all the while, and then until there were ``at_least``; the dict holds what ``closed_loop`` reports
         once the block has ended."""
         stop, payload = self.files / "stop", self.files / "body.json"
@@ -176,7 +179,7 @@ class Release(User):
         running = subprocess.Popen(
             [
                 *(sys.executable, str(LOAD), "--json", "--connections", str(connections), "--until-file", str(stop)),
-                *("--requests", str(at_least), "--think-ms", THINK_MS),
+                *("--requests", str(at_least), "--think-ms", THINK_MS or str(think_ms)),
                 *("--url", f"{self.scoring_url}{path}", "--cafile", str(self.ca_file), "--body-file", str(payload)),
                 *("--header", f"Authorization: Bearer {self.keys()[0]}"),
             ],

@@ -61,7 +61,7 @@ def test_every_change_under_load(release: Release) -> None:
     release.endpoint()
     release.deploy("blue", "tiny:1", "--all-traffic")
     release.deploy("green", "tiny:2")
-    with release.load(INFER, REQUEST, at_least=REQUESTS, connections=8) as result:
+    with release.load(INFER, REQUEST, at_least=REQUESTS, connections=8, think_ms=10) as result:
         changes = 0
         while changes < 12:
             release.put_traffic("cats", {"blue": 25 * (changes % 5), "green": 100 - 25 * (changes % 5)})
