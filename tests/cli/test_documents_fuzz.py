@@ -126,13 +126,13 @@ def test_bytes(file: Path, content: bytes, kind: str) -> None:
 
 
 @given(parts=st.lists(FRAGMENTS, max_size=15), kind=st.sampled_from(schemas.KINDS))
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_fragments_of_yaml(file: Path, parts: list[str], kind: str) -> None:
     judge(file, "".join(parts).encode(), kind)
 
 
 @given(data=st.data(), kind=st.sampled_from(sorted(VALID)), new=STRUCTURES)
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_mutations_of_valid_documents(file: Path, data: st.DataObject, kind: str, new: Any) -> None:
     def replaced(value: Any, path: tuple[Any, ...]) -> Any:
         if not path:

@@ -235,7 +235,7 @@ def converge(machine: Machine) -> Plan:
     return decided
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(event, max_size=25))
 def test_no_history_breaks_safety_and_all_end_where_they_should(events: list[tuple[object, ...]]) -> None:
     """Also when any pass is cut off after any side effect."""

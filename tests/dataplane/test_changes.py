@@ -38,6 +38,7 @@ def load(agent: RunningAgent, clients: int = 2) -> Iterator[Counter[int | str]]:
                     seen[client.post(INFER, headers=BEARER, content=b"{}").status_code] += 1
                 except httpx.HTTPError as exc:
                     seen[type(exc).__name__] += 1
+                stop.wait(0.005)
 
     with ThreadPoolExecutor(clients) as pool:
         runs = [pool.submit(one) for _ in range(clients)]

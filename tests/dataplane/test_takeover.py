@@ -23,8 +23,8 @@ from .conftest import MakeAgent
 from .upstream import Upstream
 
 CLIENTS = (
-    Client("kept", INFER, b"{}", connections=4, think_ms=2),
-    Client("anew", INFER, b"{}", connections=4, think_ms=2, headers=("Connection: close",)),
+    Client("kept", INFER, b"{}", connections=4, think_ms=5),
+    Client("anew", INFER, b"{}", connections=4, think_ms=5, headers=("Connection: close",)),
 )
 TAKEOVERS = int(os.environ.get("AMPHITRITE_TAKEOVERS", "3"))
 
