@@ -66,7 +66,7 @@ def all_ready(release: Release) -> None:
 def unnoticed(result: dict[str, Any]) -> None:
     print(result)
     assert result["failed"] == 0, result
-    assert result["requests"] > 500
+    assert result["requests"] > 200
 
 
 def back(release: Release, selector: str, gone: str) -> None:

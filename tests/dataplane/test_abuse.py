@@ -13,6 +13,8 @@ from collections.abc import Callable
 import psutil
 import pytest
 
+from amphitrite.dataplane.admin import Admin
+
 from .agents import BEARER, INFER, KEY, RunningAgent, eventually, serves
 from .http2 import Http2
 from .upstream import Upstream
@@ -178,11 +180,17 @@ def test_a_silent_client_gives_its_place_back(scoring: RunningAgent) -> None:
     def asked() -> int:
         return scoring.client.post(path, headers=BEARER, json={}).status_code
 
+    def held() -> int:
+        return sum(host.active for host in admin.hosts({"solo"})["solo"])
+
     assert asked() == 200
-    with connected(scoring) as one, connected(scoring) as other:
-        one.sendall(head.encode())
-        other.sendall(head.encode())
-        eventually(lambda: asked() == 429)
+    admin = Admin(scoring.run / "envoy-admin.sock")
+    with contextlib.closing(admin), connected(scoring) as one, connected(scoring) as other:
+        for before, connection in enumerate((one, other)):
+            eventually(lambda taken=before: held() == taken)
+            connection.sendall(head.encode())
+        eventually(lambda: held() == 2)
+        assert asked() == 429
         assert serves(scoring)
         for connection in (one, other):
             told = connection.recv(65536)

@@ -113,13 +113,19 @@ def fuzzed() -> Iterator[World]:
 def run(world: World, *, requests: int, seed: int, only: str = "") -> Report:
     """At least that many requests; 0: a few of each operation, chosen at random, which takes some seconds."""
     report, began = Report(), time.monotonic()
-    logging.getLogger("amphitrite").setLevel(logging.ERROR)
-    logging.getLogger("amphitrite").addHandler(_Faults(report))
-    round_ = 0
-    while not report.requests or report.requests < requests:
-        _round(world, report, requests, seed + round_, only)
-        world.settle()
-        round_ += 1
+    log, faults = logging.getLogger("amphitrite"), _Faults(report)
+    level = log.level
+    log.setLevel(logging.ERROR)
+    log.addHandler(faults)
+    try:
+        round_ = 0
+        while not report.requests or report.requests < requests:
+            _round(world, report, requests, seed + round_, only)
+            world.settle()
+            round_ += 1
+    finally:
+        log.setLevel(level)
+        log.removeHandler(faults)
     report.seconds = time.monotonic() - began
     return report
 
