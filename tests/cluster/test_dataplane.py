@@ -34,13 +34,14 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(b"{}")
     do_GET = do_POST
     def log_message(self, *words): pass
+ThreadingHTTPServer.request_queue_size = 128
 ThreadingHTTPServer(("", 8000), Handler).serve_forever()
 """
 
 #: Clients on kept connections until /tmp/stop is there; then the counts, by status or kind of failure.
 LOAD = f"""
 import collections, http.client, json, os, ssl, threading
-counts, seen = collections.Counter(), threading.Lock()
+counts, seen, pause = collections.Counter(), threading.Lock(), threading.Event()
 context = ssl._create_unverified_context()
 def client():
     connection = None
@@ -60,6 +61,7 @@ def client():
             counts[outcome] += 1
             if counts.total() % 500 == 0:
                 print(json.dumps(counts), flush=True)
+        pause.wait(0.01)
 threads = [threading.Thread(target=client) for _ in range(4)]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
