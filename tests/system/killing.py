@@ -35,9 +35,8 @@ def kill_instances(product: Product, work: Path, model: str, times: int, retry: 
             product.kill(victim)
             wait_until(lambda: not _in_force(product), "its end is noticed")
             wait_until(lambda: _in_force(product), "both serve, and every proxy knows")
-            # Where that was the second failure in a row the deployment has failed. Asked for again, it starts the next
-            # one after a second, not after ever longer.
-            product.put(_BLUE)
+            # Failures in a row count since the last change: without one, each start would wait longer than the last.
+            product.put(_BLUE, description=f"{number + 1} killed")
     return seen
 
 
