@@ -57,7 +57,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByServer | 
     return _ByServer(config, log) if config.getoption("dist") == "loadfile" else None
 
 
-@pytest.hookimpl(optionalhook=True)
 def pytest_configure(config: pytest.Config) -> None:
     config.option.loadscopereorder = False  # The order is that of the collection, see below.
 
