@@ -113,7 +113,9 @@ def secret(name: str, directory: Path, seed: bytes | None) -> dict[str, Any]:
 
 def table(host: str) -> RoutingTable:
     target = Target("blue", "blue", 5.0, "/v2/models/m/infer")
-    cluster = Cluster("blue", (Address(host, 8000),), 64, 5.0, HealthCheck(interval_s=0.5, timeout_s=0.5))
+    # Long enough for an instance that waits for its turn on a busy machine: without it there is no other.
+    check = HealthCheck(interval_s=0.5, timeout_s=10.0)
+    cluster = Cluster("blue", (Address(host, 8000),), 64, 5.0, check)
     return RoutingTable(7, (Route("images", (Secret(KEY),), (target,), (("blue", 100),)),), (cluster,))
 
 

@@ -105,14 +105,17 @@ def test_a_killed_instance(release: Release) -> None:
 
 
 def test_a_killed_proxy(release: Release) -> None:
-    """What was in flight through it is lost, and nothing else: each client counts one broken connection at most."""
+    """What was in flight through it is lost, and nothing else: each client counts one broken connection at most.
+
+    Connections that are refused are counted apart: how many depends on when the cluster hears that the pod is gone.
+    """
     with release.load(INFER, REQUEST, connections=8) as result:
         victim = release.ready(PROXY)[0]
         release.kill(victim)
         back(release, PROXY, victim)
     print(result)
     assert result["failed"] == sum(result["connection_errors"].values()), result
-    assert result["failed"] <= 8 * 2, result
+    assert result["failed"] - result["connection_errors"].get("ConnectionRefusedError", 0) <= 8, result
 
 
 def test_the_leading_control_plane_is_killed(release: Release) -> None:
