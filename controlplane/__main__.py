@@ -16,21 +16,23 @@ from pathlib import Path
 from amphitrite.controlplane import settings
 from amphitrite.controlplane.home import Home
 from amphitrite.controlplane.settings import Settings
+from amphitrite.dataplane import pauses
 from amphitrite.schemas.errors import Error
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit code: 0 ended as asked, 1 refused."""
     arguments = _parser().parse_args(argv)
-    # Heavy imports come after parsing, so that a usage error is told at once.
-    from amphitrite.controlplane import server
-    from amphitrite.controlplane.runtimes.local import stop_all
-
     home = Home(arguments.home.expanduser().absolute())
     try:
         if arguments.verb == "stop":
-            server.stop(home, keep_serving=arguments.keep_serving, stop_instances=stop_all)
+            _stop(home, keep_serving=arguments.keep_serving)
             return 0
+        # Heavy imports come after parsing, so that a usage error is told at once. All that they make stays, so there is
+        # no garbage to look for meanwhile.
+        pauses.none()
+        from amphitrite.controlplane import server
+
         chosen = settings.read(
             os.environ,
             home=home.root,
@@ -46,13 +48,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         everything = server.start(chosen, _teller(chosen) if arguments.foreground else lambda: None)
         if everything:
-            server.stop(home, keep_serving=False, stop_instances=stop_all)
+            _stop(home, keep_serving=False)
     except Error as error:
         foreground = arguments.verb == "start" and arguments.foreground
         text = _for_people(error) if foreground else f"amphitrite-error: {json.dumps(error.to_body())}"
         print(text, file=sys.stderr, flush=True)
         return 1
     return 0
+
+
+def _stop(home: Home, *, keep_serving: bool) -> None:
+    from amphitrite.controlplane import stopping
+    from amphitrite.controlplane.runtimes.local import stop_all
+
+    stopping.stop(home, keep_serving=keep_serving, stop_instances=stop_all)
 
 
 def _for_people(error: Error) -> str:

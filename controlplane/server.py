@@ -1,4 +1,4 @@
-"""Starting and stopping the control plane of a home.
+"""Starting the control plane of a home.
 
 Decides what is checked before anything changes, what signals mean, and what goes on when this process ends. Must not
 know what runs in between (``running``).
@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from amphitrite.controlplane import agent_process, running, server_file
 from amphitrite.controlplane.home import Home
 from amphitrite.controlplane.settings import Settings
-from amphitrite.dataplane import pauses, ports, processes
+from amphitrite.dataplane import pauses, ports
 from amphitrite.schemas.errors import Error
 
 
@@ -78,17 +78,3 @@ def _lock(home: Home) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def stop(home: Home, *, keep_serving: bool, stop_instances: Callable[[Home, float], None]) -> None:
-    """End the control plane of ``home`` if it runs, then (unless ``keep_serving``) Envoy with its agent, after
-    draining, and every instance. Afterwards no process and no socket of this home is left."""
-    record = processes.read(home.server_file)
-    if record is not None and processes.send_signal(record, signal.SIGTERM):
-        agent_process.wait_gone(record, 30.0)
-        processes.send_signal(record, signal.SIGKILL)
-        agent_process.wait_gone(record, 5.0)
-    if not keep_serving:
-        agent_process.stop(home, deadline_s=200.0)
-        stop_instances(home, 10.0)
-    server_file.ended(home)

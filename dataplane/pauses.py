@@ -41,6 +41,13 @@ class Collections:
             gc.freeze()
 
 
+def none() -> None:
+    """From now on, until :func:`keep_short`: this process makes what stays."""
+    gc.disable()
+
+
 def keep_short() -> None:
-    """From now on, in this process."""
+    """From now on, in this process. What is there already is set aside."""
+    gc.freeze()
     gc.callbacks.append(Collections())
+    gc.enable()

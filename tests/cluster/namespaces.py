@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from .waiting import wait_until
+from ..waiting import wait_until
 
 if TYPE_CHECKING:
     from .node import Cluster
@@ -54,7 +54,7 @@ def namespace(cluster: Cluster, *, prefix: str = "test", empty: bool = True) -> 
         # Now nobody can start pods anew, and they need not wait for the namespace's own turn.
         cluster.kubectl("delete", "pods", "--all", "-n", name, "--wait=false", "--grace-period=1", check=False)
         wait_until(
-            lambda: not objects(cluster, name, "pods"),
+            lambda: not cluster.core.list_namespaced_pod(name).items,
             f"the pods of namespace {name} are gone",
             detail=lambda: cluster.kubectl("get", "pods", "-n", name, check=False),
         )
@@ -64,7 +64,7 @@ def gone(cluster: Cluster) -> None:
     """Waits until every namespace of this process is gone."""
     selector = f"amphitrite.io/test={_process()}"
     wait_until(
-        lambda: not cluster.kubectl("get", "namespaces", "-l", selector, "-o", "name"),
+        lambda: not cluster.core.list_namespace(label_selector=selector).items,
         "the namespaces of the tests are gone",
         detail=lambda: cluster.kubectl("get", "namespaces", "-l", selector, "-o", "yaml"),
     )
@@ -105,7 +105,10 @@ def shared_volume(cluster: Cluster, in_namespace: str, *, name: str = "shared", 
     cluster.kubectl("create", "-f", "-", stdin=json.dumps(_volume(volume, directory, size)))
     try:
         # A claim that comes before its volume is known waits for the controller's next round, 15 s later.
-        wait_until(lambda: _phase(cluster, "persistentvolume", volume) == "Available", f"volume {volume} is available")
+        wait_until(
+            lambda: cluster.core.read_persistent_volume(volume).status.phase == "Available",
+            f"volume {volume} is available",
+        )
         with _claim(cluster, in_namespace, name, {"storageClassName": "", "volumeName": volume}, size):
             yield name
     finally:
@@ -125,16 +128,14 @@ def _claim(cluster: Cluster, in_namespace: str, name: str, spec: dict[str, str],
     try:
         if spec.get("volumeName"):  # A storage class may wait for the first pod.
             wait_until(
-                lambda: _phase(cluster, "persistentvolumeclaim", name, "-n", in_namespace) == "Bound",
+                lambda: (
+                    cluster.core.read_namespaced_persistent_volume_claim(name, in_namespace).status.phase == "Bound"
+                ),
                 f"claim {name} is bound",
             )
         yield
     finally:
         cluster.kubectl("delete", "persistentvolumeclaim", name, "-n", in_namespace, "--timeout=60s")
-
-
-def _phase(cluster: Cluster, kind: str, name: str, *more: str) -> str:
-    return cluster.kubectl("get", kind, name, *more, "-o", "jsonpath={.status.phase}")
 
 
 def _volume(name: str, directory: Path, size: str) -> dict[str, object]:

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..waiting import wait_until
 from .node import Cluster
-from .waiting import wait_until
 
 #: Directories that are writable in a pod with a read-only root file system.
 WRITABLE = {"tmp": "/tmp", "home": "/var/lib/amphitrite", "run": "/run/amphitrite"}

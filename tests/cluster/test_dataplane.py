@@ -11,10 +11,10 @@ from amphitrite.dataplane.routing import Address, Cluster, HealthCheck, Route, R
 from amphitrite.dataplane.seed import encode_seed
 
 from ..certificate import write_certificate
+from ..waiting import wait_until
 from . import node
 from .images import Images
 from .pods import create, restricted_pod, told
-from .waiting import wait_until
 
 LONG = True
 KEY = "a-key-of-this-test"

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import pytest
 
 from ..system.models import REQUEST, adding
+from ..waiting import wait_until
 from .images import Images
 from .node import Cluster
 from .release import Release, installed
 from .test_product import INFER
-from .waiting import wait_until
 
 LONG = True
 GPU_TYPE = "Standard_NC6s_v3"
@@ -72,7 +72,7 @@ def test_a_replacement_that_waits(release: Release) -> None:
     total = gpus(release)
     with release.load(INFER, REQUEST, connections=2) as result:
         deploy(release, "--no-wait", policy="wait", verb="update", version=2, instance_count=total)
-        wait_until(lambda: "wait" in message(release), "it says that it waits", 30, every_s=0.5)
+        wait_until(lambda: "wait" in message(release), "it says that it waits", 30)
         deploy(release, policy="wait", verb="update", version=1, instance_count=total)
     assert result["failed"] == 0, result
 

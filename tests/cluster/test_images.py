@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from ..waiting import wait_until
 from .images import Images
 from .machine import ROOT
 from .node import Cluster
 from .pods import create, ended, restricted_pod, told
-from .waiting import wait_until
 
 PRODUCT = ("controlplane", "dataplane", "fetcher")
 
@@ -124,7 +124,6 @@ def test_triton_serves_the_example(cluster: Cluster, images: Images, namespace: 
             and cluster.kubectl("get", "--raw", proxy, check=False)
         ),
         "the example model is ready",
-        every_s=0.3,
         detail=lambda: told(cluster, namespace, "triton"),
     )
     picture = {"name": "data_0", "shape": [1, 3, 224, 224], "datatype": "FP32", "data": [0.5] * (3 * 224 * 224)}

@@ -27,7 +27,8 @@ from amphitrite.dataplane.seed import decode_seed
 
 from .. import postgresql
 from ..certificate import write_certificate
-from ..system.product import free_ports, wait_until
+from ..system.product import free_ports
+from ..waiting import wait_until
 from .node import Cluster
 
 LONG = True

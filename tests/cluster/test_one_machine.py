@@ -11,10 +11,10 @@ import pytest
 
 from ..system.models import REQUEST, adding
 from ..system.product import Product
+from ..waiting import wait_until
 from .images import Images
 from .node import Cluster
 from .release import SMALL
-from .waiting import wait_until
 
 LONG = True
 INFER = "/endpoints/cats/v2/models/tiny/infer"

@@ -30,8 +30,8 @@ from amphitrite.controlplane.runtimes.kubernetes.writing import Writer
 from amphitrite.schemas.errors import Error
 
 from ..controlplane.runtime_subjects import PROBE
+from ..waiting import wait_until
 from .node import Cluster
-from .waiting import wait_until
 
 pytestmark = pytest.mark.serving
 

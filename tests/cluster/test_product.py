@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from ..system.models import REQUEST, adding, broken
+from ..waiting import wait_until
 from .images import Images
 from .node import Cluster
 from .release import EXAMPLE, NAME, Release, installed
-from .waiting import wait_until
 
 LONG = True
 REQUESTS = int(os.environ.get("AMPHITRITE_LOAD_REQUESTS", "20000"))
@@ -110,7 +110,7 @@ def test_what_keeps_a_pod_from_starting(
         release.deploy("blue", f"tiny:{version}", endpoint=name, **settings)
     print(f"{code}: told after {time.monotonic() - began:.1f} s: {str(refused.value).partition('error: ')[2]}")
     # The operation ends at the first word; what the log of the crashed container adds may come a moment later.
-    shown = wait_until(lambda: _shown(release, name, words), f"show says: {words}", 30, every_s=0.5)
+    shown = wait_until(lambda: _shown(release, name, words), f"show says: {words}", 30)
     assert shown["provisioning_state"] == "Failed"
     events = release.cluster.kubectl("get", "events", "-n", release.namespace, "-o", "json")
     assert code in {event["reason"] for event in json.loads(events)["items"]}

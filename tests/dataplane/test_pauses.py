@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from amphitrite.dataplane import pauses
 from amphitrite.dataplane.pauses import Collections
 
 
@@ -57,3 +58,16 @@ def test_what_became_garbage_while_set_aside_goes_within_hours(clocks: Clocks) -
     clocks.now = 3600.0
     gc.collect()
     assert there() is None
+
+
+def test_what_is_there_before_is_set_aside_and_collections_go_on() -> None:
+    callbacks = list(gc.callbacks)
+    try:
+        pauses.none()
+        assert not gc.isenabled()
+        pauses.keep_short()
+        assert gc.isenabled() and gc.get_freeze_count() > 0
+    finally:
+        gc.callbacks[:] = callbacks
+        gc.enable()
+        gc.unfreeze()

@@ -19,8 +19,9 @@ from amphitrite.controlplane.home import Home
 from amphitrite.dataplane import processes
 
 from ..load.background import Client, Load, load
+from ..waiting import wait_until
 from .models import INFER, REQUEST, adding
-from .product import Product, wait_until
+from .product import Product
 
 #: In a million requests.
 _CHANGES = {"traffic": 1000, "replace": 100, "scale": 100, "certificate": 10, "key": 10, "router": 5}

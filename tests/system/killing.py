@@ -9,8 +9,9 @@ from functools import partial
 from pathlib import Path
 
 from ..load.background import Client, Load, load
+from ..waiting import wait_until
 from .models import INFER, REQUEST
-from .product import Product, wait_until
+from .product import Product
 
 #: As many requests are in flight at any time, at most.
 CONNECTIONS = 6

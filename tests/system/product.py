@@ -19,9 +19,10 @@ import psutil
 
 from amphitrite.dataplane import processes
 
-from .user import DEADLINE_S, Answer, User, wait_until
+from ..waiting import wait_until
+from .user import Answer, User
 
-__all__ = ["DEADLINE_S", "Answer", "Product", "free_ports", "running", "wait_until"]
+__all__ = ["Answer", "Product", "free_ports", "running"]
 
 
 def free_ports(count: int) -> list[int]:

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 import tritonclient.http as triton
 
+from ..waiting import wait_until
 from .models import REQUEST, adding
-from .product import Product, wait_until
+from .product import Product
 
 pytestmark = pytest.mark.serving
 

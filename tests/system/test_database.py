@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from .. import postgresql, s3
+from ..waiting import wait_until
 from .conftest import register
 from .models import INFER, REQUEST
-from .product import Product, wait_until
+from .product import Product
 
 pytestmark = pytest.mark.serving
 

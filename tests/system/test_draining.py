@@ -10,7 +10,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from .product import Product, wait_until
+from ..waiting import wait_until
+from .product import Product
 from .test_model_types import event
 
 pytestmark = pytest.mark.serving

@@ -14,7 +14,7 @@ import pytest
 import tritonclient.grpc as tritonclient
 from tritonclient.utils import InferenceServerException
 
-from .product import DEADLINE_S
+from ..waiting import DEADLINE_S
 from .stock import DOMAIN, PIN, Scoring, grpc_inputs
 
 pytestmark = pytest.mark.serving

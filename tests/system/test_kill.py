@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from ..waiting import wait_until
 from .conftest import register
 from .killing import CONNECTIONS, RETRY, kill_instances
 from .models import INFER, REQUEST
-from .product import Product, running, wait_until
+from .product import Product, running
 
 pytestmark = pytest.mark.serving
 

@@ -8,8 +8,9 @@ import ssl
 import httpx
 import pytest
 
+from ..waiting import wait_until
 from .models import REQUEST
-from .product import Product, wait_until
+from .product import Product
 
 pytestmark = pytest.mark.serving
 

@@ -19,7 +19,7 @@ import tritonclient.http as tritonclient
 from PIL import Image
 from tritonclient.utils import InferenceServerException
 
-from .product import wait_until
+from ..waiting import wait_until
 from .stock import ROOT, Array, Scoring
 
 pytestmark = pytest.mark.serving

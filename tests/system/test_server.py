@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from ..waiting import wait_until
 from .models import INFER, REQUEST
-from .product import Product, free_ports, wait_until
+from .product import Product, free_ports
 
 pytestmark = pytest.mark.serving
 

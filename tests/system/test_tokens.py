@@ -12,8 +12,9 @@ from typing import Any
 import jwt
 import pytest
 
+from ..waiting import wait_until
 from .models import REQUEST, adding
-from .product import Product, running, wait_until
+from .product import Product, running
 
 pytestmark = pytest.mark.serving
 

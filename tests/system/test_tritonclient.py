@@ -16,7 +16,7 @@ import tritonclient.grpc
 import tritonclient.http
 from tritonclient.utils import InferenceServerException
 
-from .product import DEADLINE_S
+from ..waiting import DEADLINE_S
 from .stock import PIN, Array, Scoring, grpc_inputs, http_inputs
 
 pytestmark = pytest.mark.serving

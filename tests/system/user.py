@@ -7,9 +7,6 @@ import json
 import ssl
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,20 +15,7 @@ import httpx
 
 from amphitrite.schemas.names import workspace_id
 
-DEADLINE_S = 60.0
-
-
-def wait_until(condition: Callable[[], Any], what: str, deadline_s: float = DEADLINE_S) -> Any:
-    """The first truthy answer of ``condition``, asked every 10 ms at first, 100 ms at last: what it waits
-    for needs the cores. Fails with ``what`` past the deadline."""
-    pause, every_s = threading.Event(), 0.01
-    end = time.monotonic() + deadline_s
-    while True:
-        if answer := condition():
-            return answer
-        assert time.monotonic() < end, f"after {deadline_s:.0f} s still not: {what}"
-        pause.wait(every_s)
-        every_s = min(0.1, every_s * 1.3)
+from ..waiting import wait_until
 
 
 @dataclass(frozen=True)

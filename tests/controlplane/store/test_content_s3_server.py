@@ -22,7 +22,7 @@ import pytest
 from amphitrite.controlplane.store.content import Content, open_content
 
 from ...cluster.machine import cache, locked
-from ...cluster.waiting import wait_until
+from ...waiting import wait_until
 
 MODULE = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
 HOW_TO = f"no S3 server: put versitygw on PATH, or Go, with which the tests build it (go install {MODULE})"

@@ -15,7 +15,7 @@ from tritonclient.utils import InferenceServerException, triton_to_np_dtype  # t
 from amphitrite.dataplane.routing import Address
 from amphitrite.dataplane.triton import client
 
-from ...cluster.waiting import wait_until
+from ...waiting import wait_until
 from .onnx_models import EXAMPLE, TYPES
 
 pytestmark = pytest.mark.serving

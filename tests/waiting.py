@@ -11,18 +11,20 @@ from collections.abc import Callable
 from typing import TypeVar
 
 T = TypeVar("T")
+DEADLINE_S = 60.0
+#: The first pause, and the last: what somebody waits for needs the cores.
+_FIRST_S, _LAST_S = 0.01, 0.25
 
 
 def wait_until(
     condition: Callable[[], T | None],
     what: str,
-    deadline_s: float = 60.0,
+    deadline_s: float = DEADLINE_S,
     *,
-    every_s: float = 0.1,
     detail: Callable[[], str] = str,
 ) -> T:
     """The first truthy answer of ``condition``; fails with ``what`` and ``detail()`` past the deadline."""
-    pause = threading.Event()
+    pause, every_s = threading.Event(), _FIRST_S
     end = time.monotonic() + deadline_s
     while True:
         if answer := condition():
@@ -30,3 +32,4 @@ def wait_until(
         if time.monotonic() >= end:
             raise AssertionError(f"after {deadline_s:.0f} s still not: {what}\n{detail()}".rstrip())
         pause.wait(every_s)
+        every_s = min(_LAST_S, every_s * 1.3)
