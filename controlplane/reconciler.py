@@ -14,12 +14,12 @@ from dataclasses import replace
 from amphitrite.controlplane.agents import Agents, TableFeed
 from amphitrite.controlplane.core.memory import Memory
 from amphitrite.controlplane.core.observed import newest_version, of_this_history
-from amphitrite.controlplane.core.plan import Plan, plan
+from amphitrite.controlplane.core.plan import Plan, complete, draft
 from amphitrite.controlplane.core.rollout import backoff_s
 from amphitrite.controlplane.core.status import Ref, Status, World
 from amphitrite.controlplane.runtimes import Runtime
 from amphitrite.controlplane.store.protocol import Store
-from amphitrite.dataplane.routing import TokenIssuer
+from amphitrite.dataplane.routing import RoutingTable, TokenIssuer
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import key
 
@@ -77,13 +77,11 @@ class Reconciler:
         ours = tuple(of_this_history(report, world.table.version) for report in agents)
         self._require_lead()
         issuers = self._issuers(world.table.issuers, now)
-        decided = plan(world, self._runtime.observe(), ours, now, unknown, issuers, self._memory)
-        refused = self._act(decided)
+        drafted = draft(world, self._runtime.observe(), ours, now, unknown, issuers, self._memory)
+        self._publish(drafted.table, above=newest_version(agents))
+        decided = complete(drafted, self._memory)
         self._require_lead()
-        table = self._store.publish(
-            replace(decided.table, max_body_bytes=self._max_body_bytes), above=newest_version(agents)
-        )
-        self._feed.published(table)
+        refused = self._act(decided)
         self._record(world, decided, refused, now)
         if decided.remove:
             self._require_lead()
@@ -111,6 +109,11 @@ class Reconciler:
                 wake_at = self._clock() + backoff_s(crashes)
             pause = RESYNC_S if wake_at is None else min(max(wake_at - self._clock(), 0.0), RESYNC_S)
             self._event.wait(pause)
+
+    def _publish(self, table: RoutingTable, above: int) -> None:
+        if table.max_body_bytes != self._max_body_bytes:
+            table = replace(table, max_body_bytes=self._max_body_bytes)
+        self._feed.published(self._store.publish(table, above=above))
 
     def _act(self, decided: Plan) -> dict[Ref, Error]:
         """Carry out starts and stops; what was refused, by deployment."""

@@ -142,6 +142,20 @@ class Route:
     auth: Auth = "key"
     cors: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Raise ValueError when the route contradicts itself."""
+        names = [t.name for t in self.targets]
+        if names != sorted(set(names)):
+            raise ValueError(f"{self.name}: targets must be sorted by name, each name once")
+        for target in self.targets:
+            if target.sequences and target.retry_lost:
+                raise ValueError(f"{self.name}: target {target.name} may repeat a part of a sequence")
+        for name, percent in (*self.split, *self.mirrors):
+            if name not in names or not 0 < percent <= 100:
+                raise ValueError(f"{self.name}: bad share {name}={percent}")
+        if self.split and sum(percent for _, percent in self.split) != 100:
+            raise ValueError(f"{self.name}: the split does not sum to 100")
+
 
 @dataclass(frozen=True, slots=True)
 class TokenIssuer:
@@ -169,7 +183,7 @@ class RoutingTable:
     issuers: tuple[TokenIssuer, ...] = ()
 
     def __post_init__(self) -> None:
-        """Raise ValueError when the table contradicts itself; the planner must never make such a one."""
+        """Raise ValueError when its parts contradict each other; the planner must never make such a table."""
         clusters = [c.name for c in self.clusters]
         known = frozenset(clusters)
         routes = [r.name for r in self.routes]
@@ -179,19 +193,9 @@ class RoutingTable:
         if clusters != sorted(known) or routes != sorted(set(routes)):
             raise ValueError("routes and clusters must be sorted by name, each name once")
         for route in self.routes:
-            names = [t.name for t in route.targets]
-            if names != sorted(set(names)):
-                raise ValueError(f"{route.name}: targets must be sorted by name, each name once")
             for target in route.targets:
                 if target.cluster is not None and target.cluster not in known:
                     raise ValueError(f"{route.name}: target {target.name} names no cluster: {target.cluster}")
-                if target.sequences and target.retry_lost:
-                    raise ValueError(f"{route.name}: target {target.name} may repeat a part of a sequence")
-            for name, percent in (*route.split, *route.mirrors):
-                if name not in names or not 0 < percent <= 100:
-                    raise ValueError(f"{route.name}: bad share {name}={percent}")
-            if route.split and sum(percent for _, percent in route.split) != 100:
-                raise ValueError(f"{route.name}: the split does not sum to 100")
 
     def same_content(self, other: RoutingTable) -> bool:
         mine, theirs = ((t.routes, t.clusters, t.max_body_bytes, t.issuers) for t in (self, other))

@@ -13,6 +13,9 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadFileScheduling
 
+# Until everything is collected nothing that is made can go.
+gc.disable()
+
 # How long an example takes depends on what else the machine does: no test judges that.
 settings.register_profile("suite", deadline=None)
 settings.load_profile("suite")
@@ -87,5 +90,5 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 def pytest_collection_finish() -> None:
     """What hundreds of modules have brought stays to the end: the garbage collector need not look at it each time."""
-    gc.collect()
     gc.freeze()
+    gc.enable()

@@ -45,9 +45,26 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True)
+class Draft:
+    """What a pass does first: publish ``table``. Whatever else it does follows of the same facts (``complete``), and
+    clients of an endpoint whose traffic has changed need not wait for it.
+
+    ``world``, ``instances``: those of computes that answer. ``published``: the table of the pass before. ``behind``: by
+    lower-case name of an endpoint that stays, what its deployments have. ``hidden``: deployments whose compute does not
+    answer."""
+
+    table: RoutingTable
+    world: World
+    instances: tuple[Instance, ...]
+    agents: tuple[AgentReport, ...]
+    behind: Mapping[str, tuple[Supply, ...]]
+    hidden: tuple[Deployment, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything one pass does: ``start``, ``stop``, ``forget`` in the runtime, then publish ``table`` (if its content
-    is new), record ``statuses``, ``remove`` rows; look again at ``wake_at`` at the latest (None: when woken)."""
+    """Everything one pass does: publish ``table`` (if its content is new), ``start``, ``stop``, ``forget`` in the
+    runtime, record ``statuses``, ``remove`` rows; look again at ``wake_at`` at the latest (None: when woken)."""
 
     start: tuple[Start, ...]
     stop: tuple[Stop, ...]
@@ -67,23 +84,58 @@ def plan(
     issuers: Sequence[TokenIssuer] = (),
     memory: Memory | None = None,
 ) -> Plan:
+    """``draft`` and ``complete``."""
+    memory = memory or Memory()
+    return complete(draft(world, instances, agents, now, unknown, issuers, memory), memory)
+
+
+def draft(
+    world: World,
+    instances: Sequence[Instance],
+    agents: Sequence[AgentReport],
+    now: float,
+    unknown: frozenset[str] = frozenset(),
+    issuers: Sequence[TokenIssuer] = (),
+    memory: Memory | None = None,
+) -> Draft:
     """``agents``: the live ones only. ``now``: seconds since the epoch. ``unknown``: computes that do not answer, so
     that ``instances`` says nothing of what runs there. ``issuers``: whose tokens count now. ``memory``: of the passes
     before, so that this one costs what has changed; the plan is the same without it."""
     memory = memory or Memory()
     seen, hidden = _by_sight(world, unknown)
-    visible = [i for i in instances if i.workload.endpoint not in hidden]
-    decided = _plan(seen, visible, agents, now, world.table, hidden, issuers, memory)
+    visible = tuple(i for i in instances if i.workload.endpoint not in hidden)
+    staying = [e for e in seen.endpoints if not e.deleting]
+    behind = _behind(seen, staying, visible, now, memory)
+    table = with_unchanged(routing_table(staying, behind, world.table, issuers, memory), world.table, hidden)
+    blind = tuple(d for d in world.deployments if d.endpoint in hidden) if hidden else ()
+    return Draft(table, seen, visible, tuple(agents), behind, blind)
+
+
+def complete(draft: Draft, memory: Memory | None = None) -> Plan:
+    """The plan of a draft, ``memory`` being the same."""
+    memory = memory or Memory()
+    supplies = [one for behind in draft.behind.values() for one in behind]
+    kept: frozenset[str] = frozenset().union(*(s.kept for s in supplies))
+    overdue: frozenset[str] = frozenset().union(*(s.overdue for s in supplies))
+    view = _View(draft.world.table, draft.table, draft.agents)
+    remove, leaving = _leaving(draft.world, draft.instances, view)
+    decided = Plan(
+        start=tuple(start for one in supplies for start in one.starts),
+        stop=tuple(_stops(draft.world, draft.instances, draft.agents, kept, overdue)),
+        forget=tuple(i.id for i in draft.instances if i.phase == "exited" and i.id not in kept),
+        table=draft.table,
+        statuses=(*_staying(draft, supplies, view, memory), *leaving, *_out_of_sight(draft.hidden)),
+        remove=remove,
+        wake_at=min((s.look_at for s in supplies if s.look_at is not None), default=None),
+    )
     memory.turn()
-    blind = [(d, out_of_sight(d)) for d in world.deployments if d.endpoint in hidden]
-    statuses = tuple((Ref(d.endpoint, d.name), status) for d, status in blind if status is not None)
-    return replace(decided, statuses=(*decided.statuses, *statuses))
+    return decided
 
 
 def _by_sight(world: World, unknown: frozenset[str]) -> tuple[World, dict[str, Endpoint]]:
     """The world without the endpoints that have something on an unknown compute, and those, by lower-case name."""
-    names = {d.endpoint for d in world.deployments if d.workload.compute in unknown}
-    hidden = {key(e.name): e for e in world.endpoints if key(e.name) in names}
+    names = {d.endpoint for d in world.deployments if d.workload.compute in unknown} if unknown else set()
+    hidden = {key(e.name): e for e in world.endpoints if key(e.name) in names} if names else {}
     if not hidden:
         return world, hidden
     endpoints = tuple(e for e in world.endpoints if key(e.name) not in hidden)
@@ -91,73 +143,62 @@ def _by_sight(world: World, unknown: frozenset[str]) -> tuple[World, dict[str, E
     return replace(world, endpoints=endpoints, deployments=deployments), hidden
 
 
-def _plan(
-    world: World,
-    instances: Sequence[Instance],
-    agents: Sequence[AgentReport],
-    now: float,
-    published: RoutingTable,
-    hidden: Mapping[str, Endpoint],
-    issuers: Sequence[TokenIssuer],
-    memory: Memory,
-) -> Plan:
-    supplies = _supplies(world, instances, now, memory)
-    by_endpoint: dict[str, list[Supply]] = {}
-    for one in supplies:
-        by_endpoint.setdefault(one.deployment.endpoint, []).append(one)
-    endpoints = [e for e in world.endpoints if not e.deleting]
-    table = with_unchanged(routing_table(endpoints, by_endpoint, published, issuers, memory), published, hidden)
+def _behind(
+    world: World, staying: Sequence[Endpoint], instances: Sequence[Instance], now: float, memory: Memory
+) -> dict[str, tuple[Supply, ...]]:
+    """What is behind each endpoint that stays, of its deployments that stay."""
+    deployments: dict[str, list[Deployment]] = {}
+    for deployment in world.deployments:
+        if not deployment.deleting:
+            deployments.setdefault(deployment.endpoint, []).append(deployment)
+    there: dict[str, list[Instance]] = {}
+    for instance in instances:
+        there.setdefault(instance.workload.endpoint, []).append(instance)
+    routes = {key(route.name): route for route in world.table.routes}
+    behind = {}
+    for endpoint in staying:
+        name = key(endpoint.name)
+        # Of what waits for a time the time is a source too.
+        mine = tuple(there.get(name, ()))
+        sources = tuple(deployments.get(name, ())), mine, routes.get(name), None if timeless(mine) else now
+        behind[name] = memory.of(("behind", name), sources, partial(_supplies, *sources[:3], now))
+    return behind
 
-    kept: frozenset[str] = frozenset().union(*(s.kept for s in supplies))
-    overdue: frozenset[str] = frozenset().union(*(s.overdue for s in supplies))
-    stop = tuple(_stops(world, instances, agents, kept, overdue))
-    forget = tuple(i.id for i in instances if i.phase == "exited" and i.id not in kept)
 
-    view = _View(world.table, table, agents)
+def _supplies(
+    deployments: Sequence[Deployment], instances: Sequence[Instance], before: Route | None, now: float
+) -> tuple[Supply, ...]:
+    """Of each of one endpoint's deployments; ``before``: its route in the table of the pass before."""
+    routed = {target.name: target.cluster for target in before.targets} if before is not None else {}
+    by_deployment: dict[str, list[Instance]] = {}
+    for instance in instances:
+        by_deployment.setdefault(instance.workload.deployment, []).append(instance)
+    return tuple(supply(d, by_deployment.get(d.name, ()), routed.get(d.name), now) for d in deployments)
+
+
+def _staying(draft: Draft, supplies: Sequence[Supply], view: _View, memory: Memory) -> list[tuple[Ref, Status]]:
+    """The statuses of what is not being deleted."""
     statuses: list[tuple[Ref, Status]] = []
     for one in supplies:
         ref = Ref(one.deployment.endpoint, one.deployment.name)
         in_force, rejected = view.in_force(ref.endpoint), view.rejected
         told = partial(deployment_status, one, in_force=in_force, rejected=rejected)
         statuses.append((ref, memory.of(ref, (one, in_force, rejected), told)))
-    routes = {key(route.name): route for route in table.routes}
-    for endpoint in endpoints:
-        name = key(endpoint.name)
-        ref, behind = Ref(name), tuple(by_endpoint.get(name, ()))
-        route, in_force, rejected = routes[name], view.in_force(name), view.rejected
-        told = partial(endpoint_status, endpoint, route, behind, in_force=in_force, rejected=rejected)
-        statuses.append((ref, memory.of(ref, (endpoint, route, behind, in_force, rejected), told)))
-    remove, leaving = _leaving(world, instances, view)
-    return Plan(
-        start=tuple(start for one in supplies for start in one.starts),
-        stop=stop,
-        forget=forget,
-        table=table,
-        statuses=(*statuses, *leaving),
-        remove=remove,
-        wake_at=min((s.look_at for s in supplies if s.look_at is not None), default=None),
-    )
-
-
-def _supplies(world: World, instances: Sequence[Instance], now: float, memory: Memory) -> list[Supply]:
-    """For each deployment that stays: not being deleted, and its endpoint neither."""
-    staying = {key(e.name) for e in world.endpoints if not e.deleting}
-    routed = {
-        (key(route.name), target.name): target.cluster for route in world.table.routes for target in route.targets
-    }
-    by_deployment: dict[tuple[str, str], list[Instance]] = {}
-    for instance in instances:
-        place = (instance.workload.endpoint, instance.workload.deployment)
-        by_deployment.setdefault(place, []).append(instance)
-    supplies = []
-    for deployment in world.deployments:
-        if deployment.deleting or deployment.endpoint not in staying:
+    routes = {key(route.name): route for route in draft.table.routes}
+    for endpoint in draft.world.endpoints:
+        if endpoint.deleting:
             continue
-        place = (deployment.endpoint, deployment.name)
-        mine, before = tuple(by_deployment.get(place, ())), routed.get(place)
-        made = partial(supply, deployment, mine, before, now)
-        supplies.append(memory.of(("supply", place), (deployment, mine, before), made) if timeless(mine) else made())
-    return supplies
+        name = key(endpoint.name)
+        ref, behind = Ref(name), draft.behind[name]
+        route, in_force, rejected = routes[name], view.in_force(name), view.rejected
+        of_endpoint = partial(endpoint_status, endpoint, route, behind, in_force=in_force, rejected=rejected)
+        statuses.append((ref, memory.of(ref, (endpoint, route, behind, in_force, rejected), of_endpoint)))
+    return statuses
+
+
+def _out_of_sight(hidden: Sequence[Deployment]) -> list[tuple[Ref, Status]]:
+    told = [(d, out_of_sight(d)) for d in hidden]
+    return [(Ref(d.endpoint, d.name), status) for d, status in told if status is not None]
 
 
 def _belongs(instance: Instance, deployment: Deployment) -> bool:

@@ -45,10 +45,9 @@ def routing_table(
         name = key(endpoint.name)
         mine = tuple(sorted(supplies.get(name, ()), key=lambda s: s.deployment.name))
         sources = endpoint, mine, before.get(name)
-        routes.append(memory.of(("route", name), sources, partial(_route, *sources)))
-        for one in mine:
-            if (routed := one.routed) is not None:
-                clusters[routed.name] = memory.of(("cluster", routed.name), (one,), partial(_cluster, one, routed))
+        route, behind = memory.of(("route", name), sources, partial(_routed, *sources))
+        routes.append(route)
+        clusters |= behind
     return RoutingTable(
         version=previous.version,
         routes=tuple(sorted(routes, key=lambda r: r.name)),
@@ -75,6 +74,14 @@ def with_unchanged(table: RoutingTable, previous: RoutingTable, endpoints: Mappi
         routes=tuple(sorted((*table.routes, *kept), key=lambda r: r.name)),
         clusters=tuple(clusters[name] for name in sorted(clusters)),
     )
+
+
+def _routed(
+    endpoint: Endpoint, supplies: Sequence[Supply], before: Route | None
+) -> tuple[Route, Mapping[str, Cluster]]:
+    """The route of an endpoint, and by name the clusters behind it."""
+    clusters = {one.routed.name: _cluster(one, one.routed) for one in supplies if one.routed is not None}
+    return _route(endpoint, supplies, before), clusters
 
 
 def _route(endpoint: Endpoint, supplies: Sequence[Supply], before: Route | None) -> Route:

@@ -46,10 +46,10 @@ class Machine:
         assert decided == plan(*facts), "what is remembered changes nothing"
         self.check_safety(world, decided)
         steps = [
+            lambda: self._publish(decided.table),
             *(lambda s=s: self._start(s) for s in decided.start),
             *(lambda s=s: self._stop(s.instance_id) for s in decided.stop),
             *(lambda i=i: self.instances.pop(i, None) for i in decided.forget),
-            lambda: self._publish(decided.table),
             lambda: self._record(decided),
             lambda: self._remove(decided),
         ]

@@ -30,15 +30,26 @@ TARGET = Target("blue", None, 5.0)
         ({"routes": (Route("b", (), ()), Route("a", (), ()))}, "sorted by name"),
         ({"clusters": (Cluster("a", (), 1, 1), Cluster("a", (), 1, 1))}, "each name once"),
         ({"routes": (Route("a", (), (Target("blue", "gone", 5.0),)),)}, "names no cluster: gone"),
-        ({"routes": (Route("a", (), (TARGET, TARGET)),)}, "targets must be sorted"),
-        ({"routes": (Route("a", (), (TARGET,), (("blue", 90),)),)}, "does not sum to 100"),
-        ({"routes": (Route("a", (), (TARGET,), (("green", 100),)),)}, "bad share green=100"),
-        ({"routes": (Route("a", (), (TARGET,), (("blue", 0),)),)}, "bad share blue=0"),
     ],
 )
 def test_a_table_that_contradicts_itself_cannot_be_made(parts: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         RoutingTable(1, **parts)
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        (((TARGET, TARGET),), "targets must be sorted"),
+        (((TARGET,), (("blue", 90),)), "does not sum to 100"),
+        (((TARGET,), (("green", 100),)), "bad share green=100"),
+        (((TARGET,), (("blue", 0),)), "bad share blue=0"),
+        (((Target("blue", None, 5.0, sequences=True, retry_lost=True),),), "may repeat a part of a sequence"),
+    ],
+)
+def test_a_route_that_contradicts_itself_cannot_be_made(parts: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Route("a", (), *parts)
 
 
 def test_it_comes_back_from_json_as_it_was() -> None:

@@ -32,10 +32,11 @@ class Knot:
 def clocks() -> Iterator[Clocks]:
     made = Clocks()
     callback = Collections(made.spent, lambda: made.now)
+    gc.unfreeze()  # What the tests themselves keep.
     gc.callbacks.append(callback)
     yield made
     gc.callbacks.remove(callback)
-    gc.unfreeze()
+    gc.freeze()
 
 
 @pytest.mark.parametrize(("each", "generation", "aside"), [(0.5, 2, True), (0.001, 2, False), (0.5, 1, False)])
@@ -70,4 +71,3 @@ def test_what_is_there_before_is_set_aside_and_collections_go_on() -> None:
     finally:
         gc.callbacks[:] = callbacks
         gc.enable()
-        gc.unfreeze()

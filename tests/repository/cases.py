@@ -92,7 +92,7 @@ def recorded() -> dict[str, dict[str, Any]]:
 
 
 def _read(path: Path) -> Case:
-    document = yaml.safe_load(path.read_text())
+    document = yaml.load(path.read_text(), yaml.CSafeLoader)
     finding = document.get("finding")
     if finding:
         finding = Finding(finding["at"], finding["code"], tuple(finding["says"]))
