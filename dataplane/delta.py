@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 from amphitrite.dataplane.envoy.resources import CLUSTER, ENDPOINTS, ROUTES, TYPES, Named, Resource
 
-#: All resources that the proxy should have, by type and name.
+#: All resources that the proxy should have, by type and name. A mapping that was given once is never changed: what has
+#: been compared with it need not be again.
 Snapshot = Mapping[str, Named]
 #: So many addresses' or routes' resources go into one response, of those that Envoy names one by one: a message with a
 #: thousand needs ten times its size while Envoy takes it in. Clusters stay together: a starting proxy waits for one
@@ -52,7 +53,10 @@ class Refusal:
 
 @dataclass(slots=True)
 class _Subscription:
-    """One type on one stream. ``sent`` and ``accepted``: name -> version; None stands for "there is none"."""
+    """One type on one stream. ``sent`` and ``accepted``: name -> version; None stands for "there is none".
+
+    ``told``: the resources of which nothing is left to send. ``holds``: those that are what the client has accepted.
+    """
 
     wildcard: bool = False
     answered: bool = False
@@ -60,6 +64,8 @@ class _Subscription:
     sent: dict[str, str | None] = field(default_factory=dict)
     accepted: dict[str, str] = field(default_factory=dict)
     waiting: dict[str, dict[str, str | None]] = field(default_factory=dict)  #: by nonce
+    told: Named | None = None
+    holds: Named | None = None
 
 
 class DeltaStream:
@@ -84,6 +90,8 @@ class DeltaStream:
             state.wildcard = not request.subscribe
             state.sent.update(request.held)
             state.accepted.update(request.held)
+        if first or request.subscribe or request.unsubscribe:
+            state.told = state.holds = None
         for name in request.subscribe:
             if name == "*":
                 state.wildcard = True
@@ -102,6 +110,8 @@ class DeltaStream:
 
     def _answer(self, state: _Subscription, request: Request) -> Refusal | None:
         versions = state.waiting.pop(request.nonce, None)
+        if versions:
+            state.holds = None
         if request.error is not None:
             return Refusal(request.type_url, tuple(sorted(versions or ())), request.error)
         for name, version in (versions or {}).items():
@@ -118,17 +128,21 @@ class DeltaStream:
             if state is None:
                 continue
             have = snapshot.get(type_url, {})
+            if state.told is have:
+                continue
             wanted = sorted({*have, *state.names} if state.wildcard else state.names)
             changed = [(n, have[n]) for n in wanted if n in have and state.sent.get(n) != have[n].version]
             gone = [n for n, version in state.sent.items() if version is not None and n not in have]
             gone += [n for n in state.names if n not in have and n not in state.sent]
             if not changed and not gone and (state.answered or not state.wildcard):
+                state.told = have
                 continue
             at_once = _AT_ONCE if type_url in (ENDPOINTS, ROUTES) else len(changed)
             while len(changed) > at_once:
                 yield self._response(type_url, state, changed[:at_once], [])
                 changed = changed[at_once:]
             yield self._response(type_url, state, changed, gone)
+            state.told = have
 
     def _response(
         self, type_url: str, state: _Subscription, changed: list[tuple[str, Resource]], gone: list[str]
@@ -144,13 +158,19 @@ class DeltaStream:
             # A changed cluster starts anew and waits for its addresses, even when those are the same.
             for name in versions:
                 self._subscriptions[ENDPOINTS].sent.pop(name, None)
+            self._subscriptions[ENDPOINTS].told = None
         return Response(type_url, nonce, tuple(changed), tuple(sorted(gone)))
 
     def in_force(self, snapshot: Snapshot, types: tuple[str, ...]) -> bool:
         """Whether the client has accepted exactly what ``snapshot`` holds of these types."""
         for type_url in types:
             state = self._subscriptions.get(type_url, _Subscription())
-            want = {name: resource.version for name, resource in snapshot.get(type_url, {}).items()}
-            if state.accepted != want or state.waiting:
+            wanted = snapshot.get(type_url, {})
+            if state.waiting:
                 return False
+            if state.holds is wanted:
+                continue
+            if state.accepted != {name: resource.version for name, resource in wanted.items()}:
+                return False
+            state.holds = wanted
         return True

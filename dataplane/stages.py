@@ -49,6 +49,7 @@ def additions(before: Published, table: RoutingTable) -> tuple[tuple[str, Addres
     return tuple(
         (cluster.name, address)
         for cluster in table.clusters
+        if before.clusters.get(cluster.name) is not cluster
         for address in cluster.addresses
         if cluster.name not in before.clusters or address not in before.clusters[cluster.name].addresses
     )
@@ -74,6 +75,8 @@ def placement(before: Published, table: RoutingTable) -> Published:
     draining: dict[str, tuple[Address, ...]] = {}
     for cluster in table.clusters:
         old = before.clusters.get(cluster.name)
+        if old is cluster and cluster.name not in before.draining:
+            continue
         gone = set(old.addresses if old is not None else ()) | set(before.draining.get(cluster.name, ()))
         gone -= set(cluster.addresses)
         draining[cluster.name] = tuple(sorted(gone))

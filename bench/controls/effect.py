@@ -14,7 +14,7 @@ from tests.load.closed_loop import Connection, request_bytes
 
 WITHIN_S = 30.0
 #: Between two looks: the one who looks must not take the cores from those whom it waits for.
-_PAUSE_S = 0.0005
+_PAUSE_S = 0.002
 
 
 class Watch:

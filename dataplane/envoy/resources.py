@@ -62,14 +62,16 @@ Named = Mapping[str, Resource]
 class Translator:
     """Makes resources, and remembers them: a change to one endpoint must not cost the work of a thousand.
 
-    Each method gives resources by name. Pure but for the memory, which holds the last result of each name. Raises
-    Error(RoutingRejected), remembering nothing, for what cannot be a message.
+    Each method gives resources by name, and the very mapping that it gave last while nothing in it has changed. Pure
+    but for the memory, which holds the last result of each name. Raises Error(RoutingRejected), remembering nothing,
+    for what cannot be a message.
     """
 
     def __init__(self, scoring_domain: str | None = None) -> None:
         """``scoring_domain``: endpoints are reached by host names below it too."""
         self._domain = scoring_domain
         self._memory: dict[str, dict[str, tuple[Any, Resource]]] = {}
+        self._given: dict[str, dict[str, Resource]] = {}
 
     def clusters(
         self, clusters: Collection[Cluster], draining: Mapping[str, tuple[Address, ...]]
@@ -116,13 +118,16 @@ class Translator:
     ) -> dict[str, Resource]:
         before = self._memory.get(type_url, {})
         now: dict[str, tuple[Any, Resource]] = {}
+        news = type_url not in self._given
         for name, source, make in wanted:
             known = before.get(name)
             if known is None or not (known[0] is source or same(known[0], source)):
-                known = source, _made(type_url, name, partial(make, source))
+                known, news = (source, _made(type_url, name, partial(make, source))), True
             now[name] = known
         self._memory[type_url] = now
-        return {name: resource for name, (_, resource) in now.items()}
+        if news or len(now) != len(before):
+            self._given[type_url] = {name: resource for name, (_, resource) in now.items()}
+        return self._given[type_url]
 
 
 #: The name of a resource, what it is made of, and what makes its JSON value of that.

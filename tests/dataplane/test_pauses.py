@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import weakref
 from collections.abc import Iterator
 
@@ -62,12 +63,15 @@ def test_what_became_garbage_while_set_aside_goes_within_hours(clocks: Clocks) -
 
 
 def test_what_is_there_before_is_set_aside_and_collections_go_on() -> None:
-    callbacks = list(gc.callbacks)
+    callbacks, threshold, turn = list(gc.callbacks), gc.get_threshold(), sys.getswitchinterval()
     try:
         pauses.none()
         assert not gc.isenabled()
         pauses.keep_short()
         assert gc.isenabled() and gc.get_freeze_count() > 0
+        assert sys.getswitchinterval() < turn
     finally:
+        sys.setswitchinterval(turn)
+        gc.set_threshold(*threshold)
         gc.callbacks[:] = callbacks
         gc.enable()
