@@ -37,7 +37,7 @@ def prepare(installation: Installation, parent: Path, environ: Mapping[str, str]
     for source in sorted((installation.backends / "python").iterdir()):
         if source.is_file():
             files[Path("python") / source.name] = source
-    links = {Path("onnxruntime/libonnxruntime.so"): native.runtime} if native is not None else {}
+    links = {Path("onnxruntime") / native_backend.RUNTIME: native.runtime} if native is not None else {}
     target = parent / _fingerprint({**files, **links})
     if target.is_dir():
         return target

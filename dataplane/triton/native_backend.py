@@ -27,7 +27,8 @@ log = logging.getLogger(__name__)
 
 VARIABLE = "ML_ONNXRUNTIME_BACKEND"
 CHOICES = ("auto", "native", "python")
-LIBRARY = "libtriton_onnxruntime.so"
+#: The files that make the backend's directory: ours, and beside it ONNX Runtime's.
+LIBRARY, RUNTIME = "libtriton_onnxruntime.so", "libonnxruntime.so"
 
 _SOURCES = Path(__file__).parent / "backends" / "onnxruntime" / "native"
 _COMPILERS = ("c++", "g++", "clang++")
@@ -83,7 +84,7 @@ def _runtime() -> Path:
     capi = Path(directories[0]) / "capi" if directories else Path()
     if directories and (capi / "libonnxruntime_providers_cuda.so").exists():
         raise _Unsuitable("ONNX Runtime here has the CUDA provider, which only the Python backend uses")
-    found = sorted(capi.glob("libonnxruntime.so.*")) if directories else []
+    found = sorted(capi.glob(f"{RUNTIME}.*")) if directories else []
     if not found:
         raise _Unsuitable("the onnxruntime package here has no shared library")
     return found[-1].resolve()

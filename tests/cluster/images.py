@@ -139,7 +139,7 @@ def _backend(directory: Path) -> None:
         return
     shutil.copy(native.library, directory)
     runtime = Path("/usr/local/lib/python3.11/dist-packages/onnxruntime/capi", native.runtime.name)
-    (directory / "libonnxruntime.so").symlink_to(runtime)
+    (directory / native_backend.RUNTIME).symlink_to(runtime)
 
 
 def _arrange(server: Path, libraries: Path) -> None:
