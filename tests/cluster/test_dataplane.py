@@ -88,7 +88,7 @@ def proxy_pod(name: str, image: str) -> dict[str, Any]:
     pod["spec"]["volumes"].append({"name": "config", "secret": {"secretName": name, "defaultMode": 0o444}})
     (container,) = pod["spec"]["containers"]
     container["env"] = [{"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]
-    container["resources"] = {"limits": {"memory": "256Mi"}, "requests": {"cpu": "50m"}}
+    container["resources"] = {"limits": {"memory": "256Mi"}, "requests": {"cpu": "100m"}}
     container["volumeMounts"].append({"name": "config", "mountPath": CONFIG, "readOnly": True})
     container["readinessProbe"] = {
         "httpGet": {"path": "/healthz", "port": PORT, "scheme": "HTTPS"},
