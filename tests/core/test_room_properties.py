@@ -186,6 +186,7 @@ def test_wait_ends_as_soon_as_there_is_room(script: list[tuple[object, ...]], se
     assert len(cluster.pods) == cluster.demand()
 
 
+@settings(max_examples=50)
 @given(st.integers(1, GPUS), st.integers())
 def test_wait_never_takes_from_what_serves(count: int, seed: int) -> None:
     cluster = Cluster(random.Random(seed), gpus=count)
@@ -197,6 +198,7 @@ def test_wait_never_takes_from_what_serves(count: int, seed: int) -> None:
         assert cluster.served("blue") == count
 
 
+@settings(max_examples=40)
 @given(st.integers(2, GPUS), st.integers())
 def test_drain_first_never_leaves_less_than_half(count: int, seed: int) -> None:
     cluster = Cluster(random.Random(seed), gpus=count)
