@@ -82,9 +82,8 @@ def measure(work: Path, endpoints: int, upstream: int, changes: int) -> dict[str
             key = client.post(f"{place}/{name}/listKeys").raise_for_status().json()["primaryKey"]
             ready(client, place, endpoints)
             with Watch(int(scoring_port), trust, name, key) as watch:
-                flips(
-                    client, f"{place}/{name}", watch, 2
-                )  # The first pass after all have come up works all of them out.
+                # The first pass after all have come up works all of them out.
+                flips(client, f"{place}/{name}", watch, 2)
                 effects, operations = flips(client, f"{place}/{name}", watch, changes)
             lists = [listed(client, place) for _ in range(_LISTS)]
             deployments = [listed(client, f"{place}/{name}/deployments") for _ in range(_LISTS)]

@@ -49,9 +49,8 @@ class Draft:
     """What a pass does first: publish ``table``. Whatever else it does follows of the same facts (``complete``), and
     clients of an endpoint whose traffic has changed need not wait for it.
 
-    ``world``, ``instances``: those of computes that answer. ``published``: the table of the pass before. ``behind``: by
-    lower-case name of an endpoint that stays, what its deployments have. ``hidden``: deployments whose compute does not
-    answer."""
+    ``world``, ``instances``: those of computes that answer. ``behind``: by lower-case name of an endpoint that stays,
+    what its deployments have. ``hidden``: deployments whose compute does not answer."""
 
     table: RoutingTable
     world: World
