@@ -72,7 +72,7 @@ class HealthCheck:
 
     path: str = "/v2/health/ready"
     interval_s: float = 2.0
-    timeout_s: float = 2.0
+    timeout_s: float = 5.0
     healthy_threshold: int = 1
     unhealthy_threshold: int = 2
 

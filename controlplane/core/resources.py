@@ -55,8 +55,10 @@ class Probe:
     failure_threshold: int
 
 
-DEFAULT_READINESS_PROBE = Probe(initial_delay=0, period=2, timeout=2, success_threshold=1, failure_threshold=2)
-DEFAULT_LIVENESS_PROBE = Probe(initial_delay=10, period=10, timeout=2, success_threshold=1, failure_threshold=3)
+#: A server that has gone refuses or answers 503, at once; the timeout is only for one that hangs, and must not take one
+#: for hung that shares a busy machine: two seconds did, and answered 503 for what the model's own timeout allows.
+DEFAULT_READINESS_PROBE = Probe(initial_delay=0, period=2, timeout=5, success_threshold=1, failure_threshold=2)
+DEFAULT_LIVENESS_PROBE = Probe(initial_delay=10, period=10, timeout=5, success_threshold=1, failure_threshold=3)
 
 
 @dataclass(frozen=True, slots=True)

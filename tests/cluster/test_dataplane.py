@@ -112,7 +112,7 @@ def secret(name: str, directory: Path, seed: bytes | None) -> dict[str, Any]:
 
 
 def table(host: str) -> RoutingTable:
-    target = Target("blue", "blue", 5.0, "/v2/models/m/infer")
+    target = Target("blue", "blue", 30.0, "/v2/models/m/infer")
     # Long enough for an instance that waits for its turn on a busy machine: without it there is no other.
     check = HealthCheck(interval_s=0.5, timeout_s=10.0)
     cluster = Cluster("blue", (Address(host, 8000),), 64, 5.0, check)

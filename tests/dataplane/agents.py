@@ -27,6 +27,10 @@ from .upstream import Upstream
 KEY = "primary-key"
 BEARER = {"authorization": f"Bearer {KEY}"}
 INFER = "/endpoints/images/v2/models/m/infer"
+#: Soon, and patient: the instances of tests are threads of one busy process.
+CHECK = HealthCheck(interval_s=0.5, timeout_s=10.0)
+#: Seconds that a request may take, where a test does not wait for it to take too long.
+PATIENCE_S = 30.0
 
 
 def eventually(condition: Callable[[], bool], timeout: float = 10.0) -> None:
@@ -46,7 +50,7 @@ def free_port() -> int:
 
 def cluster(name: str, upstreams: Iterable[Upstream], max_requests: int = 64, drain_s: float = 5.0) -> Cluster:
     addresses = tuple(sorted(Address("127.0.0.1", u.port) for u in upstreams))
-    return Cluster(name, addresses, max_requests, drain_s, HealthCheck(interval_s=0.5, timeout_s=0.5))
+    return Cluster(name, addresses, max_requests, drain_s, CHECK)
 
 
 def table(
@@ -59,7 +63,7 @@ def table(
 ) -> RoutingTable:
     """One route whose targets are the clusters, each under its own name."""
     known = tuple(sorted(clusters, key=lambda c: c.name))
-    targets = tuple(Target(c.name, c.name, 5.0, "/v2/models/m/infer", retry_lost=retry_lost) for c in known)
+    targets = tuple(Target(c.name, c.name, PATIENCE_S, "/v2/models/m/infer", retry_lost=retry_lost) for c in known)
     return RoutingTable(version, (Route(name, (Secret(KEY),), targets, tuple(split)),), known)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from amphitrite.dataplane.routing import Address, Cluster, HealthCheck, Route, RoutingTable, Secret, Target
+from amphitrite.dataplane.routing import Address, Cluster, Route, RoutingTable, Secret, Target
 
+from .agents import CHECK, PATIENCE_S
 from .grpc_upstream import GrpcUpstream
 from .minting import ISSUERS, issuer
 from .upstream import FAILURES, Upstream
@@ -32,35 +33,35 @@ def rule_table(upstreams: Mapping[str, Upstream], by_grpc: Mapping[str, GrpcUpst
     not; ``idle``: no traffic; ``closed``: no key; ``solo``: one slow, bounded target; ``ill``: unhealthy;
     ``mirrored``: two mirrors; ``streams``: a second between two pieces; ``failing``: a target for each of FAILURES,
     called by its name; ``tokens``, ``other-tokens`` and ``oidc``: as ``images``, for tokens."""
-    check = HealthCheck(interval_s=0.5, timeout_s=0.5)
+
     keys = tuple(Secret(k) for k in KEYS)
     images = (
-        Target("absent", None, 5.0),
-        Target("blue", "blue", 5.0, "/v2/models/m/infer"),
-        Target("green", "green", 5.0, None, "the deployment serves 2 models (a, b)"),
+        Target("absent", None, PATIENCE_S),
+        Target("blue", "blue", PATIENCE_S, "/v2/models/m/infer"),
+        Target("green", "green", PATIENCE_S, None, "the deployment serves 2 models (a, b)"),
     )
-    failing = tuple(Target(name, "blue", 5.0, f"/v2/models/{name}/infer") for name in sorted(FAILURES))
+    failing = tuple(Target(name, "blue", PATIENCE_S, f"/v2/models/{name}/infer") for name in sorted(FAILURES))
     ports = {name: one.port for name, one in by_grpc.items()}
     alone = {name: [Address("127.0.0.1", one.port, ports.get(name))] for name, one in upstreams.items()}
-    copied = tuple(Target(name, name, 5.0) for name in ("blue", "green", "grey", "red"))
+    copied = tuple(Target(name, name, PATIENCE_S) for name in ("blue", "green", "grey", "red"))
     split = (("blue", BLUE_PERCENT), ("green", 100 - BLUE_PERCENT))
     return RoutingTable(
         version=2,
         issuers=ISSUERS,
         routes=(
-            Route("closed", (), (Target("blue", "blue", 5.0),), (("blue", 100),)),
+            Route("closed", (), (Target("blue", "blue", PATIENCE_S),), (("blue", 100),)),
             Route("failing", keys, failing),
-            Route("idle", keys, (Target("blue", "blue", 5.0),)),
-            Route("ill", keys, (Target("ill", "ill", 5.0),), (("ill", 100),), cors=("*",)),
+            Route("idle", keys, (Target("blue", "blue", PATIENCE_S),)),
+            Route("ill", keys, (Target("ill", "ill", PATIENCE_S),), (("ill", 100),), cors=("*",)),
             Route("images", keys, images, split, (("green", 50),), cors=ORIGINS),
             Route("mirrored", keys, copied, split, (("grey", MIRROR_PERCENT), ("red", 100))),
             Route("oidc", (), images, split, auth="aad_token"),
-            Route("other", (Secret("other-key"),), (Target("blue", "blue", 5.0),), (("blue", 100),)),
+            Route("other", (Secret("other-key"),), (Target("blue", "blue", PATIENCE_S),), (("blue", 100),)),
             Route("other-tokens", (), images, split, auth="aml_token"),
             Route(
                 "pair",
                 keys,
-                (Target("repeated", "pair", 5.0, retry_lost=True), Target("strict", "pair", 5.0)),
+                (Target("repeated", "pair", PATIENCE_S, retry_lost=True), Target("strict", "pair", PATIENCE_S)),
                 (("strict", 100),),
             ),
             Route("solo", keys, (Target("solo", "solo", 0.5, "/v2/models/m/infer", per_instance=2),), (("solo", 100),)),
@@ -69,7 +70,7 @@ def rule_table(upstreams: Mapping[str, Upstream], by_grpc: Mapping[str, GrpcUpst
         ),
         clusters=tuple(
             # Copies may pile up on a busy machine, and those above the bound would be dropped.
-            Cluster(name, tuple(sorted(served)), {"solo": 2, "grey": 2000, "red": 2000}.get(name, 64), 5.0, check)
+            Cluster(name, tuple(sorted(served)), {"solo": 2, "grey": 2000, "red": 2000}.get(name, 64), 5.0, CHECK)
             for name, served in sorted({**alone, "pair": [*alone["blue"], *alone["green"]]}.items())
         ),
         max_body_bytes=MAX_BODY,

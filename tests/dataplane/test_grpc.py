@@ -13,9 +13,9 @@ from typing import Any
 import grpc
 import pytest
 
-from amphitrite.dataplane.routing import Address, Cluster, HealthCheck, Route, RoutingTable, Secret, Target
+from amphitrite.dataplane.routing import Address, Cluster, Route, RoutingTable, Secret, Target
 
-from .agents import BEARER, KEY, RunningAgent, cluster, eventually, table
+from .agents import BEARER, CHECK, KEY, PATIENCE_S, RunningAgent, cluster, eventually, table
 from .conftest import MakeAgent
 from .grpc_upstream import SERVICE, GrpcUpstream
 from .minting import ISSUERS, mint
@@ -71,24 +71,24 @@ def calls(tmp_path_factory: pytest.TempPathFactory, certificate: tuple[Path, Pat
 
 
 def calls_table(http: Mapping[str, Upstream], by_grpc: Mapping[str, GrpcUpstream]) -> RoutingTable:
-    keys, check = (Secret(KEY),), HealthCheck(interval_s=0.5, timeout_s=0.5)
-    blue, green = Target("blue", "blue", 5.0), Target("green", "green", 5.0)
+    keys = (Secret(KEY),)
+    blue, green = Target("blue", "blue", PATIENCE_S), Target("green", "green", PATIENCE_S)
 
     def bounded(name: str) -> Cluster:
         port = None if name == "own" else by_grpc[name].port
         address = Address("127.0.0.1", http[name].port, port)
-        return Cluster(name, (address,), 1 if name == "brief" else 64, 5.0, check)
+        return Cluster(name, (address,), 1 if name == "brief" else 64, 5.0, CHECK)
 
     return RoutingTable(
         version=1,
         issuers=ISSUERS,
         routes=(
             Route("brief", keys, (Target("brief", "brief", 0.5),), (("brief", 100),)),
-            Route("idle", keys, (Target("absent", None, 5.0), blue)),
-            Route("ill", keys, (Target("ill", "ill", 5.0),), (("ill", 100),)),
-            Route("images", keys, (blue, green, Target("own", "own", 5.0)), (("blue", 100),), (("green", 100),)),
+            Route("idle", keys, (Target("absent", None, PATIENCE_S), blue)),
+            Route("ill", keys, (Target("ill", "ill", PATIENCE_S),), (("ill", 100),)),
+            Route("images", keys, (blue, green, Target("own", "own", PATIENCE_S)), (("blue", 100),), (("green", 100),)),
             Route("other", (Secret("other-key"),), (blue,), (("blue", 100),)),
-            Route("own", keys, (Target("own", "own", 5.0),), (("own", 100),)),
+            Route("own", keys, (Target("own", "own", PATIENCE_S),), (("own", 100),)),
             Route("tokens", (), (blue,), (("blue", 100),), auth="aml_token"),
         ),
         clusters=tuple(bounded(name) for name in sorted(http)),

@@ -79,9 +79,11 @@ class User:
     def deploy(
         self, name: str, model: str, *more: str, endpoint: str = "cats", verb: str = "create", **settings: Any
     ) -> Any:
-        """Create or update a deployment of the registered ``model`` (name:version) with these settings."""
+        """Create or update a deployment of the registered ``model`` (name:version) with these settings. Unless they say
+        otherwise a request may take long: the machine is busy, and no test waits for 408 by accident."""
         lines = [f"name: {name}", f"endpoint_name: {endpoint}", f"model: azureml:{model}"]
-        values = {"instance_type": "Standard_DS3_v2", "instance_count": 1, **settings}
+        patient = {"request_timeout_ms": 60_000}
+        values = {"instance_type": "Standard_DS3_v2", "instance_count": 1, "request_settings": patient, **settings}
         lines += [f"{key}: {json.dumps(value)}" for key, value in values.items()]
         document = self.file(f"{endpoint}-{name}.yml", "\n".join(lines) + "\n")
         return self.run("online-deployment", verb, "-f", document, *more)
