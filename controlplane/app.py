@@ -52,7 +52,8 @@ def create_app(services: Services) -> FastAPI:
         *(environments, codes, code_uploads, blobs, fetch, authority),
         *(metrics, openapi, unsupported),
     ):
-        app.include_router(module.router)
+        # The routes as they are: including a router works out each of them again, for every app, at the first request.
+        app.router.routes += module.router.routes
     # The last one added is the outermost.
     app.add_middleware(Paths)
     app.add_middleware(Gate, credentials=services.credentials)

@@ -57,5 +57,5 @@ for _kind, (_what, _instead) in _KINDS.items():
     _offer_nothing(_in_workspace, (f"/{_kind}", f"/{_kind}/{{rest:path}}"), _kind, _what, _instead)
 for _path, _what, _instead in _VERBS:
     _offer_nothing(_in_workspace, (_path,), _path.split("/")[-1], _what, _instead)
-router.include_router(_in_workspace)
+router.routes += _in_workspace.routes
 _offer_nothing(router, _REGISTRIES, "registries", "registries", "register the asset in the workspace")
