@@ -46,9 +46,19 @@ _ADDRESS = "look at AWS_ENDPOINT_URL, AWS_REGION and whether this host can reach
 
 
 def open_bucket(bucket: str, prefix: str, scratch: Path, part_bytes: int = _PART_BYTES) -> ContentBucket:
-    """With boto3's own chain of credentials. A store that does not answer now may answer later and is no fault here.
+    """A store that does not answer now may answer later and is no fault here.
 
     Raises Error Unsupported (boto3 is not installed), RuntimeUnavailable (no such bucket, no or wrong credentials).
+    """
+    content = ContentBucket(connect(f"s3://{bucket}/{prefix}".rstrip("/")), bucket, prefix, scratch, part_bytes)
+    content.check()
+    return content
+
+
+def connect(place: str) -> S3Client:
+    """A client with boto3's own chain of credentials; nothing is asked yet. ``place``: what it is for, in errors.
+
+    Raises Error Unsupported (boto3 is not installed), RuntimeUnavailable (its settings are of no use).
     """
     try:
         import boto3
@@ -56,7 +66,6 @@ def open_bucket(bucket: str, prefix: str, scratch: Path, part_bytes: int = _PART
     except ImportError as exc:
         message = "models in S3 need the library boto3, which is not installed"
         raise Error("Unsupported", message, target="models", hint="pip install 'amphitrite[cluster]'") from exc
-    place = f"s3://{bucket}/{prefix}".rstrip("/")
     with _s3_errors(place):
         config = Config(
             signature_version="s3v4",
@@ -67,16 +76,15 @@ def open_bucket(bucket: str, prefix: str, scratch: Path, part_bytes: int = _PART
             # Whoever takes content checks its digest, and not every store keeps checksums right when it copies.
             response_checksum_validation="when_required",
         )
-        client = boto3.session.Session().client("s3", config=config)
-    content = ContentBucket(client, bucket, prefix, scratch, part_bytes)
-    content.check()
-    return content
+        return boto3.session.Session().client("s3", config=config)
 
 
 class ContentBucket:
     """``content.Content``, whose docstrings hold. ``scratch``: where bodies gather."""
 
-    def __init__(self, client: S3Client, bucket: str, prefix: str, scratch: Path, part_bytes: int) -> None:
+    def __init__(
+        self, client: S3Client, bucket: str, prefix: str, scratch: Path, part_bytes: int = _PART_BYTES
+    ) -> None:
         from boto3.s3.transfer import TransferConfig
 
         self._client, self._bucket, self._prefix = client, bucket, f"{prefix}/" if prefix else ""

@@ -28,9 +28,9 @@ Clock = Callable[[], float]
 
 @pytest.fixture(params=["directory", "s3"])
 def content(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Content:
-    directory = f"file://{tmp_path}/models"
-    url = directory if request.param == "directory" else s3.bucket(monkeypatch, clock).url
-    return open_content(url, tmp_path / "models", clock)
+    if request.param == "s3":
+        return s3.bucket(monkeypatch, clock).content(tmp_path / "models")
+    return open_content(f"file://{tmp_path}/models", tmp_path / "models", clock)
 
 
 @pytest.mark.parametrize("host", ["", "localhost"])

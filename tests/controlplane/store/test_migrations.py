@@ -5,6 +5,7 @@ from __future__ import annotations
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,14 @@ def test_what_was_written_is_there_the_next_time(tmp_path: Path, url: str) -> No
     second = open_store(address)
     assert second.get_endpoint("ep1") == record and second.get_operation(operation.id) == operation
     second.close()
+
+
+@pytest.fixture
+def store(database_url: str) -> Iterator[SqlStore]:
+    """In a database that goes with the test: nobody else may get its schema."""
+    opened = open_store(database_url)
+    yield opened
+    opened.close()
 
 
 def leave_by_newer(store: SqlStore, oldest: str) -> None:
