@@ -23,8 +23,9 @@ def repositories(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def register(product: Product, repositories: Path) -> None:
-    for version, name in enumerate(("one", "two", "three", "broken"), start=1):
+def register(product: Product, repositories: Path, count: int = 4) -> None:
+    """The first ``count`` of them, as versions of ``tiny``."""
+    for version, name in enumerate(("one", "two", "three", "broken")[:count], start=1):
         path = str(repositories / name)
         product.run("model", "create", "-n", "tiny", "-v", str(version), "-t", "triton_model", "-p", path)
 
@@ -38,14 +39,6 @@ def shared(tmp_path_factory: pytest.TempPathFactory, repositories: Path) -> Iter
         product.endpoint()
         product.deploy("blue", "tiny:1", "--all-traffic")
         product.deploy("green", "tiny:2")
-        yield product
-
-
-@pytest.fixture
-def fresh(tmp_path: Path, repositories: Path) -> Iterator[Product]:
-    """A running product of the test's own, with the models registered and nothing else."""
-    for product in running(tmp_path):
-        register(product, repositories)
         yield product
 
 

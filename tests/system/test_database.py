@@ -33,7 +33,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Produ
 
 
 def test_a_model_serves_and_does_again_after_a_stop(elsewhere: Product, repositories: Path, tmp_path: Path) -> None:
-    register(elsewhere, repositories)
+    register(elsewhere, repositories, 1)
     elsewhere.endpoint()
     elsewhere.deploy("blue", "tiny:1", "--all-traffic")
     key = elsewhere.keys()[0]

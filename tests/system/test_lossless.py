@@ -7,12 +7,13 @@ it. ``pytest -s`` shows the counts. The whole of it, a million requests, is the 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from .changing import Shape, through
-from .product import Product
+from .product import Product, running
 
 pytestmark = pytest.mark.serving
 
@@ -20,8 +21,14 @@ LONG = True
 SHAPE = Shape.of(int(os.environ.get("AMPHITRITE_LOAD_REQUESTS", "5000")))
 
 
-def test_no_request_is_lost(fresh: Product, tmp_path: Path) -> None:
-    seen, changing = through(fresh, tmp_path, SHAPE)
+@pytest.fixture
+def product(tmp_path: Path) -> Iterator[Product]:
+    """In which nothing is."""
+    yield from running(tmp_path)
+
+
+def test_no_request_is_lost(product: Product, tmp_path: Path) -> None:
+    seen, changing = through(product, tmp_path, SHAPE)
     print(f"{seen.requests} requests through {dict(changing.done)}, which took {changing.took_s}")
     for name, result in seen.results.items():
         print(name, result)
