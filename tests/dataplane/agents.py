@@ -33,7 +33,7 @@ CHECK = HealthCheck(interval_s=0.5, timeout_s=10.0)
 PATIENCE_S = 30.0
 
 
-def eventually(condition: Callable[[], bool], timeout: float = 10.0) -> None:
+def eventually(condition: Callable[[], bool], timeout: float = 30.0) -> None:
     """Return as soon as ``condition`` holds; fail after ``timeout`` seconds."""
     deadline = time.monotonic() + timeout
     pause = threading.Event()
@@ -89,7 +89,7 @@ class RunningAgent:
         self.client = httpx.Client(
             base_url=f"https://127.0.0.1:{self.port}",
             verify=ssl.create_default_context(cafile=str(certificate)),
-            timeout=10,
+            timeout=30,
             trust_env=False,
         )
 

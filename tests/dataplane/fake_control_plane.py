@@ -102,7 +102,7 @@ class FakeControlPlane:
             self.reports.append(report)
             self._changed.notify_all()
 
-    def wait_for(self, timeout: float = 15.0, **wanted: Any) -> dict[str, Any]:
+    def wait_for(self, timeout: float = 60.0, **wanted: Any) -> dict[str, Any]:
         """The first report, now or later, whose values are these (a number: at least this)."""
 
         def fits(report: dict[str, Any]) -> bool:

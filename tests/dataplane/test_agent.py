@@ -77,7 +77,7 @@ def test_stop_waits_for_what_is_in_flight_and_leaves_nothing(make_agent: MakeAge
         envoy = agent.envoy()
         with ThreadPoolExecutor(1) as pool:
             held = pool.submit(agent.client.post, INFER.replace("/m/", "/held/"), headers=BEARER)
-            assert blue.arrived.acquire(timeout=10)
+            assert blue.arrived.acquire(timeout=30)
             process.terminate()
             eventually(lambda: "draining envoy" in agent.log())
             assert process.poll() is None

@@ -32,7 +32,7 @@ def load(agent: RunningAgent, clients: int = 2) -> Iterator[Counter[int | str]]:
     stop = threading.Event()
 
     def one() -> None:
-        with httpx.Client(base_url=agent.client.base_url, verify=False, timeout=10, trust_env=False) as client:
+        with httpx.Client(base_url=agent.client.base_url, verify=False, timeout=30, trust_env=False) as client:
             while not stop.is_set():
                 try:
                     seen[client.post(INFER, headers=BEARER, content=b"{}").status_code] += 1
@@ -152,7 +152,7 @@ def test_drain_ends_with_its_time(make_agent: MakeAgent) -> None:
         both = [cluster("blue", [blue], drain_s=1), cluster("green", [green])]
         agent.put_in_force(table(1, both, [("blue", 100)]))
         held = pool.submit(agent.client.post, HELD, headers=BEARER)
-        assert blue.arrived.acquire(timeout=10)
+        assert blue.arrived.acquire(timeout=30)
         agent.put_in_force(table(2, both[1:], [("green", 100)]))
         agent.control_plane.wait_for(drained_version=2)
         assert not held.done()

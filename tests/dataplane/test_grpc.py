@@ -224,7 +224,7 @@ def test_a_deadline_that_is_shorter_than_ours_counts(calls: Calls) -> None:
     assert (answer.status_code, answer.headers["grpc-status"]) == (200, "4")
     # The proxy's words, or those of the server behind it, which counts the same time.
     assert answer.headers["grpc-message"] == "Deadline Exceeded" or "own deadline" in answer.headers["grpc-message"]
-    assert upstream.ended.acquire(timeout=10), "it was cancelled there too"
+    assert upstream.ended.acquire(timeout=30), "it was cancelled there too"
 
 
 def test_one_more_than_the_bound_is_refused(calls: Calls) -> None:
@@ -233,7 +233,7 @@ def test_one_more_than_the_bound_is_refused(calls: Calls) -> None:
     upstream.hold()
     upstream.arrived = threading.Semaphore(0)
     first = calls.channel.unary_unary(INFER).future(b"held", metadata=tuple(metadata.items()), timeout=20)
-    assert upstream.arrived.acquire(timeout=10)
+    assert upstream.arrived.acquire(timeout=30)
     with pytest.raises(grpc.RpcError) as caught:
         calls.unary(INFER, metadata)
     assert caught.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
@@ -271,7 +271,7 @@ def test_what_is_in_flight_by_grpc_drains(make_agent: MakeAgent, certificate: tu
         metadata = (("amphitrite-endpoint", "images"), ("authorization", f"Bearer {KEY}"))
         with grpc.secure_channel(f"127.0.0.1:{agent.port}", trust) as channel:
             call = channel.unary_unary(INFER).future(b"held", metadata=metadata, timeout=20)
-            assert old.arrived.acquire(timeout=10)
+            assert old.arrived.acquire(timeout=30)
             agent.put_in_force(table(2, [two], [("two", 100)]))
             with pytest.raises(grpc.FutureTimeoutError):  # A cluster that is taken away ends what is in flight on it.
                 call.result(timeout=1)

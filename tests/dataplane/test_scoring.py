@@ -139,7 +139,7 @@ def test_past_the_bound_is_429(scoring: RunningAgent, rules: Rules) -> None:
         path = "/endpoints/solo/v2/models/held/infer"
         held = [pool.submit(scoring.client.post, path, headers=BEARER) for _ in range(2)]
         for _ in held:
-            assert rules[1]["solo"].arrived.acquire(timeout=10)
+            assert rules[1]["solo"].arrived.acquire(timeout=30)
         answer = scoring.client.post("/endpoints/solo/v2/models/m/infer", headers=BEARER)
         rules[1]["solo"].release()
         assert answer.status_code == 429
@@ -156,16 +156,16 @@ HELD = "v2/models/held/infer"
 
 def test_an_instance_sees_that_a_deadline_has_passed(scoring: RunningAgent, rules: Rules) -> None:
     assert scoring.client.post(f"/endpoints/solo/{HELD}", headers=BEARER).status_code == 408
-    assert rules[1]["solo"].left.acquire(timeout=10)
+    assert rules[1]["solo"].left.acquire(timeout=30)
 
 
 def test_an_instance_sees_that_a_client_has_gone(scoring: RunningAgent, rules: Rules) -> None:
     context = ssl.create_default_context(cafile=str(scoring.certificate))
     client = http.client.HTTPSConnection("127.0.0.1", scoring.port, context=context)
     client.request("POST", f"/endpoints/images/{HELD}", headers={**BEARER, PIN: "blue"}, body=b"{}")
-    assert rules[1]["blue"].arrived.acquire(timeout=10)
+    assert rules[1]["blue"].arrived.acquire(timeout=30)
     client.close()
-    assert rules[1]["blue"].left.acquire(timeout=10)
+    assert rules[1]["blue"].left.acquire(timeout=30)
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_access_log_has_what_happened_and_no_key(scoring: RunningAgent) -> None:
     answer = scoring.client.post(f"{INFER}?secret=1", headers={**BEARER, PIN: "blue"})
     wanted = answer.headers["x-request-id"]
     log = scoring.logs / "access.log"
-    eventually(lambda: wanted in log.read_text(), timeout=15)
+    eventually(lambda: wanted in log.read_text(), timeout=30)
     text = log.read_text()
     line = json.loads(next(x for x in text.splitlines() if wanted in x))
     assert (line["endpoint"], line["deployment"], line["cluster"], line["code"]) == ("images", "blue", "blue", 200)

@@ -71,10 +71,10 @@ def take_over(agent: RunningAgent, death: str) -> None:
     agent.control_plane.reports.clear()
     agent.start()
     if death != "never":
-        eventually(lambda: DEATHS[death](agent, before, agent.log()[said:]), 20)
+        eventually(lambda: DEATHS[death](agent, before, agent.log()[said:]), 60)
         agent.kill()
         agent.start()
-    eventually(lambda: processes.read(agent.state / "envoy.json") not in (None, before), 20)
+    eventually(lambda: processes.read(agent.state / "envoy.json") not in (None, before), 60)
 
 
 @pytest.mark.parametrize("number", range(40))
@@ -99,7 +99,7 @@ def test_no_request_fails(make_agent: MakeAgent, tmp_path: Path) -> None:
         print(f"{TAKEOVERS} takeovers, {seen.requests} requests: {seen.results}")
         assert seen.failed == {}
         assert set(seen.results["kept"]["deployments"]) == {"blue", "green"}
-        eventually(lambda: len(agent.envoys()) == 1, 20)
+        eventually(lambda: len(agent.envoys()) == 1, 60)
         assert agent.terminate() == 0
     assert agent.envoys() == ()
     assert list(agent.run.iterdir()) == []
@@ -116,7 +116,7 @@ def test_what_has_begun_ends_first(make_agent: MakeAgent) -> None:
         agent.control_plane.wait_for(drained_version=1)
         with ThreadPoolExecutor(1) as pool:
             held = pool.submit(agent.client.post, INFER.replace("/m/", "/held/"), headers=BEARER)
-            assert blue.arrived.acquire(timeout=10)
+            assert blue.arrived.acquire(timeout=30)
             take_over(agent, "never")
             agent.put_in_force(table(2, both[1:], [("green", 100)]))
             assert serves(agent)
@@ -137,7 +137,7 @@ def test_the_new_one_dies_on_the_way(make_agent: MakeAgent) -> None:
         agent.outdate()
         agent.kill()
         agent.start()
-        eventually(lambda: len(agent.envoys()) > 1, 20)
+        eventually(lambda: len(agent.envoys()) > 1, 60)
         new = agent.envoys()[-1].process
         processes.send_signal(new, signal.SIGKILL)
         eventually(lambda: not agent.alive(), 40)  # as with any Envoy that cannot be started

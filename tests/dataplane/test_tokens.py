@@ -229,7 +229,7 @@ def test_changing_keys_loses_no_request(make_agent: MakeAgent) -> None:
 
         def ask(mine: list[object]) -> None:
             """Over one connection: it is not made again when it is lost."""
-            client = http.client.HTTPSConnection("127.0.0.1", agent.port, context=context, timeout=10)
+            client = http.client.HTTPSConnection("127.0.0.1", agent.port, context=context, timeout=30)
             client.connect()
             client.auto_open = 0
             while not stop.is_set():
