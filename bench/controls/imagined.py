@@ -22,7 +22,7 @@ class ImaginedRuntime(MemoryRuntime):
 
     def __init__(self, port: int) -> None:
         super().__init__(time.time)
-        self._address = Address("127.0.0.1", port)
+        self._address = Address("127.0.0.1", port, port)
 
     def _put(self, instance: Instance) -> None:
         if instance.phase == "starting":
