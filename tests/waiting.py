@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 T = TypeVar("T")
-DEADLINE_S = 60.0
+DEADLINE_S = 180.0
 #: The first pause, and the last: what somebody waits for needs the cores.
 _FIRST_S, _LAST_S = 0.01, 0.25
 

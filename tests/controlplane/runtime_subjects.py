@@ -19,7 +19,7 @@ from amphitrite.controlplane.runtimes import Runtime, instance_records
 from amphitrite.controlplane.runtimes.local import LocalRuntime
 from amphitrite.controlplane.runtimes.memory import MemoryRuntime
 
-DEADLINE_S = 60.0
+DEADLINE_S = 180.0
 PROBE = Probe(initial_delay=0, period=1, timeout=2, success_threshold=1, failure_threshold=2)
 
 

@@ -17,7 +17,7 @@ from amphitrite.schemas.errors import Error
 
 MINE, THEIRS = Lease("me", 10.0, "t1"), Lease("other", 10.0, "t1")
 GIVEN_BACK = Lease("", 1.0, "t2")
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import pytest
 from ..certificate import write_certificate
 
 GENERATOR = Path(__file__).with_name("closed_loop.py")
-DEADLINE_S = 30
+DEADLINE_S = 60
 
 #: path -> answer; None: the connection is closed instead.
 ANSWERS: dict[str, bytes | None] = {
