@@ -6,7 +6,6 @@ import http.client
 import json
 import ssl
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import httpx
 from amphitrite.schemas.names import workspace_id
 
 from ..waiting import wait_until
+from . import commands
 
 
 @dataclass(frozen=True)
@@ -53,15 +53,7 @@ class User:
     # -- commands -----------------------------------------------------------------------------------------------------
     def run(self, *argv: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """``ml`` with these arguments."""
-        done = subprocess.run(
-            [str(Path(sys.executable).parent / "ml"), *argv],
-            env=self.environment,
-            cwd=self.files,
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            timeout=180,
-        )
+        done = commands.run(argv, self.environment, self.files, timeout_s=180)
         if check:
             assert done.returncode == 0, f"ml {' '.join(argv)}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done
