@@ -5,7 +5,8 @@ Decides their names and labels, and what may be left in one when a test is throu
 
 from __future__ import annotations
 
-import json
+import contextlib
+import functools
 import os
 import shutil
 import socket
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from kubernetes import client
 
 from ..waiting import wait_until
 
@@ -37,11 +39,9 @@ def namespace(cluster: Cluster, *, prefix: str = "test", empty: bool = True) -> 
     name = f"{prefix}-{uuid.uuid4().hex[:8]}"
     labels = {"pod-security.kubernetes.io/enforce": "restricted", "amphitrite.io/test": _process()}
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
-    cluster.kubectl("create", "-f", "-", stdin=json.dumps(body))
+    cluster.core.create_namespace(body)
     try:
-        wait_until(
-            lambda: objects(cluster, name, "configmaps,serviceaccounts") >= _ALWAYS, f"namespace {name} is ready"
-        )
+        wait_until(lambda: _ready(cluster, name), f"namespace {name} is ready")
         yield name
         if empty:
             wait_until(
@@ -50,9 +50,10 @@ def namespace(cluster: Cluster, *, prefix: str = "test", empty: bool = True) -> 
                 detail=lambda: "\n".join(sorted(leftovers(cluster, name))),
             )
     finally:
-        cluster.kubectl("delete", "namespace", name, "--wait=false")
+        cluster.core.delete_namespace(name)
         # Now nobody can start pods anew, and they need not wait for the namespace's own turn.
-        cluster.kubectl("delete", "pods", "--all", "-n", name, "--wait=false", "--grace-period=1", check=False)
+        with contextlib.suppress(client.ApiException):
+            cluster.core.delete_collection_namespaced_pod(name, grace_period_seconds=1)
         wait_until(
             lambda: not cluster.core.list_namespaced_pod(name).items,
             f"the pods of namespace {name} are gone",
@@ -74,14 +75,21 @@ def _process() -> str:
     return f"{socket.gethostname()[:40]}-{os.getpid()}"
 
 
+def _ready(cluster: Cluster, name: str) -> bool:
+    """Whether it has what Kubernetes puts into each."""
+    core = cluster.core
+    return bool(core.list_namespaced_config_map(name).items and core.list_namespaced_service_account(name).items)
+
+
 def leftovers(cluster: Cluster, name: str) -> set[str]:
     """Every object in the namespace, as ``kind.group/name``, besides events and what each namespace has."""
+    return set(cluster.kubectl("get", _kinds(cluster), "-n", name, "-o", "name").split()) - _ALWAYS
+
+
+@functools.cache
+def _kinds(cluster: Cluster) -> str:
     kinds = cluster.kubectl("api-resources", "--namespaced", "--verbs=list", "-o", "name").split()
-    return objects(cluster, name, ",".join(kind for kind in kinds if kind not in _NOT_OBJECTS)) - _ALWAYS
-
-
-def objects(cluster: Cluster, name: str, kinds: str) -> set[str]:
-    return set(cluster.kubectl("get", kinds, "-n", name, "-o", "name").split())
+    return ",".join(kind for kind in kinds if kind not in _NOT_OBJECTS)
 
 
 @contextmanager
@@ -102,7 +110,7 @@ def shared_volume(cluster: Cluster, in_namespace: str, *, name: str = "shared", 
     directory.mkdir(parents=True)
     directory.chmod(0o777)
     volume = f"{in_namespace}-{name}"
-    cluster.kubectl("create", "-f", "-", stdin=json.dumps(_volume(volume, directory, size)))
+    cluster.core.create_persistent_volume(_volume(volume, directory, size))
     try:
         # A claim that comes before its volume is known waits for the controller's next round, 15 s later.
         wait_until(
@@ -124,7 +132,7 @@ def _claim(cluster: Cluster, in_namespace: str, name: str, spec: dict[str, str],
         "metadata": {"name": name, "namespace": in_namespace},
         "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": size}}, **spec},
     }
-    cluster.kubectl("create", "-f", "-", stdin=json.dumps(body))
+    cluster.core.create_namespaced_persistent_volume_claim(in_namespace, body)
     try:
         if spec.get("volumeName"):  # A storage class may wait for the first pod.
             wait_until(

@@ -65,6 +65,11 @@ class Cluster:
     def apps(self) -> client.AppsV1Api:
         return client.AppsV1Api(self.api)
 
+    def log(self, namespace: str, pod: str, **options: int) -> str:
+        """What the pod's container wrote. (The client's own way of decoding it gives Python's text for bytes.)"""
+        answer = self.core.read_namespaced_pod_log(pod, namespace, _preload_content=False, **options)
+        return bytes(answer.data).decode()
+
     def namespace(self, *, prefix: str = "test", empty: bool = True) -> AbstractContextManager[str]:
         """A new namespace's name; see :func:`namespaces.namespace`."""
         return namespaces.namespace(self, prefix=prefix, empty=empty)

@@ -5,10 +5,11 @@ Decides their security, their writable directories and how their end is waited f
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from kubernetes import utils
 
 from ..waiting import wait_until
 from .node import Cluster
@@ -83,7 +84,7 @@ def restricted_pod(
 
 def create(cluster: Cluster, namespace: str, *manifests: Mapping[str, Any]) -> None:
     body = {"apiVersion": "v1", "kind": "List", "items": list(manifests)}
-    cluster.kubectl("create", "-n", namespace, "-f", "-", stdin=json.dumps(body))
+    utils.create_from_dict(cluster.api, body, namespace=namespace)
 
 
 def ended(cluster: Cluster, namespace: str, name: str, deadline_s: float = 60.0) -> Ended:
@@ -94,7 +95,7 @@ def ended(cluster: Cluster, namespace: str, name: str, deadline_s: float = 60.0)
         return pod.status.phase in ("Succeeded", "Failed") and pod.status.container_statuses[0].state.terminated
 
     state = wait_until(look, f"pod {name} has ended", deadline_s, detail=lambda: told(cluster, namespace, name))
-    return Ended(state.exit_code, cluster.kubectl("logs", "-n", namespace, name), state.message or "")
+    return Ended(state.exit_code, cluster.log(namespace, name), state.message or "")
 
 
 def told(cluster: Cluster, namespace: str, name: str) -> str:

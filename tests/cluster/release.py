@@ -21,6 +21,7 @@ from kubernetes import client
 
 from ..postgresql import Server, own_server
 from ..system.user import User
+from ..waiting import wait_until
 from .images import Images
 from .machine import ROOT
 from .node import Cluster
@@ -57,9 +58,8 @@ class Release(User):
     ) -> None:
         self.cluster, self.images, self.namespace, self.files = cluster, images, in_namespace, files
         self.postgresql = postgresql
-        self.node = cluster.kubectl(
-            "get", "nodes", "-o", "jsonpath={.items[0].status.addresses[?(@.type=='InternalIP')].address}"
-        )
+        addresses = cluster.core.list_node().items[0].status.addresses
+        self.node = next(each.address for each in addresses if each.type == "InternalIP")
         self.api_url = f"https://{self.node}:{ports[0]}"
         self.scoring = (self.node, ports[1])
         self.scoring_url = f"https://{self.node}:{ports[1]}"
@@ -119,8 +119,7 @@ class Release(User):
         self.cluster.helm("uninstall", NAME, "-n", self.namespace, "--wait", "--timeout", "120s", timeout_s=150)
 
     def _connect(self) -> None:
-        secrets = json.loads(self.cluster.kubectl("get", "secrets", "-n", self.namespace, "-o", "json"))["items"]
-        data = [secret.get("data") or {} for secret in secrets]
+        data = [secret.data or {} for secret in self.cluster.core.list_namespaced_secret(self.namespace).items]
         self._token = next(base64.b64decode(d["token"]).decode().strip() for d in data if "token" in d)
         authorities = {base64.b64decode(d["ca.crt"]).decode() for d in data if d.get("ca.crt")}
         self.ca_file.write_text("\n".join(sorted(authorities)))
@@ -154,9 +153,8 @@ class Release(User):
             arguments = ("--grace-period=0", "--force", "--wait=false")
             self.cluster.kubectl("delete", "pod", pod, "-n", self.namespace, *arguments)
             return
-        found = json.loads(self.cluster.kubectl("get", "pod", pod, "-n", self.namespace, "-o", "json"))
-        for container in found["status"]["containerStatuses"]:
-            self.cluster.ctr("tasks", "kill", "-s", "SIGKILL", container["containerID"].rpartition("/")[2])
+        for container in self.cluster.core.read_namespaced_pod(pod, self.namespace).status.container_statuses:
+            self.cluster.ctr("tasks", "kill", "-s", "SIGKILL", container.container_id.rpartition("/")[2])
 
     def restarts(self, pod: str) -> int:
         """Of its containers; 0 for a pod that is gone."""
@@ -171,17 +169,18 @@ class Release(User):
     # -- load ---------------------------------------------------------------------------------------------------------
     @contextmanager
     def load(
-        self, path: str, body: bytes, *, at_least: int = 0, connections: int = 4, think_ms: int = 40
+        self, path: str, body: bytes, *, at_least: int = 200, connections: int = 4, think_ms: int = 40
     ) -> Iterator[dict[str, Any]]:
-        """Requests all the while, and then until there were ``at_least``; the dict holds what ``closed_loop`` reports
-        once the block has ended."""
-        stop, payload = self.files / "stop", self.files / "body.json"
-        stop.unlink(missing_ok=True)
+        """Requests from before the block begins until it has ended and there were ``at_least``; the dict holds what
+        ``closed_loop`` reports then."""
+        stop, payload, count = (self.files / name for name in ("stop", "body.json", "count"))
+        for file in (stop, count):
+            file.unlink(missing_ok=True)
         payload.write_bytes(body)
         running = subprocess.Popen(
             [
                 *(sys.executable, str(LOAD), "--json", "--connections", str(connections), "--until-file", str(stop)),
-                *("--requests", str(at_least), "--think-ms", THINK_MS or str(think_ms)),
+                *("--count-file", str(count), "--requests", str(at_least), "--think-ms", THINK_MS or str(think_ms)),
                 *("--url", f"{self.scoring_url}{path}", "--cafile", str(self.ca_file), "--body-file", str(payload)),
                 *("--header", f"Authorization: Bearer {self.keys()[0]}"),
             ],
@@ -190,6 +189,7 @@ class Release(User):
         )
         result: dict[str, Any] = {}
         try:
+            wait_until(lambda: count.exists() and int(count.read_text() or 0), "the load is answered")
             yield result
         finally:
             stop.touch()
@@ -205,8 +205,8 @@ def _image(reference: str) -> dict[str, str]:
 
 def _free_ports(cluster: Cluster, count: int) -> list[int]:
     """Node ports that no service has."""
-    services = json.loads(cluster.kubectl("get", "services", "-A", "-o", "json"))["items"]
-    taken = {port.get("nodePort") for service in services for port in service["spec"].get("ports", ())}
+    services = cluster.core.list_service_for_all_namespaces().items
+    taken = {port.node_port for service in services for port in service.spec.ports or ()}
     start = 30_000 + os.getpid() % 2_000
     return [port for port in range(start, 32_767) if port not in taken][:count]
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
+
+from kubernetes import client
 
 from amphitrite.dataplane.routing import Address, Cluster, HealthCheck, Route, RoutingTable, Secret, Target
 from amphitrite.dataplane.seed import encode_seed
@@ -155,8 +158,10 @@ def test_proxies_without_a_control_plane(cluster: node.Cluster, images: Images, 
 
     def served(at_least: int) -> None:
         def look() -> bool:
-            lines = kubectl("logs", "load", "-n", namespace, check=False).splitlines()
-            return bool(lines) and lines[-1].startswith("{") and json.loads(lines[-1]).get("200", 0) >= at_least
+            with contextlib.suppress(client.ApiException):  # Not started yet.
+                line = cluster.log(namespace, "load", tail_lines=1)
+                return line.startswith("{") and int(json.loads(line).get("200", 0)) >= at_least
+            return False
 
         wait_until(look, f"{at_least} requests are answered", detail=lambda: told(cluster, namespace, "load"))
 

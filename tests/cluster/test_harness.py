@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from kubernetes import utils
 
 from .images import Images
 from .node import Cluster
@@ -13,7 +14,7 @@ def test_a_namespace_is_restricted_and_tells_what_is_left_in_it(cluster: Cluster
     with cluster.namespace() as name:
         assert cluster.leftovers(name) == set()
         refused = restricted_pod("root", "test.local/pause:1", user=0)
-        with pytest.raises(AssertionError, match="violates PodSecurity"):
+        with pytest.raises(utils.FailToCreateError, match="violates PodSecurity"):
             create(cluster, name, refused)
         cluster.kubectl("create", "configmap", "forgotten", "-n", name)
         assert cluster.leftovers(name) == {"configmap/forgotten"}

@@ -6,14 +6,15 @@ The instances here fit no node, so that making and removing them takes no time.
 from __future__ import annotations
 
 import base64
-import json
 import logging
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import kubernetes.client
 import pytest
 import yaml
 
@@ -49,7 +50,15 @@ class Place:
 
     cluster: Cluster
     namespace: str
-    kubeconfig: str = field(repr=False)
+
+    def create(self) -> None:
+        """The account, with a Role that allows nothing yet."""
+        self.cluster.core.create_namespaced_service_account(self.namespace, {"metadata": {"name": ACCOUNT}})
+        self._roles.create_namespaced_role(self.namespace, {"metadata": {"name": ACCOUNT}, "rules": []})
+        role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": ACCOUNT}
+        account = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": self.namespace}
+        binding = {"metadata": {"name": ACCOUNT}, "roleRef": role, "subjects": [account]}
+        self._roles.create_namespaced_role_binding(self.namespace, binding)
 
     def allow(self, rules: tuple[Rule, ...]) -> None:
         body = {
@@ -58,14 +67,15 @@ class Place:
             "metadata": {"name": ACCOUNT, "namespace": self.namespace},
             "rules": policy_rules(rules),
         }
-        self.cluster.kubectl("apply", "-f", "-", stdin=json.dumps(body))
+        self._roles.replace_namespaced_role(ACCOUNT, self.namespace, body)
 
     def may(self, rule: Rule, verb: str) -> bool:
-        resource = f"{rule.resource.partition('/')[0]}.{rule.group}".rstrip(".")
-        part = rule.resource.partition("/")[2]
-        who = f"--as=system:serviceaccount:{self.namespace}:{ACCOUNT}"
-        asked = [verb, resource, *([f"--subresource={part}"] if part else [])]
-        return self.cluster.kubectl("auth", "can-i", *asked, who, "-n", self.namespace, check=False).strip() == "yes"
+        resource, _, part = rule.resource.partition("/")
+        of = {"namespace": self.namespace, "group": rule.group, "resource": resource, "subresource": part, "verb": verb}
+        asked = {"user": f"system:serviceaccount:{self.namespace}:{ACCOUNT}", "resourceAttributes": of}
+        review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": asked}
+        reviews = kubernetes.client.AuthorizationV1Api(self.cluster.api)
+        return bool(reviews.create_subject_access_review(review).status.allowed)
 
     def settings(self) -> KubernetesSettings:
         return KubernetesSettings(
@@ -77,17 +87,39 @@ class Place:
         )
 
     def api(self) -> client.Cluster:
-        return client.Cluster(client.from_text(self.kubeconfig))
+        return client.Cluster(client.from_text(self._kubeconfig))
+
+    def clear(self) -> None:
+        """Nothing is left of what a life has made."""
+        apps, policies = self.cluster.apps, kubernetes.client.PolicyV1Api(self.cluster.api)
+        apps.delete_collection_namespaced_deployment(self.namespace)
+        policies.delete_collection_namespaced_pod_disruption_budget(self.namespace)
+        self.cluster.core.delete_collection_namespaced_event(self.namespace)
+        wait_until(
+            lambda: (
+                not apps.list_namespaced_deployment(self.namespace).items
+                and not policies.list_namespaced_pod_disruption_budget(self.namespace).items
+            ),
+            "the deployments are gone",
+        )
+
+    @cached_property
+    def _kubeconfig(self) -> str:
+        request: dict[str, Any] = {"spec": {}}
+        made = self.cluster.core.create_namespaced_service_account_token(ACCOUNT, self.namespace, request)
+        return kubeconfig(self.cluster, made.status.token)
+
+    @property
+    def _roles(self) -> kubernetes.client.RbacAuthorizationV1Api:
+        return kubernetes.client.RbacAuthorizationV1Api(self.cluster.api)
 
 
 @pytest.fixture(scope="module")
 def place(cluster: Cluster) -> Iterator[Place]:
     with cluster.namespace(prefix="permissions", empty=False) as namespace:
-        cluster.kubectl("create", "serviceaccount", ACCOUNT, "-n", namespace)
-        binding = ["create", "rolebinding", ACCOUNT, f"--role={ACCOUNT}", f"--serviceaccount={namespace}:{ACCOUNT}"]
-        cluster.kubectl(*binding, "-n", namespace)
-        token = cluster.kubectl("create", "token", ACCOUNT, "-n", namespace).strip()
-        yield Place(cluster, namespace, kubeconfig(cluster, token))
+        place = Place(cluster, namespace)
+        place.create()
+        yield place
 
 
 def kubeconfig(cluster: Cluster, token: str) -> str:
@@ -151,10 +183,9 @@ class Life:
         self.reach(lambda: not there())
 
     def _told(self) -> bool:
-        found = self._place.cluster.kubectl("get", "events", "-n", self._place.namespace, "-o", "json")
         return any(
-            e["involvedObject"]["kind"] == "Deployment" and e["reason"] == "PodUnschedulable"
-            for e in json.loads(found)["items"]
+            event.involved_object.kind == "Deployment" and event.reason == "PodUnschedulable"
+            for event in self._place.cluster.core.list_namespaced_event(self._place.namespace).items
         )
 
     def _stop_what_somebody_else_has_changed(self) -> None:
@@ -178,7 +209,7 @@ def life(place: Place, caplog: pytest.LogCaptureFixture) -> Iterator[Life]:
     yield Born  # type: ignore[misc]
     for one in made:
         one.runtime.close()
-    place.cluster.kubectl("delete", "deployments,pdb,events", "--all", "-n", place.namespace, "--wait=true")
+    place.clear()
 
 
 def test_the_role_is_enough(place: Place, life: type[Life]) -> None:
