@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import threading
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from moto.moto_server.threaded_moto_server import ThreadedMotoServer
+from moto.moto_server.werkzeug_app import MotoRequestHandler, create_backend_app
 from moto.s3 import models as of_the_server
+from werkzeug.serving import make_server
 
 from amphitrite.controlplane.store.content_s3 import ContentBucket, connect
 
@@ -72,7 +74,7 @@ def _client() -> S3Client:
 
 @cache
 def _server() -> str:
-    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    return f"http://{host}:{port}"
+    # The part that is S3: which of all of Amazon's services is meant would be worked out anew for each request.
+    server = make_server("127.0.0.1", 0, create_backend_app("s3"), threaded=True, request_handler=MotoRequestHandler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return f"http://127.0.0.1:{server.server_port}"
