@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Protocol
 
-from amphitrite.dataplane.admin import Host
 from amphitrite.dataplane.delta import Refusal, Snapshot
 from amphitrite.dataplane.drains import Drains
-from amphitrite.dataplane.envoy.clusters import grpc_name, known_as
 from amphitrite.dataplane.envoy.resources import (
     CLUSTER,
     ENDPOINTS,
@@ -28,11 +26,11 @@ from amphitrite.dataplane.envoy.resources import (
     Named,
     Translator,
 )
+from amphitrite.dataplane.inspection import Inspection, all_healthy, in_flight
 from amphitrite.dataplane.log import log
 from amphitrite.dataplane.routing import Address, RoutingTable
 from amphitrite.dataplane.stages import (
     NOTHING,
-    Leaving,
     Published,
     additions,
     placement,
@@ -55,12 +53,6 @@ class Discovery(Protocol):
     def serving(self) -> bool: ...
     def publish(self, snapshot: Snapshot) -> None: ...
     def in_force(self) -> bool: ...
-
-
-class Inspection(Protocol):
-    """What is needed of ``admin.Admin``."""
-
-    def hosts(self, clusters: Collection[str]) -> dict[str, list[Host]]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +203,7 @@ class Applier:
         outstanding = self._drains.outstanding()
         if not (outstanding or self._held) or self._news():
             return
-        done = self._drains.observe(self._active(outstanding), time.monotonic())
+        done = self._drains.observe(in_flight(self._inspection, outstanding), time.monotonic())
         if done:
             self._publish(without(self._published, done))
             self._accepted = self._published
@@ -225,15 +217,6 @@ class Applier:
         drained = self._drains.drained_version(acknowledged)
         self._held = drained > at and self._former_busy()
         return at if self._held else drained
-
-    def _active(self, leaving: Collection[Leaving]) -> dict[Leaving, int]:
-        """Requests in flight by HTTP and by gRPC."""
-        names = {key.cluster for key in leaving if key.cluster}
-        try:
-            hosts = self._inspection.hosts(names | {grpc_name(name) for name in names})
-        except Error:
-            return {}
-        return {key: _in_flight(key, hosts) for key in leaving if key.cluster in hosts}
 
     def _tell(self, progress: Progress) -> None:
         """Save first: whoever hears of it may stop what the saved table before it still names."""
@@ -269,20 +252,14 @@ class Applier:
 
     def _await_healthy(self, new: Collection[tuple[str, Address]]) -> None:
         deadline = time.monotonic() + _HEALTHY_WITHIN_S
-        wanted = {known for cluster, address in new for known in known_as(cluster, address)}
-        names = {cluster for cluster, _ in wanted}
         while (now := time.monotonic()) < deadline:
-            try:
-                hosts = self._inspection.hosts(names)
-            except Error:
-                hosts = {}
-            healthy = {(name, h.address) for name, some in hosts.items() for h in some if h.healthy}
-            if healthy.issuperset(wanted):
+            if all_healthy(self._inspection, new):
                 return
             with self._changed:
                 self._changed.wait(min(_HEALTH_POLL_S, deadline - now))
                 self._give_way()
-        log("warning", "new instances are not healthy yet; routing to them nevertheless", clusters=sorted(names))
+        names = sorted({cluster for cluster, _ in new})
+        log("warning", "new instances are not healthy yet; routing to them nevertheless", clusters=names)
 
     def _give_way(self) -> None:
         if self._stopped or self._wanted is not None:
@@ -291,14 +268,6 @@ class Applier:
 
 class _Superseded(Exception):
     """Something newer is to be done; what is published stays until then."""
-
-
-def _in_flight(leaving: Leaving, hosts: Mapping[str, Collection[Host]]) -> int:
-    if leaving.address is None:
-        both = (leaving.cluster, grpc_name(leaving.cluster))
-        return sum(host.active for name in both for host in hosts.get(name, ()))
-    known = known_as(leaving.cluster, leaving.address)
-    return sum(host.active for name, where in known for host in hosts.get(name, ()) if host.address == where)
 
 
 def _without_keys(text: str, table: RoutingTable) -> str:

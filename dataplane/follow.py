@@ -24,7 +24,8 @@ from urllib.parse import quote
 import httpx
 
 from amphitrite.dataplane.log import log
-from amphitrite.dataplane.routing import RoutingTable, from_json
+from amphitrite.dataplane.routing import RoutingTable
+from amphitrite.dataplane.table_json import from_json
 from amphitrite.dataplane.table_text import TableText, changed
 from amphitrite.schemas.errors import Error
 

@@ -11,7 +11,8 @@ import json
 import zlib
 from pathlib import Path
 
-from amphitrite.dataplane.routing import RoutingTable, from_json, to_json
+from amphitrite.dataplane.routing import RoutingTable
+from amphitrite.dataplane.table_json import from_json, to_json
 from amphitrite.schemas.errors import Error
 
 #: Kubernetes refuses a Secret whose values have more bytes than this (MaxSecretSize of k8s.io/api/core/v1).

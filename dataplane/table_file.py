@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from amphitrite.dataplane.files import write_private
-from amphitrite.dataplane.routing import RoutingTable, from_json
+from amphitrite.dataplane.routing import RoutingTable
+from amphitrite.dataplane.table_json import from_json
 from amphitrite.dataplane.table_text import TableText
 from amphitrite.schemas.errors import Error
 

@@ -16,10 +16,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from amphitrite.dataplane.routing import (
-    Cluster,
-    Route,
-    RoutingTable,
+from amphitrite.dataplane.routing import Cluster, Route, RoutingTable
+from amphitrite.dataplane.table_json import (
     cluster_from_json,
     cluster_to_json,
     issuers_from_json,
@@ -69,13 +67,13 @@ class TableText:
         self._digest: tuple[RoutingTable, str] | None = None
 
     def whole(self, table: RoutingTable) -> str:
-        """The JSON text of ``routing.to_json``."""
+        """The JSON text of ``table_json.to_json``."""
         routes = ", ".join(known.text for known in self._routes.of(table.routes))
         clusters = ", ".join(known.text for known in self._clusters.of(table.clusters))
         return f'{{{_head(table)}, "routes": [{routes}], "clusters": [{clusters}]}}'
 
     def digest(self, table: RoutingTable) -> str:
-        """``routing.digest``."""
+        """``table_json.digest``."""
         last = self._digest
         if last is not None and last[0] is table:
             return last[1]

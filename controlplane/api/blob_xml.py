@@ -9,7 +9,7 @@ import re
 from email.utils import formatdate
 from xml.etree import ElementTree as xml
 
-from amphitrite.controlplane.store.blobs import Blob, Listing
+from amphitrite.controlplane.store.blob_rows import Blob, Listing
 from amphitrite.schemas.errors import Error
 
 #: Azure's own limit of blocks in one blob.

@@ -23,7 +23,7 @@ from amphitrite.controlplane.api.bodies import read_bytes
 from amphitrite.controlplane.api.services import Here, Services
 from amphitrite.controlplane.api.streams import Streamed
 from amphitrite.controlplane.api.workspace import CONTAINER
-from amphitrite.controlplane.store.blobs import Blob
+from amphitrite.controlplane.store.blob_rows import Blob
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import key
 

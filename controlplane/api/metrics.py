@@ -13,7 +13,7 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from amphitrite.controlplane import metrics_azure, metrics_text, metrics_windows
+from amphitrite.controlplane import metrics_azure, metrics_azure_query, metrics_text, metrics_windows
 from amphitrite.controlplane.api.bodies import Body
 from amphitrite.controlplane.api.services import Here
 from amphitrite.controlplane.api.workspace import IN_WORKSPACE, WORKSPACE
@@ -58,9 +58,9 @@ def of_endpoint(
     aggregation: Text = None,
     filter_: Annotated[str | None, Query(alias="$filter", max_length=1024)] = None,
 ) -> dict[str, Any]:
-    """An endpoint's metrics; the parameters are read, without case, by ``metrics_azure.parse``."""
+    """An endpoint's metrics; the parameters are read, without case, by ``metrics_azure_query``."""
     record = here.store.get_endpoint(name)
-    query = metrics_azure.parse(dict(request.query_params), here.clock(), KEEP_S)
+    query = metrics_azure_query.parse(dict(request.query_params), here.clock(), KEEP_S)
     first, last = query.start // 60, query.end // 60
     minutes = metrics_windows.by_minute(here.metrics.history(first, last), record.name, first, last)
     address = endpoint_id(here.workspace, record.name)

@@ -14,7 +14,8 @@ from functools import partial
 from anyio.to_thread import run_sync
 from starlette.requests import Request
 
-from amphitrite.controlplane.store.blobs import Blob, BlobStore
+from amphitrite.controlplane.store.blob_rows import Blob
+from amphitrite.controlplane.store.blobs import BlobStore
 from amphitrite.controlplane.store.spool import Upload, too_large
 from amphitrite.schemas.errors import Error
 

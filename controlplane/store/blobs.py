@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, insert, select, update
+from sqlalchemy import Connection, insert, select, update
 
+from amphitrite.controlplane.store.blob_rows import LAST, Blob, Listing, blob_of, check_text, listed, row_of
 from amphitrite.controlplane.store.blocks import Blocks
 from amphitrite.controlplane.store.content import Content
 from amphitrite.controlplane.store.spool import Chunks, Upload, too_large
@@ -21,8 +22,6 @@ from amphitrite.controlplane.store.transactions import Database
 from amphitrite.schemas.errors import Error
 
 CONTENT_TYPE = "application/octet-stream"
-#: Sorts after every other character, so prefix + this bounds all that begins with prefix.
-_LAST = "\U0010ffff"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,30 +35,6 @@ class Limits:
 
 
 DEFAULT_LIMITS = Limits()
-
-
-@dataclass(frozen=True, slots=True)
-class Blob:
-    """One path. ``etag`` is quoted and depends on the content alone; ``metadata``: names without ``x-ms-meta-``. Times:
-    seconds since the epoch."""
-
-    path: str
-    digest: str
-    size: int
-    etag: str
-    content_type: str
-    metadata: Mapping[str, str]
-    created_at: float
-    modified_at: float
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """``prefixes``: what lies deeper, up to and with the delimiter. ``next_marker``: None when this is all."""
-
-    blobs: tuple[Blob, ...]
-    prefixes: tuple[str, ...]
-    next_marker: str | None
 
 
 class BlobStore:
@@ -150,13 +125,13 @@ class BlobStore:
         with self._database.write() as connection:
             values = {"metadata": dict(metadata), "modified_at": self._clock()}
             connection.execute(update(blobs).where(blobs.c.path == self._check_path(path)).values(**values))
-            row = _row(connection, path)
-        return _blob(row, path)
+            row = row_of(connection, path)
+        return blob_of(row, path)
 
     def head(self, path: str) -> Blob:
         """Raises Error BlobNotFound."""
         blob = self._find(self._check_path(path))
-        return blob if blob is not None else _blob(None, path)
+        return blob if blob is not None else blob_of(None, path)
 
     def read(self, blob: Blob, first: int = 0, last: int | None = None) -> Chunks:
         """Bytes ``first`` to ``last``, both included; ``last`` may lie past the end. The content is open when
@@ -177,29 +152,9 @@ class BlobStore:
     def list(self, prefix: str = "", delimiter: str = "", *, marker: str = "", limit: int = 5000) -> Listing:
         """Blobs in the order of their paths, those below a delimiter after ``prefix`` folded into one entry. ``marker``
         is a ``next_marker``."""
-        _check_text(prefix + delimiter + marker)
-        listed: list[Blob] = []
-        prefixes: list[str] = []
+        check_text(prefix + delimiter + marker)
         with self._database.read() as connection:
-            start = max(prefix, marker)
-            while True:
-                query = select(blobs).where(blobs.c.path >= start, blobs.c.path < prefix + _LAST)
-                page = connection.execute(query.order_by(blobs.c.path).limit(limit + 1)).mappings().all()
-                for row in page:
-                    path = row["path"]
-                    if path < start:
-                        continue  # It belongs to the prefix before.
-                    if len(listed) + len(prefixes) == limit:
-                        return Listing(tuple(listed), tuple(prefixes), path)
-                    cut = path.find(delimiter, len(prefix)) if delimiter else -1
-                    if cut < 0:
-                        listed.append(_blob(row, path))
-                        start = path + "\0"
-                    else:
-                        prefixes.append(path[: cut + len(delimiter)])
-                        start = prefixes[-1] + _LAST
-                if len(page) <= limit:
-                    return Listing(tuple(listed), tuple(prefixes), None)
+            return listed(connection, prefix, delimiter, max(prefix, marker), limit)
 
     def _put(
         self,
@@ -218,7 +173,7 @@ class BlobStore:
         }  # fmt: skip
         with self._database.write() as connection:
             self._require_content(digest, path)
-            found = _row(connection, path)
+            found = row_of(connection, path)
             if found is None:
                 connection.execute(insert(blobs).values(path=path, created_at=self._clock(), **values))
             else:
@@ -226,7 +181,7 @@ class BlobStore:
                     raise _already_exists(path)
                 _refuse_registered(connection, path, digest)
                 connection.execute(update(blobs).where(blobs.c.path == path).values(**values))
-            return _blob(_row(connection, path), path)
+            return blob_of(row_of(connection, path), path)
 
     def _require_content(self, digest: str, path: str) -> None:
         """Garbage collection drops content inside a write transaction, so what is there in this one stays."""
@@ -235,13 +190,13 @@ class BlobStore:
 
     def _find(self, path: str) -> Blob | None:
         with self._database.read() as connection:
-            row = _row(connection, path)
-        return None if row is None else _blob(row, path)
+            row = row_of(connection, path)
+        return None if row is None else blob_of(row, path)
 
     def _committed(self, path: str, block_ids: Sequence[str]) -> Blob | None:
         with self._database.read() as connection:
-            row = _row(connection, path)
-        return _blob(row, path) if row is not None and row["block_ids"] == list(block_ids) else None
+            row = row_of(connection, path)
+        return blob_of(row, path) if row is not None and row["block_ids"] == list(block_ids) else None
 
     def _check_path(self, path: str) -> str:
         if len(path) > self.limits.path_length:
@@ -251,8 +206,8 @@ class BlobStore:
                 target=path[:80],
                 hint="this is a limit of Azure Blob as well: use shorter names",
             )
-        _check_text(path)
-        if not path or "\0" in path or _LAST in path:
+        check_text(path)
+        if not path or "\0" in path or LAST in path:
             raise Error("BadArgument", f"not a path of a blob: {path!r}")
         return path
 
@@ -265,34 +220,6 @@ class BlobStore:
                 target=path,
                 hint="this is a limit of Azure Blob as well: use less metadata",
             )
-
-
-def _check_text(text: str) -> None:
-    """What came from bytes that are not UTF-8 cannot be a key of the database."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as exc:
-        raise Error("BadArgument", f"not Unicode text: {text[:80]!r}") from exc
-
-
-def _row(connection: Connection, path: str) -> RowMapping | None:
-    return connection.execute(select(blobs).where(blobs.c.path == path)).mappings().first()
-
-
-def _blob(row: RowMapping | None, path: str) -> Blob:
-    """Raises Error BlobNotFound for None."""
-    if row is None:
-        raise Error("BlobNotFound", f"no blob {path}", target=path)
-    return Blob(
-        path=row["path"],
-        digest=row["digest"],
-        size=row["size"],
-        etag=f'"0x{row["digest"][:16].upper()}"',
-        content_type=row["content_type"],
-        metadata=row["metadata"],
-        created_at=row["created_at"],
-        modified_at=row["modified_at"],
-    )
 
 
 def _already_exists(path: str) -> Error:

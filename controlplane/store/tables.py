@@ -106,7 +106,7 @@ counters = Table(
     Column("value", BigInteger, nullable=False),
 )
 
-#: At most one row, the table published last (``dataplane.routing.to_json``).
+#: At most one row, the table published last (``dataplane.table_json.to_json``).
 routing_tables = Table(
     "routing_tables",
     metadata,

@@ -22,8 +22,8 @@ import httpx
 import pytest
 
 from amphitrite.controlplane.leadership import DURATION_S
-from amphitrite.dataplane.routing import from_json
 from amphitrite.dataplane.seed import decode_seed
+from amphitrite.dataplane.table_json import from_json
 
 from .. import postgresql
 from ..certificate import write_certificate

@@ -19,7 +19,8 @@ from amphitrite.dataplane.envoy.binary import find_envoy
 from amphitrite.dataplane.envoy.bootstrap import ProxySettings, bootstrap
 from amphitrite.dataplane.envoy.resources import CLUSTER, ENDPOINTS, EXTENSION, ROUTES, SCOPES, translate
 from amphitrite.dataplane.protos import pack
-from amphitrite.dataplane.routing import Address, RoutingTable, from_json
+from amphitrite.dataplane.routing import Address, RoutingTable
+from amphitrite.dataplane.table_json import from_json
 
 GOLDEN = Path(__file__).parent / "golden"
 INPUTS = sorted(GOLDEN.glob("*.in.yaml"))

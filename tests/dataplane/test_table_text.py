@@ -7,17 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from amphitrite.dataplane.routing import (
-    Address,
-    Cluster,
-    Route,
-    RoutingTable,
-    Secret,
-    Target,
-    TokenIssuer,
-    digest,
-    to_json,
-)
+from amphitrite.dataplane.routing import Address, Cluster, Route, RoutingTable, Secret, Target, TokenIssuer
+from amphitrite.dataplane.table_json import digest, to_json
 from amphitrite.dataplane.table_text import TableText, change, changed
 
 BLUE, GREEN = Target("blue", "a|blue", 5.0), Target("green", "a|green", 5.0, sequences=True)

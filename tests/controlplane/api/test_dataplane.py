@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from amphitrite.controlplane.core.observed import AgentReport
-from amphitrite.dataplane.routing import Cluster, Route, RoutingTable, Secret, digest, from_json
+from amphitrite.dataplane.routing import Cluster, Route, RoutingTable, Secret
+from amphitrite.dataplane.table_json import digest, from_json
 from amphitrite.dataplane.table_text import changed
 
 TABLE = "/dataplane/v1/routing-table"

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from amphitrite.controlplane.store.blobs import Blob
+from amphitrite.controlplane.store.blob_rows import Blob
 from amphitrite.controlplane.store.content import Content
 from amphitrite.controlplane.store.content_directory import ContentDirectory
 from amphitrite.controlplane.store.database import SqlStore, open_store

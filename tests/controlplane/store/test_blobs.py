@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from amphitrite.controlplane.store.blobs import Blob, BlobStore, Limits
+from amphitrite.controlplane.store.blob_rows import Blob
+from amphitrite.controlplane.store.blobs import BlobStore, Limits
 from amphitrite.controlplane.store.content import Content
 from amphitrite.controlplane.store.content_directory import ContentDirectory
 from amphitrite.controlplane.store.database import SqlStore

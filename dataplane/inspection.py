@@ -1,0 +1,49 @@
+"""What Envoy says of instances: which it holds for healthy, and how much is in flight on them.
+
+Decides how both halves of an instance, HTTP and gRPC, count as one. Must not know why somebody asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Protocol
+
+from amphitrite.dataplane.admin import Host
+from amphitrite.dataplane.envoy.clusters import grpc_name, known_as
+from amphitrite.dataplane.routing import Address
+from amphitrite.dataplane.stages import Leaving
+from amphitrite.schemas.errors import Error
+
+
+class Inspection(Protocol):
+    """What is needed of ``admin.Admin``."""
+
+    def hosts(self, clusters: Collection[str]) -> dict[str, list[Host]]: ...
+
+
+def all_healthy(inspection: Inspection, instances: Collection[tuple[str, Address]]) -> bool:
+    """Of each (cluster, address), by HTTP and by gRPC. An Envoy that does not answer holds none for healthy."""
+    wanted = {known for cluster, address in instances for known in known_as(cluster, address)}
+    try:
+        hosts = inspection.hosts({cluster for cluster, _ in wanted})
+    except Error:
+        return not wanted
+    return {(name, h.address) for name, some in hosts.items() for h in some if h.healthy} >= wanted
+
+
+def in_flight(inspection: Inspection, leaving: Collection[Leaving]) -> dict[Leaving, int]:
+    """Requests in flight by HTTP and by gRPC, of those that Envoy knows; of none when it does not answer."""
+    names = {one.cluster for one in leaving if one.cluster}
+    try:
+        hosts = inspection.hosts(names | {grpc_name(name) for name in names})
+    except Error:
+        return {}
+    return {one: _on(one, hosts) for one in leaving if one.cluster in hosts}
+
+
+def _on(leaving: Leaving, hosts: Mapping[str, Collection[Host]]) -> int:
+    if leaving.address is None:
+        both = (leaving.cluster, grpc_name(leaving.cluster))
+        return sum(host.active for name in both for host in hosts.get(name, ()))
+    known = known_as(leaving.cluster, leaving.address)
+    return sum(host.active for name, where in known for host in hosts.get(name, ()) if host.address == where)
