@@ -49,6 +49,7 @@ def serving(cluster: Cluster, images: Images, files: Path) -> Iterator[Release]:
         again = {"amphitrite.retry": "lost-requests"}
         release.deploy("blue", "tiny:1", "--all-traffic", instance_count=2, properties=again)
         yield release
+        all_ready(release)
         release.run("online-endpoint", "delete", "-n", "cats", "-y")
 
 
@@ -205,5 +206,6 @@ def test_the_database(release: Release) -> None:
             "it answers again",
             60,
         )
+        all_ready(release)
         release.put_traffic("cats", {"blue": 100})
     unnoticed(result)

@@ -103,7 +103,7 @@ def deployment_refusals(here: Here) -> None:
         ("app_insights_enabled", registered(here), {"app_insights_enabled": True}),
         ("egress_public_network_access", registered(here), {"egress_public_network_access": "disabled"}),
         ("request_timeout_ms", registered(here), {"request_settings": OnlineRequestSettings(request_timeout_ms=10**6)}),
-        ("custom_model", Model(path=str(here.files / "three"), type="custom_model"), {}),
+        ("custom_model", Model(path=str(here.files / "two"), type="custom_model"), {}),
     ]
     for message, model, more in cases:
         with refused(message):

@@ -17,7 +17,7 @@ def name(here: Here) -> str:
     return f"tiny-{here.tag}"
 
 
-def create(here: Here, path: str = "one", **more: Any) -> Model:
+def create(here: Here, path: str = "five", **more: Any) -> Model:
     wanted: dict[str, Any] = {"name": name(here), "type": "triton_model", "path": str(here.files / path), **more}
     return here.client.models.create_or_update(Model(**wanted))
 
@@ -31,7 +31,7 @@ def model_create_from_a_directory(here: Here) -> None:
     made = create(here, version="1", description="adds a number", tags={"a": "1"}, properties={"p": "q"})
     assert (made.name, made.version, made.type) == (name(here), "1", "triton_model")
     assert (made.description, made.tags["a"], made.properties["p"]) == ("adds a number", "1", "q")
-    assert made.path.startswith("azureml://subscriptions/") and made.path.endswith("/one"), made.path
+    assert made.path.startswith("azureml://subscriptions/") and made.path.endswith("/five"), made.path
     assert made.creation_context.created_at is not None
 
 
@@ -61,7 +61,7 @@ def h04_a_put_replaces_all_that_is_the_users(here: Here) -> None:
 
 @step
 def h13_without_a_version_it_is_the_next(here: Here) -> None:
-    assert create(here, "two").version == "2"
+    assert create(here, "six").version == "2"
     assert create(here, version="9").version == "9"
     assert create(here, version="candidate").version == "candidate"
     assert create(here).version == "10"
@@ -143,7 +143,7 @@ def model_list_of_containers(here: Here) -> None:
 def model_download_is_byte_for_byte(here: Here) -> None:
     target = here.files / "downloaded"
     here.client.models.download(name(here), version="2", download_path=str(target))
-    same_trees(here.files / "two", target / name(here) / "two")
+    same_trees(here.files / "six", target / name(here) / "six")
     here.client.models.download(f"file-{here.tag}", version="1", download_path=str(target))
     [file] = (target / f"file-{here.tag}").rglob("weights.bin")
     assert filecmp.cmp(file, here.files / "weights.bin", shallow=False)
@@ -152,7 +152,7 @@ def model_download_is_byte_for_byte(here: Here) -> None:
 @step
 def h11_other_files_under_a_version_are_refused(here: Here) -> None:
     with refused("path"):
-        create(here, "two", version="1")
+        create(here, "six", version="1")
 
 
 @step

@@ -46,7 +46,7 @@ def notebook_for_triton(here: Here) -> None:
     endpoint = ManagedOnlineEndpoint(name=endpoint_name, description="this is a sample endpoint", auth_mode="key")
     ml_client.online_endpoints.begin_create_or_update(endpoint).result()
 
-    model = Model(path=str(here.files / "one"), type="triton_model")
+    model = Model(path=str(here.files / "seven"), type="triton_model")
     blue_deployment = ManagedOnlineDeployment(
         name="blue",
         endpoint_name=endpoint_name,
@@ -65,9 +65,9 @@ def notebook_for_triton(here: Here) -> None:
         [here.python, "-c", CLIENT], input=json.dumps([scoring_uri, auth_key]), capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == [True, True, sums(here, "one")]
+    assert json.loads(done.stdout) == [True, True, sums(here, "seven")]
 
-    assert answered(invoke(here, endpoint_name)) == sums(here, "one")
+    assert answered(invoke(here, endpoint_name)) == sums(here, "seven")
     assert "tiny" in ml_client.online_deployments.get_logs(name="blue", endpoint_name=endpoint_name, lines=500)
     assert ml_client.online_deployments.get(name="blue", endpoint_name=endpoint_name).provisioning_state == "Succeeded"
     ml_client.online_endpoints.begin_delete(name=endpoint_name)

@@ -83,7 +83,6 @@ class Here:
             os.environ["ML_SUBSCRIPTION"],
             os.environ["ML_RESOURCE_GROUP"],
             os.environ["ML_WORKSPACE"],
-            show_progress=False,
             **more,
         )
 

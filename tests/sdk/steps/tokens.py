@@ -18,7 +18,7 @@ def name(here: Here, mode: str) -> str:
 def serve(here: Here, mode: str) -> None:
     made = create(here, name(here, mode), auth_mode=f"{mode}_token")
     assert made.auth_mode == f"{mode}_token"
-    deploy(here, "blue", Model(path=str(here.files / "three"), type="triton_model"), name(here, mode))
+    deploy(here, "blue", Model(path=str(here.files / "four"), type="triton_model"), name(here, mode))
 
 
 def delete(here: Here, mode: str) -> None:
@@ -41,7 +41,7 @@ def aml_token_get_keys(here: Here) -> None:
 @step
 def aml_token_invoke(here: Here) -> None:
     answer = invoke(here, name(here, "aml"), deployment_name="blue")
-    assert answered(answer) == sums(here, "three")
+    assert answered(answer) == sums(here, "four")
     delete(here, "aml")
 
 
@@ -61,5 +61,5 @@ def aad_token_get_keys(here: Here) -> None:
 @step
 def aad_token_invoke(here: Here) -> None:
     answer = invoke(here, name(here, "aad"), deployment_name="blue")
-    assert answered(answer) == sums(here, "three")
+    assert answered(answer) == sums(here, "four")
     delete(here, "aad")
