@@ -8,8 +8,6 @@ import ssl
 import subprocess
 import sys
 import tempfile
-import threading
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO
@@ -21,6 +19,7 @@ from amphitrite.dataplane.processes import ProcessRecord
 from amphitrite.dataplane.routing import Address, Cluster, HealthCheck, Route, RoutingTable, Secret, Target
 from amphitrite.dataplane.succession import HotRestart, Running, find
 
+from ..waiting import wait_until
 from .fake_control_plane import TOKEN, FakeControlPlane
 from .upstream import Upstream
 
@@ -33,13 +32,9 @@ CHECK = HealthCheck(interval_s=0.5, timeout_s=10.0)
 PATIENCE_S = 30.0
 
 
-def eventually(condition: Callable[[], bool], timeout: float = 30.0) -> None:
-    """Return as soon as ``condition`` holds; fail after ``timeout`` seconds."""
-    deadline = time.monotonic() + timeout
-    pause = threading.Event()
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true in time"
-        pause.wait(0.02)
+def eventually(condition: Callable[[], bool]) -> None:
+    """Returns as soon as ``condition`` holds."""
+    wait_until(condition, "what the test waits for")
 
 
 def free_port() -> int:

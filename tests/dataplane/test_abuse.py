@@ -15,6 +15,7 @@ import pytest
 
 from amphitrite.dataplane.admin import Admin
 
+from ..waiting import DEADLINE_S
 from .agents import BEARER, INFER, KEY, RunningAgent, eventually, serves
 from .http2 import Http2
 from .upstream import Upstream
@@ -145,7 +146,7 @@ def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
 
 
 def ended_by_the_other_side(client: Http2) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + DEADLINE_S
     while not client.ended:
         assert time.monotonic() < deadline, "it lets that pass"
         client.received()

@@ -250,7 +250,7 @@ def test_a_stream_is_bounded_by_silence_and_not_by_its_length(calls: Calls) -> N
         for number in range(5):
             pause.wait(0.2)  # In all twice what a unary call has.
             yield str(number).encode()
-        go_on.acquire(timeout=20)
+        go_on.acquire(timeout=60)
 
     stream = calls.channel.stream_stream(STREAM)(requests(), metadata=metadata, timeout=20)
     assert [next(stream) for _ in range(5)] == [b"0", b"1", b"2", b"3", b"4"]
@@ -276,5 +276,5 @@ def test_what_is_in_flight_by_grpc_drains(make_agent: MakeAgent, certificate: tu
             with pytest.raises(grpc.FutureTimeoutError):  # A cluster that is taken away ends what is in flight on it.
                 call.result(timeout=1)
             old.release()
-            assert json.loads(call.result(timeout=10))["upstream"] == "old"
+            assert json.loads(call.result(timeout=60))["upstream"] == "old"
             agent.control_plane.wait_for(drained_version=2)

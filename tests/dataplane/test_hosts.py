@@ -29,7 +29,7 @@ def by_host(rules: tuple[RunningAgent, object]) -> Iterator[httpx.Client]:
     # A connection is for one host, and the client would keep it for all.
     alone = httpx.Limits(max_keepalive_connections=0)
     address = agent.client.base_url
-    with httpx.Client(base_url=address, verify=trust, limits=alone, timeout=10, trust_env=False) as client:
+    with httpx.Client(base_url=address, verify=trust, limits=alone, timeout=30, trust_env=False) as client:
         yield client
 
 

@@ -153,7 +153,7 @@ def _bounded_and_left(sent: _Client, green: Upstream) -> None:
     green.hold()
     bounded = {DEPLOYMENT: "bounded"}
     with sent.begin("/endpoints/images/v2/held/x", bounded):
-        assert green.arrived.acquire(timeout=10)
+        assert green.arrived.acquire(timeout=60)
         sent.send("images", "bounded", 429, "TooManyRequests", **bounded)
     sent.count("images", "bounded", 0, "ClientClosedRequest")
     green.release()

@@ -137,7 +137,7 @@ def test_leaving_fails_health_ends_connections_and_loses_nothing(make_agent: Mak
         assert agent.health() == 200
         assert "connection" not in agent.client.post(INFER, headers=BEARER).headers
         held = pool.submit(agent.client.post, HELD, headers=BEARER)
-        assert blue.arrived.acquire(timeout=10)
+        assert blue.arrived.acquire(timeout=60)
         with load(agent) as seen:
             process.send_signal(signal.SIGTERM)
             eventually(lambda: agent.health() == 503)

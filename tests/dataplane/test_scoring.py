@@ -45,7 +45,7 @@ def test_of_each_deployment_the_same_part_is_copied_to_each_mirror(scoring: Runn
     answers = [scoring.client.post(path, headers=BEARER) for _ in range(800)]
     served = {a.headers["x-request-id"]: a.headers[PIN] for a in answers}
     grey, red = rules[1]["grey"], rules[1]["red"]
-    eventually(lambda: len(red.scored()) == 800, timeout=60)
+    eventually(lambda: len(red.scored()) == 800)
     assert Counter(served.values()) == Counter(copies(red, served))
     shares = Counter(copies(grey, served))
     for name, total in Counter(served.values()).items():
@@ -203,7 +203,7 @@ def test_access_log_has_what_happened_and_no_key(scoring: RunningAgent) -> None:
     answer = scoring.client.post(f"{INFER}?secret=1", headers={**BEARER, PIN: "blue"})
     wanted = answer.headers["x-request-id"]
     log = scoring.logs / "access.log"
-    eventually(lambda: wanted in log.read_text(), timeout=30)
+    eventually(lambda: wanted in log.read_text())
     text = log.read_text()
     line = json.loads(next(x for x in text.splitlines() if wanted in x))
     assert (line["endpoint"], line["deployment"], line["cluster"], line["code"]) == ("images", "blue", "blue", 200)

@@ -55,7 +55,7 @@ def served(root: Path, certificates: Path) -> Iterator[dict[str, str]]:
                 server.should_exit = True
                 ending.set()
                 for thread in threads:
-                    thread.join(20)
+                    thread.join(60)
 
 
 def _settle(world: World, ending: threading.Event) -> None:

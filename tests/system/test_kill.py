@@ -128,7 +128,7 @@ def test_envoy_dies_while_the_control_plane_is_down(serving: Product) -> None:
         except OSError:
             return False
 
-    wait_until(serves, "serving again", deadline_s=20)
+    wait_until(serves, "serving again")
     serving.start()
 
 

@@ -123,12 +123,6 @@ class Site:
             if path.is_file() or not any(path.iterdir())
         }
 
-    def wait_for(self, condition: Callable[[], object]) -> None:
-        deadline = time.monotonic() + 20
-        while not condition():
-            assert time.monotonic() < deadline
-            threading.Event().wait(0.01)
-
     def part_bytes(self) -> int:
         """Of files that are under way."""
         return sum(path.stat().st_size for path in self.cache.glob(".*.partial/parts/*"))
@@ -172,5 +166,5 @@ def site(home: Path, models_url: str, clock: Callable[[], float] = time.time) ->
                 if trouble.hold is not None:
                     trouble.hold.set()
                 server.should_exit = True
-                thread.join(20)
+                thread.join(60)
         assert not thread.is_alive()

@@ -20,6 +20,7 @@ from amphitrite.controlplane.store.content_directory import ContentDirectory
 from amphitrite.dataplane import fetch as package
 
 from ... import s3
+from ...waiting import DEADLINE_S, wait_until
 from .fetching import FILES, SIZE, Site, site
 
 PLACES = ["directory", "s3"]
@@ -59,7 +60,7 @@ def test_the_first_pod_downloads_and_the_second_does_not(cluster: Site) -> None:
 def test_of_two_pods_at_once_one_downloads(cluster: Site) -> None:
     cluster.trouble.hold = threading.Event()
     both = [cluster.start(), cluster.start()]
-    cluster.wait_for(cluster.part_bytes)
+    wait_until(cluster.part_bytes, "something has come")
     cluster.trouble.hold.set()
     assert sorted(cluster.ended(one)["cache"] for one in both) == ["hit", "miss"]
     assert len(cluster.trouble.ranges) == sum(len(data) > 0 for data in FILES.values())
@@ -106,7 +107,7 @@ def test_expired_addresses_are_asked_for_again(tmp_path: Path, place: str) -> No
 def test_a_killed_fetcher_is_gone_on_with(cluster: Site) -> None:
     cluster.trouble.hold = threading.Event()
     first = cluster.start()
-    cluster.wait_for(lambda: cluster.part_bytes() >= 2**20)
+    wait_until(lambda: cluster.part_bytes() >= 2**20, "a part has come")
     first.kill()
     first.communicate()
     assert not (cluster.cache / cluster.digest).exists()
@@ -120,9 +121,9 @@ def test_a_killed_fetcher_is_gone_on_with(cluster: Site) -> None:
 def test_sigterm_ends_it_at_once(cluster: Site) -> None:
     cluster.trouble.hold = threading.Event()
     fetcher = cluster.start()
-    cluster.wait_for(cluster.part_bytes)
+    wait_until(cluster.part_bytes, "something has come")
     fetcher.terminate()
-    fetcher.communicate(timeout=10)
+    fetcher.communicate(timeout=DEADLINE_S)
     assert fetcher.returncode == 128 + signal.SIGTERM
 
 

@@ -17,6 +17,7 @@ import pytest
 from amphitrite.controlplane import certificates, patience, web
 from amphitrite.controlplane.app import create_app
 
+from ...waiting import wait_until
 from .conftest import BLOBS, opened
 
 CONNECTIONS = 12
@@ -39,7 +40,7 @@ class Live:
 
     def connect(self) -> ssl.SSLSocket:
         context = ssl.create_default_context(cafile=str(self._trust))
-        plain = socket.create_connection(("127.0.0.1", self._port), timeout=10)
+        plain = socket.create_connection(("127.0.0.1", self._port), timeout=60)
         return context.wrap_socket(plain, server_hostname="127.0.0.1")
 
     def head(self, name: bytes, *headers: bytes, query: bytes = b"") -> bytes:
@@ -61,10 +62,7 @@ class Live:
         return list((self.world.services.settings.home.models / "temporary").iterdir())
 
     def cleaned(self) -> bool:
-        deadline = time.monotonic() + 10
-        while self.left() and time.monotonic() < deadline:
-            threading.Event().wait(0.01)
-        return not self.left()
+        return wait_until(lambda: not self.left(), "nothing of an upload is left")
 
 
 def read(connection: ssl.SSLSocket) -> bytes:
@@ -88,7 +86,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
                 yield Live(world, listener.getsockname()[1], made.ca_file)
             finally:
                 server.should_exit = True
-                thread.join(20)
+                thread.join(60)
         assert not thread.is_alive()
 
 
@@ -150,14 +148,14 @@ def test_names_as_no_client_library_sends_them(live: Live, name: bytes) -> None:
 def test_a_head_that_never_ends(live: Live) -> None:
     """A byte now and then keeps no connection: the whole head has its time."""
     with live.connect() as connection:
-        began = time.monotonic()
+        left = iter(live.head(b"slow", b"Content-Length: 1"))
         with contextlib.suppress(OSError):
-            for byte in live.head(b"slow", b"Content-Length: 1"):
+            for byte in left:
                 connection.sendall(bytes([byte]))
                 if select_closed(connection, 0.05):
                     break
         assert read(connection) == b""
-    assert time.monotonic() - began < 10
+    assert bytes(left), "it took the whole head"
 
 
 def select_closed(connection: ssl.SSLSocket, seconds: float) -> bool:
@@ -170,7 +168,7 @@ def select_closed(connection: ssl.SSLSocket, seconds: float) -> bool:
     except OSError:
         return True
     finally:
-        connection.settimeout(10)
+        connection.settimeout(60)
 
 
 def test_stalling_clients_keep_nobody_else_out(live: Live) -> None:

@@ -83,7 +83,7 @@ def followed(api: ApiServer) -> tuple[list[Any], list[Found]]:
         all_of,
         lambda kind, one: told.append((kind, one["metadata"]["name"])),
     )
-    assert api.over.wait(10.0)
+    assert api.over.wait(60.0)
     assert watch.problem is None
     watch.close()
     return told, api.asked

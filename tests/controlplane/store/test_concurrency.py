@@ -63,11 +63,11 @@ def test_another_process_with_the_lock_is_waited_for(store: SqlStore) -> None:
     def hold() -> None:
         with other.write():
             entered.set()
-            leave.wait(10)
+            leave.wait(60)
 
     with ThreadPoolExecutor(2) as pool:
         holder = pool.submit(hold)
-        assert entered.wait(10)
+        assert entered.wait(60)
         assert store.list_endpoints() == []  # Readers do not wait.
         writer = pool.submit(store.put_endpoint, {"name": "ep1"}, if_match=None, if_none_match=False, now=1.0)
         leave.set()

@@ -13,7 +13,8 @@ from amphitrite.controlplane.store.transactions import CONTROL_PLANE, Database
 from amphitrite.schemas.errors import Error
 
 from ... import postgresql
-from .test_sharing import await_true, put
+from ...waiting import DEADLINE_S, wait_until
+from .test_sharing import put
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +32,7 @@ def store(server: postgresql.Server) -> Iterator[SqlStore]:
 def test_the_next_transaction_after_an_outage_works(server: postgresql.Server, store: SqlStore) -> None:
     heard, lost = threading.Semaphore(0), threading.Event()
     end = store.database.listen(heard.release)
-    assert heard.acquire(timeout=20)
+    assert heard.acquire(timeout=DEADLINE_S)
     password = str(store.database.url.password)
     with store.database.hold_alone(CONTROL_PLANE, lost.set):
         put(store)
@@ -44,9 +45,9 @@ def test_the_next_transaction_after_an_outage_works(server: postgresql.Server, s
         server.start()
         put(store, "ep2")
         assert [r.name for r in store.list_endpoints()] == ["ep1", "ep2"]
-        assert heard.acquire(timeout=20)  # It listens again, and said so, as changes may have been missed.
+        assert heard.acquire(timeout=DEADLINE_S)  # It listens again, and said so, as changes may have been missed.
         other = Database(store.database.url)
-        await_true(lambda: _is_held(other))
+        wait_until(lambda: _is_held(other), "somebody holds it")
         assert not lost.is_set()
         other.close()
     end()

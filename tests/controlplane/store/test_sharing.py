@@ -6,8 +6,7 @@ Each ``Database`` here is what another process would have: connections and locks
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -20,6 +19,8 @@ from amphitrite.controlplane.store.transactions import CONTROL_PLANE, Database
 from amphitrite.dataplane.routing import RoutingTable
 from amphitrite.schemas.errors import Error
 
+from ...waiting import DEADLINE_S, wait_until
+
 on_postgresql = pytest.mark.parametrize("kind", ["postgresql"])
 
 
@@ -29,14 +30,6 @@ def other(store: SqlStore) -> Iterator[SqlStore]:
     opened = SqlStore(Database(store.database.url))
     yield opened
     opened.close()
-
-
-def await_true(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
-    pause = threading.Event()
-    while not condition():
-        assert time.monotonic() < deadline
-        pause.wait(0.01)
 
 
 def put(store: SqlStore, name: str = "ep1", **fields: Any) -> None:
@@ -71,7 +64,7 @@ def test_threads_of_one_process_exclude_each_other_and_themselves_not(store: Sql
             waiting = pool.submit(late)
             put(store)
             order.append("early")
-        waiting.result(20)
+        waiting.result(60)
     assert order == ["early", "late"]
 
 
@@ -127,9 +120,9 @@ def test_a_name_is_taken_again_unless_somebody_was_faster(store: SqlStore, other
             if taken:
                 connection.execute(text("SELECT pg_advisory_lock(:number)"), {"number": number})
         if taken:
-            assert lost.wait(20)
+            assert lost.wait(DEADLINE_S)
         else:
-            await_true(lambda: bool(holders(other.database) - before))
+            wait_until(lambda: bool(holders(other.database) - before), "another holds it")
             with pytest.raises(Error), other.database.hold_alone("it"):
                 pass
             assert not lost.is_set()
@@ -147,14 +140,14 @@ def holders(database: Database) -> set[int]:
 def test_changes_of_others_are_heard_of(store: SqlStore, other: SqlStore) -> None:
     heard = threading.Semaphore(0)
     end = store.database.listen(heard.release)
-    assert heard.acquire(timeout=20)  # It listens now.
+    assert heard.acquire(timeout=60)  # It listens now.
     put(store)  # its own
     with other.database.write():
         pass  # nothing
     with other.database.write(quiet=True) as connection:
         connection.execute(insert(counters).values(name="x", value=1))
     put(other, "ep2")
-    assert heard.acquire(timeout=20)
+    assert heard.acquire(timeout=60)
     end()
     assert not heard.acquire(blocking=False)
     assert [thread.name for thread in threading.enumerate() if thread.name == "database-listen"] == []
@@ -171,9 +164,9 @@ def test_a_change_that_could_not_be_followed_is_followed_again(store: SqlStore, 
             raise Error("RuntimeUnavailable", "not now")
 
     end = store.database.listen(follow)
-    assert calls.acquire(timeout=20)
+    assert calls.acquire(timeout=60)
     put(other)
-    assert all(calls.acquire(timeout=20) for _ in range(3))
+    assert all(calls.acquire(timeout=60) for _ in range(3))
     end()
 
 
@@ -188,7 +181,7 @@ def test_others_are_counted(store: SqlStore, other: SqlStore) -> None:
     assert store.list_endpoints() == other.list_endpoints() == []
     assert store.database.others() >= 1 and store.database.is_shared
     other.close()
-    await_true(lambda: store.database.others() == 0)
+    wait_until(lambda: store.database.others() == 0, "nobody else is there")
 
 
 def test_the_published_table_is_everybodys(store: SqlStore, other: SqlStore) -> None:
