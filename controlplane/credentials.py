@@ -5,17 +5,17 @@ Decides how many there are, how they are made and who may read them. Must not kn
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
 from amphitrite.controlplane.home import Home
+from amphitrite.controlplane.random_text import random_text
 from amphitrite.dataplane.files import write_atomically
 from amphitrite.dataplane.routing import Secret
 from amphitrite.schemas.errors import Error
 
-#: Bytes of randomness in each secret.
-ENTROPY = 32
+#: Characters of each secret: 256 bits.
+LENGTH = 43
 
 
 @dataclass(slots=True)
@@ -70,7 +70,7 @@ def refresh(credentials: Credentials, directory: Path) -> bool:
 def _secret(path: Path) -> Secret:
     text = path.read_text(encoding="ascii").strip() if path.exists() else ""
     if not text:
-        text = secrets.token_urlsafe(ENTROPY)
+        text = random_text(LENGTH)
         write_atomically(path, f"{text}\n".encode("ascii"), mode=0o600)
     path.chmod(0o600)
     return Secret(text)

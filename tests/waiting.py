@@ -22,6 +22,7 @@ def wait_until(
     deadline_s: float = DEADLINE_S,
     *,
     detail: Callable[[], str] = str,
+    pause_at_most_s: float = _LAST_S,
 ) -> T:
     """The first truthy answer of ``condition``; fails with ``what`` and ``detail()`` past the deadline."""
     pause, every_s = threading.Event(), _FIRST_S
@@ -32,4 +33,4 @@ def wait_until(
         if time.monotonic() >= end:
             raise AssertionError(f"after {deadline_s:.0f} s still not: {what}\n{detail()}".rstrip())
         pause.wait(every_s)
-        every_s = min(_LAST_S, every_s * 1.3)
+        every_s = min(pause_at_most_s, every_s * 1.3)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import shutil
 import signal
 import socket
@@ -24,6 +23,7 @@ from amphitrite.controlplane.core.containers import MODEL_DIR
 from amphitrite.controlplane.core.observed import Instance
 from amphitrite.controlplane.core.resources import Probe, WorkloadSpec
 from amphitrite.controlplane.home import Home
+from amphitrite.controlplane.random_text import random_text
 from amphitrite.controlplane.runtimes import (
     Container,
     engines,
@@ -220,7 +220,7 @@ class LocalRuntime:
             shm_prefix=instance_processes.shm_prefix(self._home.root, record.id),
             max_input_bytes=self._max_input_bytes,
             # Nobody is told, and nobody keeps it.
-            admin_key=secrets.token_urlsafe(24),
+            admin_key=random_text(32),
             known=known,
         )
         variables = command.environment(

@@ -6,7 +6,6 @@ are in ``operations``. Must not know HTTP or plans.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -19,6 +18,7 @@ from amphitrite.controlplane.core.computes import Compute
 from amphitrite.controlplane.core.resources import LOCAL
 from amphitrite.controlplane.core.status import Ref, Status, World
 from amphitrite.controlplane.core.token_keys import SigningKey
+from amphitrite.controlplane.random_text import random_text
 from amphitrite.controlplane.store import changes, computes, operations, outcomes, rows, signing_keys
 from amphitrite.controlplane.store.json_text import JsonText
 from amphitrite.controlplane.store.migrations import migrate
@@ -29,6 +29,9 @@ from amphitrite.controlplane.store.transactions import Database
 from amphitrite.dataplane.routing import RoutingTable, Secret
 from amphitrite.dataplane.table_text import TableText
 from amphitrite.schemas.names import key
+
+#: Characters of an endpoint's key: 190 bits.
+KEY_LENGTH = 32
 
 
 def open_store(url_or_path: str | Path) -> SqlStore:
@@ -63,7 +66,7 @@ class SqlStore:
         self, document: Mapping[str, Any], *, if_match: str | None, if_none_match: bool, now: float
     ) -> tuple[Record, Operation]:
         ref = Ref(key(document["name"]))
-        new_keys = {"primary_key": _random_key(), "secondary_key": _random_key()}
+        new_keys = {"primary_key": random_text(KEY_LENGTH), "secondary_key": random_text(KEY_LENGTH)}
         with self.database.write() as connection:
             operation = changes.put(
                 connection, ref, document, new_keys, if_match=if_match, if_none_match=if_none_match, now=now
@@ -137,7 +140,7 @@ class SqlStore:
         with self.database.write() as connection:
             row = rows.get(connection, ref)
             changes.refuse_deleting(row, ref)
-            generation = changes.set_columns(connection, ref, row, {f"{which}_key": _random_key()})
+            generation = changes.set_columns(connection, ref, row, {f"{which}_key": random_text(KEY_LENGTH)})
             return operations.begin(connection, ref, "regenerateKeys", generation, now=now)
 
     def get_operation(self, operation_id: str) -> Operation:
@@ -217,11 +220,6 @@ class SqlStore:
                 changes.retire(connection, row["generation"])
                 connection.execute(delete(rows.table_of(ref)).where(rows.at(ref)))
                 operations.end_removed(connection, [ref], now=now)
-
-
-def _random_key() -> str:
-    """32 characters that need no escaping in a URL or a header: 192 bits."""
-    return secrets.token_urlsafe(24)
 
 
 def _lower(ref: Ref) -> Ref:

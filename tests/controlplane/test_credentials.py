@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import stat
+import string
 from pathlib import Path
 
 import pytest
 
 from amphitrite.controlplane import credentials
 from amphitrite.controlplane.home import Home
+from amphitrite.controlplane.random_text import random_text
 from amphitrite.schemas.errors import Error
 
 
@@ -31,6 +33,12 @@ def test_an_empty_file_is_filled(tmp_path: Path) -> None:
     home.create()
     (home.credentials / "token").touch()
     assert credentials.ensure(home).token.reveal()
+
+
+def test_random_text_needs_no_escaping() -> None:
+    """Enough of it to have every character: none is missing but by one chance in 10 to the 68th."""
+    assert set(random_text(10_000)) == set(string.ascii_letters + string.digits)
+    assert [len(random_text(length)) for length in (1, 32)] == [1, 32]
 
 
 FILES = ("token", "agent-token", "identity-header", "fetch-key")

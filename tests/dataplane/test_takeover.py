@@ -71,10 +71,10 @@ def take_over(agent: RunningAgent, death: str) -> None:
     agent.control_plane.reports.clear()
     agent.start()
     if death != "never":
-        eventually(lambda: DEATHS[death](agent, before, agent.log()[said:]), 60)
+        eventually(lambda: DEATHS[death](agent, before, agent.log()[said:]))
         agent.kill()
         agent.start()
-    eventually(lambda: processes.read(agent.state / "envoy.json") not in (None, before), 60)
+    eventually(lambda: processes.read(agent.state / "envoy.json") not in (None, before))
 
 
 @pytest.mark.parametrize("number", range(40))
@@ -99,7 +99,7 @@ def test_no_request_fails(make_agent: MakeAgent, tmp_path: Path) -> None:
         print(f"{TAKEOVERS} takeovers, {seen.requests} requests: {seen.results}")
         assert seen.failed == {}
         assert set(seen.results["kept"]["deployments"]) == {"blue", "green"}
-        eventually(lambda: len(agent.envoys()) == 1, 60)
+        eventually(lambda: len(agent.envoys()) == 1)
         assert agent.terminate() == 0
     assert agent.envoys() == ()
     assert list(agent.run.iterdir()) == []
@@ -137,11 +137,11 @@ def test_the_new_one_dies_on_the_way(make_agent: MakeAgent) -> None:
         agent.outdate()
         agent.kill()
         agent.start()
-        eventually(lambda: len(agent.envoys()) > 1, 60)
+        eventually(lambda: len(agent.envoys()) > 1)
         new = agent.envoys()[-1].process
         processes.send_signal(new, signal.SIGKILL)
-        eventually(lambda: not agent.alive(), 40)  # as with any Envoy that cannot be started
+        eventually(lambda: not agent.alive())  # as with any Envoy that cannot be started
         assert "Envoy ended at its start" in agent.log()
         agent.start()  # which is its parent's to do
         recorded = lambda: processes.read(agent.state / "envoy.json")  # noqa: E731
-        eventually(lambda: [one.process for one in agent.envoys()] == [recorded()] and serves(agent), 30)
+        eventually(lambda: [one.process for one in agent.envoys()] == [recorded()] and serves(agent))
