@@ -15,7 +15,7 @@ from amphitrite.dataplane.routing import Secret
 from amphitrite.schemas.errors import Error
 
 #: Characters of each secret: 256 bits.
-LENGTH = 43
+_LENGTH = 43
 
 
 @dataclass(slots=True)
@@ -70,7 +70,7 @@ def refresh(credentials: Credentials, directory: Path) -> bool:
 def _secret(path: Path) -> Secret:
     text = path.read_text(encoding="ascii").strip() if path.exists() else ""
     if not text:
-        text = random_text(LENGTH)
+        text = random_text(_LENGTH)
         write_atomically(path, f"{text}\n".encode("ascii"), mode=0o600)
     path.chmod(0o600)
     return Secret(text)

@@ -21,8 +21,8 @@ _TIMESPAN = "PT1H"
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """``start``, ``end``: seconds since the epoch, the start on a minute. ``interval_s``: 0 for one point. ``where``:
-    dimension -> the value that counts, ``*``: each one by itself."""
+    """``start``, ``end``: seconds since the epoch, the start on a minute. ``interval``: a word of ``INTERVALS``.
+    ``where``: dimension -> the value that counts, ``*``: each one by itself."""
 
     metrics: tuple[str, ...]
     aggregations: tuple[str, ...]

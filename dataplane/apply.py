@@ -26,7 +26,7 @@ from amphitrite.dataplane.envoy.resources import (
     Named,
     Translator,
 )
-from amphitrite.dataplane.inspection import Inspection, all_healthy, in_flight
+from amphitrite.dataplane.inspection import Inspection, all_healthy, halves, in_flight
 from amphitrite.dataplane.log import log
 from amphitrite.dataplane.routing import Address, RoutingTable
 from amphitrite.dataplane.stages import (
@@ -251,14 +251,14 @@ class Applier:
                 self._give_way()
 
     def _await_healthy(self, new: Collection[tuple[str, Address]]) -> None:
-        deadline = time.monotonic() + _HEALTHY_WITHIN_S
+        wanted, deadline = halves(new), time.monotonic() + _HEALTHY_WITHIN_S
         while (now := time.monotonic()) < deadline:
-            if all_healthy(self._inspection, new):
+            if all_healthy(self._inspection, wanted):
                 return
             with self._changed:
                 self._changed.wait(min(_HEALTH_POLL_S, deadline - now))
                 self._give_way()
-        names = sorted({cluster for cluster, _ in new})
+        names = sorted({cluster for cluster, _ in wanted})
         log("warning", "new instances are not healthy yet; routing to them nevertheless", clusters=names)
 
     def _give_way(self) -> None:

@@ -21,14 +21,18 @@ class Inspection(Protocol):
     def hosts(self, clusters: Collection[str]) -> dict[str, list[Host]]: ...
 
 
-def all_healthy(inspection: Inspection, instances: Collection[tuple[str, Address]]) -> bool:
-    """Of each (cluster, address), by HTTP and by gRPC. An Envoy that does not answer holds none for healthy."""
-    wanted = {known for cluster, address in instances for known in known_as(cluster, address)}
+def halves(instances: Collection[tuple[str, Address]]) -> set[tuple[str, Address]]:
+    """Each (cluster, address) as Envoy knows it: by HTTP, and by gRPC where there is that."""
+    return {known for cluster, address in instances for known in known_as(cluster, address)}
+
+
+def all_healthy(inspection: Inspection, wanted: Collection[tuple[str, Address]]) -> bool:
+    """Whether each of these ``halves`` is. An Envoy that does not answer holds none for healthy."""
     try:
         hosts = inspection.hosts({cluster for cluster, _ in wanted})
     except Error:
         return not wanted
-    return {(name, h.address) for name, some in hosts.items() for h in some if h.healthy} >= wanted
+    return {(name, h.address) for name, some in hosts.items() for h in some if h.healthy}.issuperset(wanted)
 
 
 def in_flight(inspection: Inspection, leaving: Collection[Leaving]) -> dict[Leaving, int]:

@@ -130,8 +130,9 @@ class BlobStore:
 
     def head(self, path: str) -> Blob:
         """Raises Error BlobNotFound."""
-        blob = self._find(self._check_path(path))
-        return blob if blob is not None else blob_of(None, path)
+        path = self._check_path(path)
+        with self._database.read() as connection:
+            return blob_of(row_of(connection, path), path)
 
     def read(self, blob: Blob, first: int = 0, last: int | None = None) -> Chunks:
         """Bytes ``first`` to ``last``, both included; ``last`` may lie past the end. The content is open when

@@ -31,7 +31,7 @@ from amphitrite.dataplane.table_text import TableText
 from amphitrite.schemas.names import key
 
 #: Characters of an endpoint's key: 190 bits.
-KEY_LENGTH = 32
+_KEY_LENGTH = 32
 
 
 def open_store(url_or_path: str | Path) -> SqlStore:
@@ -66,7 +66,7 @@ class SqlStore:
         self, document: Mapping[str, Any], *, if_match: str | None, if_none_match: bool, now: float
     ) -> tuple[Record, Operation]:
         ref = Ref(key(document["name"]))
-        new_keys = {"primary_key": random_text(KEY_LENGTH), "secondary_key": random_text(KEY_LENGTH)}
+        new_keys = {"primary_key": random_text(_KEY_LENGTH), "secondary_key": random_text(_KEY_LENGTH)}
         with self.database.write() as connection:
             operation = changes.put(
                 connection, ref, document, new_keys, if_match=if_match, if_none_match=if_none_match, now=now
@@ -140,7 +140,7 @@ class SqlStore:
         with self.database.write() as connection:
             row = rows.get(connection, ref)
             changes.refuse_deleting(row, ref)
-            generation = changes.set_columns(connection, ref, row, {f"{which}_key": random_text(KEY_LENGTH)})
+            generation = changes.set_columns(connection, ref, row, {f"{which}_key": random_text(_KEY_LENGTH)})
             return operations.begin(connection, ref, "regenerateKeys", generation, now=now)
 
     def get_operation(self, operation_id: str) -> Operation:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
@@ -14,6 +13,8 @@ from amphitrite.controlplane import leadership
 from amphitrite.controlplane.leadership import DURATION_S, Lease, Sight, Verdict
 from amphitrite.controlplane.leadership_election import AlwaysLeader, Election
 from amphitrite.schemas.errors import Error
+
+from ..waiting import wait_until
 
 MINE, THEIRS = Lease("me", 10.0, "t1"), Lease("other", 10.0, "t1")
 GIVEN_BACK = Lease("", 1.0, "t2")
@@ -126,14 +127,6 @@ def test_a_renewal_without_an_answer_does_not_end_a_term() -> None:
         assert election.attempt()
 
 
-def reached(condition: Callable[[], bool]) -> bool:
-    pause, left = threading.Event(), DEADLINE_S
-    while not condition() and left > 0:
-        pause.wait(0.01)
-        left -= 0.01
-    return condition()
-
-
 @dataclass
 class Office:
     """What a leader does, in a test: it is there from the beginning to the end of each term."""
@@ -175,7 +168,7 @@ def test_a_leader_whose_lease_was_taken_ends_its_work_and_campaigns_again() -> N
     thread.start()
     assert office.busy.wait(DEADLINE_S)
     leases.lease = Lease("thief", 0.5, "stolen", revision="x")
-    assert reached(lambda: office.terms == 2)
+    wait_until(lambda: office.terms == 2, "a second term", DEADLINE_S)
     stop.set()
     thread.join(DEADLINE_S)
     assert not thread.is_alive()

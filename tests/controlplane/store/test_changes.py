@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from amphitrite.controlplane.core.status import Ref, Status
-from amphitrite.controlplane.store.database import KEY_LENGTH, SqlStore
+from amphitrite.controlplane.store.database import SqlStore
 from amphitrite.controlplane.store.protocol import Operation, Record
 from amphitrite.schemas.errors import Error
 
@@ -35,7 +35,7 @@ def test_a_new_endpoint_is_creating_and_has_two_keys(store: SqlStore) -> None:
     assert (record.ref, record.name, record.generation, record.status) == (EP, "Ep1", 1, Status("Creating", 0))
     assert (operation.verb, operation.status, operation.generation) == ("create", "InProgress", 1)
     keys = store.get_keys("EP1")
-    assert all(len(key.reveal()) == KEY_LENGTH for key in keys) and keys[0] != keys[1]
+    assert all(len(key.reveal()) == 32 for key in keys) and keys[0] != keys[1]
     assert store.get_operation(operation.id) == operation
 
 
