@@ -48,14 +48,11 @@ clean: ## remove .venv, caches and build outputs
 	rm -rf $(VENV) .venv-sdk build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find $(CHECKED) -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# Type checkers read no editable install with mapped folders, so they get the layout that a wheel would have.
 .PHONY: types
 types: $(VENV)/.test
 	$(BIN)/ruff format --check $(CHECKED)
 	$(BIN)/ruff check $(CHECKED)
-	@mkdir -p build/types/amphitrite
-	@for package in $(PACKAGES); do ln -sfn ../../../$$package build/types/amphitrite/$$package; done
-	MYPYPATH=build/types $(BIN)/mypy --strict $(PACKAGES:%=-p amphitrite.%) -p bench
+	$(BIN)/mypy --strict $(PACKAGES:%=-p amphitrite.%) -p bench
 	$(BIN)/mypy --strict examples/single-model/score.py
 	$(BIN)/mypy --strict --explicit-package-bases tests/load tests/certificate.py
 

@@ -172,12 +172,13 @@ def test_libraries_stay_where_they_belong() -> None:
     assert not offences, "\n".join(offences)
 
 
-def test_packages_in_pyproject_are_those_of_the_tree() -> None:
-    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    listed = re.search(r"^packages = (\[.*?^\])", text, re.MULTILINE | re.DOTALL)
-    assert listed is not None
-    present = {".".join(("amphitrite", *module.path.parent.relative_to(ROOT).parts)) for module in product()}
-    assert ast.literal_eval(listed[1]) == sorted(present)
+def test_every_folder_is_a_package_below_one_name() -> None:
+    """The build and the editable install take what is a package below ``src/amphitrite``, and nothing else."""
+    links = {path.name: path.resolve() for path in (ROOT / "src" / "amphitrite").iterdir() if path.is_dir()}
+    links.pop("__pycache__", None)
+    assert links == {package: ROOT / package for package in PACKAGES}
+    folders = {module.path.parent for module in product()}
+    assert [str(folder) for folder in folders if not (folder / "__init__.py").exists()] == []
 
 
 def test_every_module_says_what_it_decides() -> None:

@@ -20,6 +20,7 @@ COPY cli source/cli
 COPY controlplane source/controlplane
 COPY dataplane source/dataplane
 COPY schemas source/schemas
+COPY src source/src
 RUN sh install.sh product ./source
 
 FROM ${BASE}

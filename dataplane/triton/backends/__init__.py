@@ -1,0 +1,1 @@
+"""Backends of Triton that this product brings along, one folder each."""
