@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from amphitrite.cli import documents, intake, kubeconfigs
 from amphitrite.cli.documents import Document
 from amphitrite.cli.intake import Draft
-from amphitrite.schemas import instance_types_kind, wire
+from amphitrite.schemas import wire
+from amphitrite.schemas.documents import instance_types_kind
 from amphitrite.schemas.errors import Error, Violation
 from amphitrite.schemas.names import compute_id, key
 

@@ -88,7 +88,7 @@ def show(
 def list_(session: Session, endpoint_name: Endpoint, locally: local.Local = False) -> list[dict[str, Any]]:
     """List the deployments of an endpoint."""
     from amphitrite.cli import lookups
-    from amphitrite.schemas.shown import show_deployment
+    from amphitrite.schemas.wire.display import show_deployment
 
     client = session.client
     if locally:

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path as FilePath
 from typing import Any
 
-from amphitrite import schemas
 from amphitrite.cli.assignments import apply_set, assigned, parse_assignment, resolved
 from amphitrite.cli.yaml_nodes import Mark, Path, refusal, violation
 from amphitrite.cli.yaml_source import parse
+from amphitrite.schemas import documents as schemas
 from amphitrite.schemas.errors import Error, Violation
 
 __all__ = [

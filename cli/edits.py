@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, Literal
 
-from amphitrite import schemas
 from amphitrite.cli import documents
 from amphitrite.cli.assignments import Path, at, dotted, parse_assignment, parse_path, parse_value, resolved
 from amphitrite.cli.documents import Document
 from amphitrite.cli.words import DIVIDER
+from amphitrite.schemas import documents as schemas
+from amphitrite.schemas.documents.schema_files import resolve
 from amphitrite.schemas.errors import Error
-from amphitrite.schemas.loading import resolve
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ def show(session: Session, name: Name, locally: local.Local = False, web: azure_
 @verb(app, "list", columns=_COLUMNS)
 def list_(session: Session, locally: local.Local = False) -> list[dict[str, Any]]:
     """List all endpoints of the workspace."""
-    from amphitrite.schemas.shown import show_endpoint
+    from amphitrite.schemas.wire.display import show_endpoint
 
     client = session.client
     if locally:

@@ -53,7 +53,7 @@ def create(
     """Register an image, and the routes of its server, as a version."""
     azure_only.refuse(registry_name=registry_name)
     from amphitrite.cli import edits, environments, intake
-    from amphitrite.schemas.shown import show_environment
+    from amphitrite.schemas.wire.display import show_environment
 
     environments.refuse_build({"--build-context": build_context, "--dockerfile-path": dockerfile_path})
     overrides = given.present(name=name, version=version, image=image, conda_file=conda_file, os_type=os_type)
@@ -75,7 +75,7 @@ def show(
     """Show a version of an environment."""
     azure_only.refuse(registry_name=registry_name)
     from amphitrite.cli import registration
-    from amphitrite.schemas.shown import show_environment
+    from amphitrite.schemas.wire.display import show_environment
 
     client = session.client
     version = registration.version_of(client, name, version, label, "environments")
@@ -93,7 +93,7 @@ def list_(
 ) -> list[dict[str, Any]]:
     """List all environments, or all versions of one."""
     azure_only.refuse(registry_name=registry_name)
-    from amphitrite.schemas.shown import show_environment, show_environment_container
+    from amphitrite.schemas.wire.display import show_environment, show_environment_container
 
     view = given.view(archived_only=archived_only, include_archived=include_archived)
     client = session.client
@@ -120,7 +120,7 @@ def update(
     """Change what is said of a version of an environment: description, tags, properties."""
     azure_only.refuse(registry_name=registry_name)
     from amphitrite.cli import edits, environments, registration
-    from amphitrite.schemas.shown import show_environment
+    from amphitrite.schemas.wire.display import show_environment
 
     client = session.client
     version = registration.version_of(client, name, version, label, "environments")

@@ -15,7 +15,7 @@ from typing import Any
 from amphitrite.cli import documents, edits
 from amphitrite.cli.documents import Document
 from amphitrite.cli.edits import Edit
-from amphitrite.schemas import deployment_kind, endpoint_kind, legacy
+from amphitrite.schemas.documents import deployment_kind, endpoint_kind, inline_deployments
 from amphitrite.schemas.errors import Error, Violation
 
 Path = tuple[str | int, ...]
@@ -74,9 +74,9 @@ def endpoint(file: str | None, options: Mapping[str, Any], wanted: Sequence[Edit
 
 def judged_endpoints(document: Document) -> tuple[Draft, list[Draft]]:
     """An endpoint, and the deployments that its document has inline. Raises Error InvalidDocument, LocalFileError."""
-    if not legacy.is_legacy(document.value):
+    if not inline_deployments.is_legacy(document.value):
         return judged_endpoint(document), []
-    head, inline = legacy.split(documents.check(document, "legacy_endpoint"))
+    head, inline = inline_deployments.split(documents.check(document, "legacy_endpoint"))
     parts = [
         Draft(_with_local_paths(part, document, ("deployments", index)), document, ("deployments", index))
         for index, part in enumerate(inline)

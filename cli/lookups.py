@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from amphitrite.schemas.names import deployment_id, endpoint_id
-from amphitrite.schemas.shown import show_deployment, show_endpoint
+from amphitrite.schemas.wire.display import show_deployment, show_endpoint
 
 if TYPE_CHECKING:
     from amphitrite.cli.client import Client

@@ -45,7 +45,7 @@ def create(
     """Upload the files of a model and register them as a version."""
     azure_only.refuse(registry_name=registry_name)
     from amphitrite.cli import edits, intake, registration
-    from amphitrite.schemas.shown import show_model
+    from amphitrite.schemas.wire.display import show_model
 
     overrides = given.present(name=name, version=version, path=path, type=type_, description=description)
     overrides |= given.present(tags=intake.pairs("--tags", tags), stage=stage, datastore=datastore)
@@ -66,7 +66,7 @@ def show(
     """Show a version of a model."""
     azure_only.refuse(registry_name=registry_name)
     from amphitrite.cli import registration
-    from amphitrite.schemas.shown import show_model
+    from amphitrite.schemas.wire.display import show_model
 
     client = session.client
     version = registration.version_of(client, name, version, label)
@@ -86,7 +86,7 @@ def list_(
     """List all models, or all versions of one."""
     azure_only.refuse(registry_name=registry_name)
     from amphitrite.schemas.errors import Error
-    from amphitrite.schemas.shown import show_model, show_model_container
+    from amphitrite.schemas.wire.display import show_model, show_model_container
 
     view = given.view(archived_only=archived_only, include_archived=include_archived)
     if stage is not None and name is None:
@@ -118,7 +118,7 @@ def update(
     """Change what is said of a version of a model; its files stay."""
     azure_only.refuse(registry_name=registry_name)
     from amphitrite.cli import edits, model_changes, registration
-    from amphitrite.schemas.shown import show_model
+    from amphitrite.schemas.wire.display import show_model
 
     client = session.client
     version = registration.version_of(client, name, version, label)

@@ -23,7 +23,7 @@ TYPE = "triton_model"
 def findings(path: Path, server: Server) -> list[Finding]:
     """What is wrong with the repository at ``path``. Raises Error LocalFileError."""
     from amphitrite.schemas.repository import validate
-    from amphitrite.schemas.repository.local import LocalRepository
+    from amphitrite.schemas.repository.files.local_directory import LocalRepository
 
     model = model_files.read(path)
     files = {file.relative: (file.path, file.size) for file in model.files}
@@ -77,7 +77,7 @@ def server_for(session: Session, instance_type: str | None) -> Server:
     sizes = [wire.show_size(size) for size in client.get(f"{compute_id(client.workspace, name)}/vmSizes")["value"]]
     known = {key(str(size["name"])): size for size in sizes}
     if key(instance_type) not in known:
-        from amphitrite.schemas.repository.findings import near
+        from amphitrite.schemas.repository.files.findings import near
 
         guess = near(key(instance_type), known)
         hint = f'did you mean "{known[guess]["name"]}"?' if guess else "ml compute list-sizes shows all"

@@ -14,8 +14,8 @@ from pathlib import Path
 from runpy import run_path
 from typing import Any
 
-from amphitrite import schemas
-from amphitrite.schemas.loading import resolve
+from amphitrite.schemas import documents
+from amphitrite.schemas.documents.schema_files import resolve
 
 REFERENCE = Path(__file__).parent / "reference"
 _TYPES = {"string": "text", "object": "mapping", "array": "list", "boolean": "true or false"}
@@ -34,7 +34,7 @@ class Row:
 
 def page(kind: str) -> str:
     """The reference page of one kind of document, in Markdown."""
-    schema = schemas.load(kind)
+    schema = documents.load(kind)
     rows = list(_rows(resolve(schema, schema), schema, ""))
     written = [row for row in rows if not row.read_only]
     shown = [row for row in rows if row.read_only]
@@ -100,7 +100,7 @@ def _bounds(field: Mapping[str, Any]) -> str:
 
 def main() -> None:
     REFERENCE.mkdir(exist_ok=True)
-    for kind in schemas.KINDS:
+    for kind in documents.KINDS:
         (REFERENCE / f"{kind}.md").write_text(page(kind), encoding="utf-8")
     for other in ("cli_reference.py", "kubernetes_tables.py", "openapi_reference.py"):
         run_path(str(Path(__file__).parent / other), run_name="__main__")

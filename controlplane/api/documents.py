@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from amphitrite import schemas
 from amphitrite.controlplane.api import defaults
-from amphitrite.schemas import wire
+from amphitrite.schemas import documents, wire
 from amphitrite.schemas.errors import Error, Violation
 
 Document = dict[str, Any]
@@ -20,14 +19,14 @@ Document = dict[str, Any]
 def endpoint(name: str, body: Document) -> Document:
     """The document of an endpoint. Raises Error BadArgument, InvalidDocument with everything that is wrong."""
     document = wire.endpoint_from_wire(name, body)
-    judged = _judged(schemas.endpoint_kind(document), document, name)
+    judged = _judged(documents.endpoint_kind(document), document, name)
     return defaults.strip(judged, defaults.of_endpoint(document))
 
 
 def deployment(endpoint_name: str, name: str, body: Document) -> Document:
     """The document of a deployment; raises as :func:`endpoint`."""
     document = wire.deployment_from_wire(endpoint_name, name, body)
-    judged = _judged(schemas.deployment_kind(document), document, f"{endpoint_name}/{name}")
+    judged = _judged(documents.deployment_kind(document), document, f"{endpoint_name}/{name}")
     return defaults.strip(judged, defaults.of_deployment(document))
 
 
@@ -71,5 +70,5 @@ def refuse(violations: Sequence[Violation], target: str) -> None:
 
 
 def _judged(kind: str, document: Document, target: str) -> Document:
-    refuse(schemas.validate(kind, document), target)
-    return schemas.normalize(kind, document)
+    refuse(documents.validate(kind, document), target)
+    return documents.normalize(kind, document)

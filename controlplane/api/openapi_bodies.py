@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from amphitrite import schemas
 from amphitrite.controlplane.api.dataplane import VERSION_MAX
 from amphitrite.controlplane.api.openapi_wire import (
     ABSENT,
@@ -24,12 +23,13 @@ from amphitrite.controlplane.api.openapi_wire import (
 )
 from amphitrite.controlplane.api.workspace import SECRET_HOURS_MAX
 from amphitrite.dataplane.metrics import CREDENTIAL, FIELD, NAME
-from amphitrite.schemas import wire_asset, wire_compute, wire_deployment, wire_endpoint
-from amphitrite.schemas.loading import resolve
-from amphitrite.schemas.mapping import Field
+from amphitrite.schemas import documents
+from amphitrite.schemas.documents.schema_files import resolve
+from amphitrite.schemas.wire import assets, computes, deployments, endpoints
+from amphitrite.schemas.wire.field_tables import Field
 
-_ENVELOPE = unread(wire_endpoint.ENVELOPE)
-_STATE = unread(wire_endpoint.STATE)
+_ENVELOPE = unread(endpoints.ENVELOPE)
+_STATE = unread(endpoints.STATE)
 #: Registered first, and therefore a reference on the wire.
 _REFERENCES = ("model", "environment")
 _FLAG: Schema = {"type": ["boolean", "null"]}
@@ -37,7 +37,7 @@ _FLAG: Schema = {"type": ["boolean", "null"]}
 
 def _document(kind: str, fields: Sequence[Field], *path: str) -> Schema:
     """The wire object of these fields of a document."""
-    root = schemas.load(kind)
+    root = documents.load(kind)
     node = dict(resolve(root, root))
     named = dict(node["properties"])
     for name in _REFERENCES:
@@ -51,7 +51,7 @@ def _document(kind: str, fields: Sequence[Field], *path: str) -> Schema:
 
 
 def _texts(field: str) -> Schema:
-    root = schemas.load("managed_online_endpoint")
+    root = documents.load("managed_online_endpoint")
     return value(root["properties"][field], root, sent=False)
 
 
@@ -83,10 +83,10 @@ _IDENTITY: Schema = {
 
 def _endpoint() -> Schema:
     state = {**_STATE, **unread(("scoringUri", "swaggerUri"))}
-    managed = more(_document("managed_online_endpoint", wire_endpoint.PROPERTIES), **state)
-    cluster = more(_document("kubernetes_online_endpoint", wire_endpoint.PROPERTIES), **state)
+    managed = more(_document("managed_online_endpoint", endpoints.PROPERTIES), **state)
+    cluster = more(_document("kubernetes_online_endpoint", endpoints.PROPERTIES), **state)
     texts = _texts("properties")
-    injected = {**texts, "properties": unread(wire_endpoint.INJECTED)}
+    injected = {**texts, "properties": unread(endpoints.INJECTED)}
     managed, cluster = (more(one, properties=optional(injected)) for one in (managed, cluster))
     return _envelope(optional({"anyOf": [managed, cluster]}), tags=_tags(), identity=optional(_IDENTITY), sku={})
 
@@ -94,10 +94,10 @@ def _endpoint() -> Schema:
 def _deployment() -> Schema:
     kinds = [
         # Data are not collected here: whatever it says is refused.
-        more(_document(f"{kind}_online_deployment", wire_deployment.PROPERTIES), **_STATE, **absent("dataCollector"))
+        more(_document(f"{kind}_online_deployment", deployments.PROPERTIES), **_STATE, **absent("dataCollector"))
         for kind in ("managed", "kubernetes")
     ]
-    root = schemas.load("managed_online_deployment")
+    root = documents.load("managed_online_deployment")
     count = value(root["properties"]["instance_count"], root, sent=False)
     sku = {
         "type": "object",
@@ -129,16 +129,16 @@ def _container() -> Schema:
 
 
 def _compute() -> Schema:
-    outer, inner = wire_compute.PROPERTIES, wire_compute.KUBERNETES
-    root = schemas.load("kubernetes_compute")
+    outer, inner = computes.PROPERTIES, computes.KUBERNETES
+    root = documents.load("kubernetes_compute")
     nested = _document("kubernetes_compute", inner)
     listed = resolve(resolve(root["properties"]["instance_types"], root)["items"], root)
-    one = request(wire_compute.INSTANCE_TYPE, listed, root)
+    one = request(computes.INSTANCE_TYPE, listed, root)
     names = value(listed["properties"]["name"], root, sent=False)
     types = {"type": "object", "additionalProperties": one, "propertyNames": names}
     nested = more(nested, instanceTypes=optional(types))
     flat = tuple(field for field in outer if field.name != "properties")
-    properties = more(_document("kubernetes_compute", flat), **unread(wire_compute.READ_ONLY), properties=nested)
+    properties = more(_document("kubernetes_compute", flat), **unread(computes.READ_ONLY), properties=nested)
     properties["required"] = [*properties["required"], "properties"]
     return _envelope(properties, tags=_tags(), sku={}, identity={})
 
@@ -158,9 +158,9 @@ def components() -> dict[str, Schema]:
     return {
         "EndpointBody": _endpoint(),
         "DeploymentBody": _deployment(),
-        "ModelBody": _version("model", wire_asset.MODEL),
-        "EnvironmentBody": _version("environment", wire_asset.ENVIRONMENT),
-        "CodeBody": _version("model", wire_asset.CODE),
+        "ModelBody": _version("model", assets.MODEL),
+        "EnvironmentBody": _version("environment", assets.ENVIRONMENT),
+        "CodeBody": _version("model", assets.CODE),
         "ContainerBody": _container(),
         "ComputeBody": _compute(),
         "RegenerateKeysBody": {

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from amphitrite import schemas
 from amphitrite.controlplane.api.authority import TENANT
 from amphitrite.controlplane.api.openapi_wire import value
+from amphitrite.schemas import documents
 
-_DEFINITIONS = {name: one for kind in schemas.KINDS for name, one in schemas.load(kind)["$defs"].items()}
+_DEFINITIONS = {name: one for kind in documents.KINDS for name, one in documents.load(kind)["$defs"].items()}
 
 
 def _named(definition: str) -> dict[str, Any]:

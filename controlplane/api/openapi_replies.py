@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from amphitrite import schemas
 from amphitrite.controlplane.api.openapi_shapes import ANY, TEXT, TEXTS, closed, listed, nullable, page, ref
 from amphitrite.controlplane.api.openapi_wire import Schema, more, reply
-from amphitrite.schemas import wire_asset, wire_compute, wire_deployment, wire_endpoint
-from amphitrite.schemas.loading import resolve
-from amphitrite.schemas.mapping import Field
+from amphitrite.schemas import documents
+from amphitrite.schemas.documents.schema_files import resolve
+from amphitrite.schemas.wire import assets, computes, deployments, endpoints
+from amphitrite.schemas.wire.field_tables import Field
 
 _STATES = ["Creating", "Updating", "Scaling", "Succeeded", "Failed", "Deleting", "Canceled"]
 
@@ -23,7 +23,7 @@ def _document(kinds: Sequence[str], fields: Sequence[Field]) -> Schema:
     """The wire object of documents of these kinds together."""
     properties: dict[str, Any] = {}
     for kind in kinds:
-        root = schemas.load(kind)
+        root = documents.load(kind)
         for name, found in reply(fields, resolve(root, root), root)["properties"].items():
             # The two kinds differ in enumerations only.
             words = [*properties.get(name, {}).get("enum", ()), *found.get("enum", ())]
@@ -42,7 +42,7 @@ def _state() -> Schema:
 
 def _endpoint() -> Schema:
     kinds = ("managed_online_endpoint", "kubernetes_online_endpoint")
-    properties = more(_document(kinds, wire_endpoint.PROPERTIES), scoringUri=TEXT, swaggerUri=TEXT, **_state())
+    properties = more(_document(kinds, endpoints.PROPERTIES), scoringUri=TEXT, swaggerUri=TEXT, **_state())
     properties["required"] = ["authMode", "properties", "traffic", "mirrorTraffic", "provisioningState", "scoringUri"]
     identity = closed({"type": TEXT}, {"userAssignedIdentities": ANY})
     envelope = {
@@ -57,7 +57,7 @@ def _endpoint() -> Schema:
 
 def _deployment() -> Schema:
     kinds = ("managed_online_deployment", "kubernetes_online_deployment")
-    fields = [field for field in wire_deployment.PROPERTIES if field.name != "data_collector"]
+    fields = [field for field in deployments.PROPERTIES if field.name != "data_collector"]
     properties = more(_document(kinds, fields), dataCollector=ANY, **_state())
     properties["properties"] |= {"model": TEXT, "environmentId": TEXT}
     # Empty where nothing is said, and always an object: the SDK reads its keys.
@@ -90,12 +90,10 @@ def _container() -> Schema:
 
 
 def _compute() -> Schema:
-    root = schemas.load("kubernetes_compute")
+    root = documents.load("kubernetes_compute")
     named = resolve(root["properties"]["instance_types"], root)
-    one = reply(wire_compute.INSTANCE_TYPE, resolve(named["items"], root), root)
-    inner = more(
-        reply(wire_compute.KUBERNETES, root, root), instanceTypes={"type": "object", "additionalProperties": one}
-    )
+    one = reply(computes.INSTANCE_TYPE, resolve(named["items"], root), root)
+    inner = more(reply(computes.KUBERNETES, root, root), instanceTypes={"type": "object", "additionalProperties": one})
     inner["properties"] = {name: value for name, value in inner["properties"].items() if name != "kubeconfig"}
     properties = closed(
         {"computeType": {"enum": ["Kubernetes", "Local"]}, "provisioningState": {"enum": _STATES}},
@@ -140,11 +138,11 @@ def components() -> dict[str, Schema]:
     resources = {
         "Endpoint": _endpoint(),
         "Deployment": _deployment(),
-        "Model": _version("model", wire_asset.MODEL, ("modelType", "modelUri", "flavors")),
+        "Model": _version("model", assets.MODEL, ("modelType", "modelUri", "flavors")),
         "ModelContainer": _container(),
-        "Environment": _version("environment", wire_asset.ENVIRONMENT, ("osType",)),
+        "Environment": _version("environment", assets.ENVIRONMENT, ("osType",)),
         "EnvironmentContainer": _container(),
-        "Code": _version("model", wire_asset.CODE, ("codeUri",)),
+        "Code": _version("model", assets.CODE, ("codeUri",)),
         "Compute": _compute(),
         **_workspace(),
     }

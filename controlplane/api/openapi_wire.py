@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from amphitrite.schemas import casing, durations
-from amphitrite.schemas.loading import resolve
-from amphitrite.schemas.mapping import Field
+from amphitrite.schemas.documents.schema_files import resolve
+from amphitrite.schemas.wire.field_tables import Field
 
 Schema = dict[str, Any]
 

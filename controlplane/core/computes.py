@@ -10,10 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from amphitrite import schemas
 from amphitrite.controlplane.core.resources import DEFAULT_INSTANCE_TYPE
 from amphitrite.dataplane.routing import Secret
-from amphitrite.schemas import wire
+from amphitrite.schemas import documents, wire
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import key
 
@@ -101,12 +100,12 @@ def document_of(compute: Compute) -> dict[str, Any]:
 def instance_types_from_document(document: Mapping[str, Any], target: str = "instance types") -> tuple[PodShape, ...]:
     """The types of an InstanceTypes document, of Azure's InstanceType or InstanceTypeList. ``target``: what the
     document is called in errors. Raises Error("InvalidDocument") with everything that is wrong."""
-    kind = schemas.instance_types_kind(document)
-    found = schemas.validate(kind, document)
+    kind = documents.instance_types_kind(document)
+    found = documents.validate(kind, document)
     if found:
         first = found[0]
         raise Error("InvalidDocument", f"{target}: {first}", target=target, hint=first.hint, violations=found)
-    return tuple(pod_shape(one) for one in wire.listed_types(kind, schemas.normalize(kind, document)))
+    return tuple(pod_shape(one) for one in wire.listed_types(kind, documents.normalize(kind, document)))
 
 
 def pod_shape(of: Mapping[str, Any]) -> PodShape:

@@ -17,9 +17,9 @@ from amphitrite.controlplane.store.manifests import File
 from amphitrite.controlplane.store.spool import Scratch, disk_errors, sync_directory
 from amphitrite.dataplane.triton.repository import empty_directories
 from amphitrite.schemas.errors import Error
-from amphitrite.schemas.repository.files import TEXT_BYTES_MAX
-from amphitrite.schemas.repository.layout import CONFIG
-from amphitrite.schemas.repository.text_format import parse
+from amphitrite.schemas.repository.config.text_format import parse
+from amphitrite.schemas.repository.files.file_listing import TEXT_BYTES_MAX
+from amphitrite.schemas.repository.models.layout import CONFIG
 
 
 def materialise(content: Content, scratch: Scratch, digest: str, manifest: Sequence[File]) -> Path:

@@ -11,7 +11,7 @@ from typing import BinaryIO, cast
 
 from amphitrite.controlplane.store.content import Content
 from amphitrite.controlplane.store.manifests import File
-from amphitrite.schemas.repository.files import TooMuch
+from amphitrite.schemas.repository.files.file_listing import TooMuch
 
 #: Bytes that are fetched at once: most files that are looked at are not larger.
 _WINDOW = 256 * 1024

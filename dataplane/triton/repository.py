@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from amphitrite.schemas.errors import Error, Violation
-from amphitrite.schemas.repository import errors, layout
-from amphitrite.schemas.repository.text_format import parse
+from amphitrite.schemas.repository import errors
+from amphitrite.schemas.repository.config.text_format import parse
+from amphitrite.schemas.repository.models import layout
 
 
 def model_names(paths: Sequence[str]) -> tuple[str, ...]:

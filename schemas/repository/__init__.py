@@ -5,8 +5,8 @@ Decides what others import. The rules: ``layout`` (directories, versions), ``tex
 ``python_model``, ``onnx_rules``, ``completion``. Each names the part of Triton whose rule it repeats. Must not know
 where files lie or who asks."""
 
-from amphitrite.schemas.repository.files import ANY_SERVER, LOCAL_BACKENDS, Repository, Server
-from amphitrite.schemas.repository.findings import Finding, errors
-from amphitrite.schemas.repository.validation import validate
+from amphitrite.schemas.repository.files.file_listing import ANY_SERVER, LOCAL_BACKENDS, Repository, Server
+from amphitrite.schemas.repository.files.findings import Finding, errors
+from amphitrite.schemas.repository.rules.repository_check import validate
 
 __all__ = ["ANY_SERVER", "LOCAL_BACKENDS", "Finding", "Repository", "Server", "errors", "validate"]

@@ -11,8 +11,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from amphitrite import schemas
 from amphitrite.cli.documents import check, load_document, override
+from amphitrite.schemas import documents as schemas
 from amphitrite.schemas import wire
 from amphitrite.schemas.errors import Error
 

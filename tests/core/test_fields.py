@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from amphitrite import schemas
 from amphitrite.controlplane.core.containers import Container
 from amphitrite.controlplane.core.resources import LOCAL, Deployment, deployment_from_document
 from amphitrite.controlplane.core.rollout import IN_PLACE, REPLACES, REPLACES_PODS
 from amphitrite.controlplane.core.unsupported import in_deployment
+from amphitrite.schemas import documents
 
 from .builders import model
 
@@ -70,7 +70,7 @@ def wanted(document: dict[str, Any], version: int = 1, compute: str = LOCAL) -> 
 def test_each_field_of_the_schema_has_one_place() -> None:
     places = [IDENTITY, READ_ONLY, set(REFUSED), set(REPLACES), set(IN_PLACE)]
     together = [field for place in places for field in place]
-    assert sorted(together) == sorted(schemas.load("managed_online_deployment")["properties"])
+    assert sorted(together) == sorted(documents.load("managed_online_deployment")["properties"])
 
 
 @pytest.mark.parametrize("field", sorted(REFUSED))
@@ -90,7 +90,7 @@ def test_only_a_replacing_field_makes_another_workload(field: str) -> None:
 def test_each_field_of_a_kubernetes_deployment_has_one_place() -> None:
     places = [IDENTITY, READ_ONLY, REFUSED_ON_CLUSTER, REPLACES | REPLACES_PODS, IN_PLACE - REPLACES_PODS]
     together = [field for place in places for field in place]
-    assert sorted(together) == sorted(schemas.load("kubernetes_online_deployment")["properties"])
+    assert sorted(together) == sorted(documents.load("kubernetes_online_deployment")["properties"])
 
 
 @pytest.mark.parametrize("field", sorted(REFUSED))

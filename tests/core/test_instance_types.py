@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from amphitrite import schemas
 from amphitrite.controlplane.core import instance_types
 from amphitrite.controlplane.core.capacity import asked, quantity
 from amphitrite.controlplane.core.computes import (
@@ -17,6 +16,7 @@ from amphitrite.controlplane.core.computes import (
     type_document,
 )
 from amphitrite.controlplane.core.instance_types import GPU, INSTANCE_TYPES, azure_shapes, shape, shapes
+from amphitrite.schemas import documents
 from amphitrite.schemas.errors import Error
 
 MINE = PodShape("small-gpu", ((GPU, "1"), ("cpu", "500m"), ("memory", "2Gi")), ((GPU, "1"), ("memory", "2Gi")))
@@ -166,7 +166,7 @@ def test_azures_documents() -> None:
     ],
 )
 def test_wrong_documents(document: dict[str, Any], kind: str, message: str) -> None:
-    assert schemas.instance_types_kind(document) == kind
+    assert documents.instance_types_kind(document) == kind
     with pytest.raises(Error) as caught:
         instance_types_from_document(document, "types.yml")
     assert message in [str(v) for v in caught.value.violations]

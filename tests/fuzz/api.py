@@ -30,8 +30,8 @@ from schemathesis.core.failures import Failure
 from schemathesis.engine import events, from_schema
 from schemathesis.openapi.checks import RejectedPositiveData
 
-from amphitrite import schemas
-from amphitrite.schemas import consistency, normalization, wire
+from amphitrite.schemas import documents, wire
+from amphitrite.schemas.documents import cross_field_rules, normalization
 
 from ..controlplane.api.conftest import URI, WS, World, opened, serving
 
@@ -235,9 +235,11 @@ def _refused_by_a_rule(operation: str, path: Mapping[str, Any], body: Any, respo
     if error["code"] != "InvalidDocument":
         return error["code"] in _BLOBS and " /storage/" in operation
     kind, document = _document(operation, path, body)
-    across = [(one.path, one.message) for one in consistency.check(kind, normalization.coerce(kind, document, {}))]
+    across = [
+        (one.path, one.message) for one in cross_field_rules.check(kind, normalization.coerce(kind, document, {}))
+    ]
     # Nor can it say what no text anywhere inside of free objects may hold.
-    found = [one for one in schemas.validate(kind, document) if "NUL or half a surrogate" not in one.message]
+    found = [one for one in documents.validate(kind, document) if "NUL or half a surrogate" not in one.message]
     return all((one.path, one.message) in across for one in found)
 
 
@@ -247,10 +249,10 @@ def _document(operation: str, path: Mapping[str, Any], body: Any) -> tuple[str, 
     name = str(path["name"])
     if operation.endswith("/deployments/{name}"):
         document = wire.deployment_from_wire(str(path["endpoint"]), name, body)
-        return schemas.deployment_kind(document), document
+        return documents.deployment_kind(document), document
     if operation.endswith("/onlineEndpoints/{name}"):
         document = wire.endpoint_from_wire(name, body)
-        return schemas.endpoint_kind(document), document
+        return documents.endpoint_kind(document), document
     if "/computes/" in operation:
         return "kubernetes_compute", wire.compute_from_wire(name, body)
     if operation.endswith("{version}"):

@@ -28,9 +28,9 @@ from typing import Any, NoReturn
 
 import yaml
 
-from amphitrite import schemas
 from amphitrite.cli.documents import check, load_document
 from amphitrite.cli.main import main as ml
+from amphitrite.schemas import documents
 from amphitrite.schemas.errors import Error
 
 _ROUTE = {"port": 8000, "path": "/v2/health/live"}
@@ -195,8 +195,8 @@ def _judge(file: Path, kind: str, report: Report) -> None:
         str(error.to_body())
         return
     report.outcomes["taken"] += 1
-    assert schemas.validate(kind, document) == []
-    assert schemas.normalize(kind, document) == document
+    assert documents.validate(kind, document) == []
+    assert documents.normalize(kind, document) == document
 
 
 def _command(file: Path, kind: str, report: Report) -> None:

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 import yaml
 
-from amphitrite import schemas
 from amphitrite.controlplane import settings as controlplane_settings
 from amphitrite.controlplane import settings_cluster, settings_tokens
 from amphitrite.controlplane.runtimes.kubernetes.permissions import CLUSTER_RULES, RULES, Rule
 from amphitrite.controlplane.runtimes.kubernetes.settings import TRITON_IMAGE
 from amphitrite.controlplane.version import VERSION
 from amphitrite.dataplane import settings as dataplane_settings
-from amphitrite.schemas.loading import resolve
+from amphitrite.schemas import documents as schemas
+from amphitrite.schemas.documents.schema_files import resolve
 
 from .chart import CHART, EXAMPLES, ROOT, Document, containers, documents, example, one
 

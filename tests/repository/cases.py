@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from amphitrite.dataplane.triton.repository import empty_directories
-from amphitrite.schemas.repository import findings
+from amphitrite.schemas.repository.files import findings
 
 from .graphs import graph
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from amphitrite.schemas.repository import Server, errors, validate
-from amphitrite.schemas.repository.local import LocalRepository
+from amphitrite.schemas.repository.files.local_directory import LocalRepository
 
 from .cases import Case, corpus, recorded
 

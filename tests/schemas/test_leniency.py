@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from amphitrite import schemas
-from amphitrite.schemas.legacy import is_legacy, split
+from amphitrite.schemas import documents
+from amphitrite.schemas.documents.inline_deployments import is_legacy, split
 
 BLUE = {"name": "blue", "endpoint_name": "my-ep", "instance_type": "Standard_DS3_v2"}
 ROWS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
@@ -49,16 +49,16 @@ ROWS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 @pytest.mark.parametrize(("kind", "written", "canonical"), ROWS)
 def test_accepted(kind: str, written: dict[str, Any], canonical: dict[str, Any]) -> None:
     written, canonical = {"name": "my-ep", **written}, {"name": "my-ep", **canonical}
-    assert schemas.validate(kind, written) == []
-    assert schemas.normalize(kind, written) == canonical
-    assert schemas.normalize(kind, canonical) == canonical
+    assert documents.validate(kind, written) == []
+    assert documents.normalize(kind, written) == canonical
+    assert documents.normalize(kind, canonical) == canonical
 
 
 def test_source_texts_win_over_what_yaml_made_of_them() -> None:
     document = {"name": "m", "path": ".", "version": 1.1, "tags": {"octal": 8, "yes": True}}
     texts: dict[tuple[str | int, ...], str] = {("version",): "1.10", ("tags", "octal"): "010", ("tags", "yes"): "yes"}
-    assert schemas.validate("model", document, texts) == []
-    assert schemas.normalize("model", document, texts) == {
+    assert documents.validate("model", document, texts) == []
+    assert documents.normalize("model", document, texts) == {
         "name": "m",
         "path": ".",
         "version": "1.10",
@@ -83,8 +83,8 @@ def test_the_older_single_document_is_taken_apart() -> None:
     }
     texts: dict[tuple[str | int, ...], str] = {("deployments", 0, "model", "version"): "01"}
     assert is_legacy(document)
-    assert schemas.validate("legacy_endpoint", document, texts) == []
-    endpoint, deployments = split(schemas.normalize("legacy_endpoint", document, texts))
+    assert documents.validate("legacy_endpoint", document, texts) == []
+    endpoint, deployments = split(documents.normalize("legacy_endpoint", document, texts))
     assert endpoint == {"name": "my-ep", "auth_mode": "key", "traffic": {"blue": 100}}
     assert deployments == [
         {
@@ -106,5 +106,5 @@ def test_the_older_single_document_is_taken_apart() -> None:
     ],
 )
 def test_kinds(document: object, endpoint: str, deployment: str) -> None:
-    assert schemas.endpoint_kind(document) == endpoint
-    assert schemas.deployment_kind(document) == deployment
+    assert documents.endpoint_kind(document) == endpoint
+    assert documents.deployment_kind(document) == deployment

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from amphitrite import schemas
-from amphitrite.schemas.loading import resolve
+from amphitrite.schemas import documents
+from amphitrite.schemas.documents.schema_files import resolve
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -29,14 +29,14 @@ def fields(node: Mapping[str, Any], root: Mapping[str, Any], at: str) -> Iterato
         yield from fields(child, root, f"{at}.{name}")
 
 
-@pytest.mark.parametrize("kind", schemas.KINDS)
+@pytest.mark.parametrize("kind", documents.KINDS)
 def test_is_a_json_schema(kind: str) -> None:
-    Draft202012Validator.check_schema(schemas.load(kind))
+    Draft202012Validator.check_schema(documents.load(kind))
 
 
-@pytest.mark.parametrize("kind", schemas.KINDS)
+@pytest.mark.parametrize("kind", documents.KINDS)
 def test_every_field_is_described_in_one_sentence(kind: str) -> None:
-    schema = schemas.load(kind)
+    schema = documents.load(kind)
     wrong = [
         place
         for place, field in fields(schema, schema, kind)
@@ -45,9 +45,9 @@ def test_every_field_is_described_in_one_sentence(kind: str) -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("kind", schemas.KINDS)
+@pytest.mark.parametrize("kind", documents.KINDS)
 def test_every_default_is_valid(kind: str) -> None:
-    schema = schemas.load(kind)
+    schema = documents.load(kind)
     for place, field in fields(schema, schema, kind):
         if "default" in field:
             whole = {**field, "$defs": schema["$defs"]}
@@ -56,10 +56,10 @@ def test_every_default_is_valid(kind: str) -> None:
 
 def test_an_unknown_kind_is_a_programming_error() -> None:
     with pytest.raises(ValueError, match="unknown kind 'pod'"):
-        schemas.load("pod")
+        documents.load("pod")
 
 
-@pytest.mark.parametrize("kind", schemas.KINDS)
+@pytest.mark.parametrize("kind", documents.KINDS)
 def test_the_reference_page_is_up_to_date(kind: str) -> None:
     page = runpy.run_path(str(DOCS / "generate.py"))["page"]
     written = (DOCS / "reference" / f"{kind}.md").read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from amphitrite import schemas
+from amphitrite.schemas import documents
 
 EP = {"name": "my-ep"}
 BLUE = {"name": "blue", "endpoint_name": "my-ep", "instance_type": "Standard_DS3_v2"}
@@ -106,13 +106,13 @@ ROWS: list[tuple[str, Any, list[str]]] = [
 
 @pytest.mark.parametrize(("kind", "document", "want"), ROWS)
 def test_message(kind: str, document: object, want: list[str]) -> None:
-    found = schemas.validate(kind, document)
+    found = documents.validate(kind, document)
     assert [f"{violation} | {violation.hint}" if violation.hint else str(violation) for violation in found] == want
 
 
 def test_everything_wrong_is_said_at_once() -> None:
     document = {"name": "b!ue", "instanceCount": 1, "instance_count": 0, "tags": 1, "request_settings": {"timeout": 1}}
-    paths = [violation.dotted for violation in schemas.validate("managed_online_deployment", document)]
+    paths = [violation.dotted for violation in documents.validate("managed_online_deployment", document)]
     assert paths == [
         "endpoint_name",
         "instanceCount",
@@ -128,6 +128,6 @@ def test_deep_nesting_is_refused_before_anything_walks_it() -> None:
     deep: Any = "end"
     for _ in range(5_000):
         deep = [deep]
-    assert [str(violation) for violation in schemas.validate("model", {"name": "m", "path": ".", "flavors": deep})] == [
-        "flavors: is nested more than 64 levels deep"
-    ]
+    assert [
+        str(violation) for violation in documents.validate("model", {"name": "m", "path": ".", "flavors": deep})
+    ] == ["flavors: is nested more than 64 levels deep"]

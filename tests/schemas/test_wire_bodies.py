@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from amphitrite import schemas
-from amphitrite.schemas import wire
+from amphitrite.schemas import documents, wire
 
 CASES = {case["case"]: case for case in json.loads((Path(__file__).parent / "data" / "wire.json").read_text())}
 WORKSPACE = "/subscriptions/s/resourceGroups/g/providers/Microsoft.MachineLearningServices/workspaces/w"
@@ -104,8 +103,8 @@ def kind(case: str) -> str:
 def test_a_request_of_the_sdk_is_this_document(case: str) -> None:
     document = read(case, CASES[case]["request"])
     assert document == DOCUMENTS[case]
-    assert schemas.validate(kind(case), document) == []
-    assert schemas.normalize(kind(case), document) == document
+    assert documents.validate(kind(case), document) == []
+    assert documents.normalize(kind(case), document) == document
 
 
 @pytest.mark.parametrize("case", DOCUMENTS)
@@ -120,7 +119,7 @@ def test_the_document_is_written_as_the_sdk_writes_it(case: str) -> None:
 def test_an_answer_can_be_put_again(case: str) -> None:
     document = read(case, CASES[case]["response"])
     assert DOCUMENTS[case].items() <= document.items()
-    assert schemas.validate(kind(case), document) == []
+    assert documents.validate(kind(case), document) == []
 
 
 def test_archiving_is_read_as_flags() -> None:

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from amphitrite import schemas
-from amphitrite.schemas import wire
+from amphitrite.schemas import documents, wire
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import compute_id, parse_compute
 
@@ -39,7 +38,7 @@ DOCUMENT: dict[str, Any] = {
 
 
 def test_there_and_back() -> None:
-    assert schemas.validate("kubernetes_compute", DOCUMENT) == []
+    assert documents.validate("kubernetes_compute", DOCUMENT) == []
     body = wire.compute_to_wire(DOCUMENT, "here")
     assert body["location"] == "here"
     assert (body["properties"]["computeType"], body["properties"]["description"]) == ("Kubernetes", "four GPUs")

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from amphitrite import schemas
-from amphitrite.schemas import wire
+from amphitrite.schemas import documents, wire
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import compute_id, deployment_id, endpoint_id, environment_id, model_id
 
@@ -72,7 +71,7 @@ ROUND_TRIPS: list[tuple[dict[str, Any], dict[str, Any]]] = [
 @pytest.mark.parametrize(("fields", "properties"), ROUND_TRIPS)
 def test_deployment(fields: dict[str, Any], properties: dict[str, Any]) -> None:
     document = {**DEPLOYMENT, **fields}
-    assert schemas.validate(schemas.deployment_kind(document), document) == []
+    assert documents.validate(documents.deployment_kind(document), document) == []
     body = wire.deployment_to_wire(document, "here")
     assert properties.items() <= body["properties"].items()
     assert wire.deployment_from_wire("my-ep", "blue", body) == document
@@ -90,7 +89,7 @@ def test_deployment(fields: dict[str, Any], properties: dict[str, Any]) -> None:
 )
 def test_endpoint(fields: dict[str, Any]) -> None:
     document = {"name": "my-ep", "auth_mode": "key", **fields}
-    assert schemas.validate(schemas.endpoint_kind(document), document) == []
+    assert documents.validate(documents.endpoint_kind(document), document) == []
     assert wire.endpoint_from_wire("my-ep", wire.endpoint_to_wire(document, "here")) == document
 
 

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amphitrite import schemas
-from amphitrite.schemas import wire
+from amphitrite.schemas import documents, wire
 from amphitrite.schemas.errors import Error
 
 ROWS: list[tuple[str, Any, list[str]]] = [
@@ -79,4 +78,4 @@ def test_any_json_is_read_or_refused(reader: str, body: object) -> None:
         assert error.violations
     else:
         if reader != "container":
-            schemas.validate(KINDS.get(reader, reader), document)
+            documents.validate(KINDS.get(reader, reader), document)

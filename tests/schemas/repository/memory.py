@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import BinaryIO
 
 from amphitrite.schemas.repository import Server, validate
-from amphitrite.schemas.repository.findings import Finding
+from amphitrite.schemas.repository.files.findings import Finding
 
 from ...tiny_onnx import tiny
 

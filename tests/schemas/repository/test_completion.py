@@ -11,9 +11,10 @@ from amphitrite.dataplane.triton.backends.onnxruntime import completion as backe
 from amphitrite.dataplane.triton.backends.onnxruntime.tensors import TYPES
 from amphitrite.dataplane.triton.backends.onnxruntime.tensors import Tensor as BackendTensor
 from amphitrite.schemas.errors import Error
-from amphitrite.schemas.repository import completion, onnx_file
-from amphitrite.schemas.repository.report import Report
-from amphitrite.schemas.repository.text_format import parse
+from amphitrite.schemas.repository.config.text_format import parse
+from amphitrite.schemas.repository.models.rule_report import Report
+from amphitrite.schemas.repository.onnx import graph_file
+from amphitrite.schemas.repository.rules import completion
 
 from ...dataplane.triton import completions
 
@@ -24,7 +25,7 @@ _DIMS = st.lists(st.sampled_from([-1, 1, 4]), max_size=3)
 
 
 @st.composite
-def tensors(draw: st.DrawFn) -> list[onnx_file.Tensor]:
+def tensors(draw: st.DrawFn) -> list[graph_file.Tensor]:
     """``a`` and perhaps ``b`` in, ``c`` and perhaps ``d`` out; outputs with all their dimensions named, because ONNX
     Runtime infers the others."""
     found = []
@@ -32,7 +33,7 @@ def tensors(draw: st.DrawFn) -> list[onnx_file.Tensor]:
         for name in names[: draw(st.integers(1, 2))]:
             word, shape = draw(_TYPES), draw(_SHAPES)
             shape = shape if kind == "input" else tuple("K" if d is None else d for d in shape)
-            found.append(onnx_file.Tensor(kind, name, word, word, shape))
+            found.append(graph_file.Tensor(kind, name, word, word, shape))
     return found
 
 
@@ -60,13 +61,13 @@ def text(config: dict[str, Any]) -> str:
 
 @settings(max_examples=150, deadline=None)
 @given(tensors(), configs())
-def test_they_agree(graph_tensors: list[onnx_file.Tensor], config: dict[str, Any]) -> None:
+def test_they_agree(graph_tensors: list[graph_file.Tensor], config: dict[str, Any]) -> None:
     parsed, findings = parse(text(config), "c")
     assert findings == []
     inputs = tuple(t for t in graph_tensors if t.kind == "input")
     outputs = tuple(t for t in graph_tensors if t.kind == "output")
     report = Report("m", "c")
-    ours = completion.complete(report, parsed, onnx_file.Graph(inputs=inputs, outputs=outputs), "m/1/model.onnx")
+    ours = completion.complete(report, parsed, graph_file.Graph(inputs=inputs, outputs=outputs), "m/1/model.onnx")
     declared = [BackendTensor(t.kind, t.name, _ONNX[str(t.type)], t.shape or ()) for t in graph_tensors]
     theirs, native = (_outcome(of, config, declared) for of in (backend.complete, completions.native))
     assert native == theirs

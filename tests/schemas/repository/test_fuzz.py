@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from amphitrite.schemas.repository import fields
+from amphitrite.schemas.repository.config import fields
 
 from .memory import MODEL, judged
 from .test_validation import ENSEMBLE, IO, PYTHON

@@ -9,15 +9,15 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from amphitrite.schemas.repository import onnx_file
-from amphitrite.schemas.repository.onnx_file import Graph, Tensor, Weights
-from amphitrite.schemas.repository.wire_format import Damaged
+from amphitrite.schemas.repository.onnx import graph_file
+from amphitrite.schemas.repository.onnx.graph_file import Graph, Tensor, Weights
+from amphitrite.schemas.repository.onnx.protobuf_wire import Damaged
 
 from ...tiny_onnx import tiny
 
 
 def read(content: bytes) -> Graph:
-    return onnx_file.read(io.BytesIO(content), len(content))
+    return graph_file.read(io.BytesIO(content), len(content))
 
 
 def made(inputs: list[onnx.ValueInfoProto], outputs: list[onnx.ValueInfoProto], **more: object) -> onnx.ModelProto:
@@ -43,7 +43,7 @@ def test_inputs_outputs_and_what_lies_between() -> None:
     assert (graph.undefined, graph.external) == ([], [])
 
 
-@pytest.mark.parametrize(("kind", "word"), sorted(onnx_file.TYPES.items()))
+@pytest.mark.parametrize(("kind", "word"), sorted(graph_file.TYPES.items()))
 def test_types_are_called_as_in_triton(kind: int, word: str) -> None:
     graph = read(made([info("x", kind, [2])], [Y]).SerializeToString())
     assert graph.inputs[0].type == word
@@ -90,6 +90,6 @@ class Counting(io.BytesIO):
 def test_weights_are_passed_over() -> None:
     content = made([info("x", TensorProto.FLOAT, ["N"])], [Y], initializer=[WEIGHT]).SerializeToString()
     stream = Counting(content)
-    onnx_file.read(stream, len(content))
+    graph_file.read(stream, len(content))
     assert len(content) > 1_000_000
     assert stream.got < 2_000

@@ -12,7 +12,7 @@ import pytest
 from onnx import TensorProto, helper
 from tritonclient.grpc import model_config_pb2
 
-from amphitrite.schemas.repository import onnx_rules
+from amphitrite.schemas.repository.onnx import onnx_rules
 
 ROOT = Path(__file__).parents[3]
 GENERATOR = runpy.run_path(str(ROOT / "docs" / "model_config_table.py"))

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from amphitrite.schemas.repository.text_format import parse
-from amphitrite.schemas.repository.tree import Message
+from amphitrite.schemas.repository.config.syntax_tree import Message
+from amphitrite.schemas.repository.config.text_format import parse
 
 
 def plain(message: Message) -> dict[str, Any]:

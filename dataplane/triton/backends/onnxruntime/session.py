@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import onnxruntime  # type: ignore[import-untyped]
+
 from amphitrite.dataplane.triton.backends.onnxruntime.tensors import Array, Tensor
 from amphitrite.schemas.errors import Error
 

@@ -1,0 +1,122 @@
+"""From what users write to the canonical form: Azure ML's leniency, guided by the JSON Schemas.
+
+Decides which other spellings of a value are taken for it. Must not refuse anything: what it cannot read it leaves as
+it is, and the schema, which knows only the canonical form, refuses that.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from amphitrite.schemas import casing
+from amphitrite.schemas.documents import schema_files
+from amphitrite.schemas.wire.endpoints import without_injected
+
+Path = tuple[str | int, ...]
+Texts = Mapping[Path, str]
+
+_INTEGER = re.compile(r"\s*[+-]?[0-9]{1,18}\s*")
+_NUMBER = re.compile(r"\s*[+-]?[0-9]{1,18}(\.[0-9]{1,18})?([eE][+-]?[0-9]{1,3})?\s*")
+_BOOLEANS = {
+    **dict.fromkeys(("true", "t", "yes", "y", "on", "1"), True),
+    **dict.fromkeys(("false", "f", "no", "n", "off", "0"), False),
+}
+
+
+def canonical(kind: str, document: Mapping[str, Any], texts: Texts) -> dict[str, Any]:
+    """See ``amphitrite.schemas.normalize``."""
+    root = schema_files.schema(kind)
+    pruned = _pruned(coerce(kind, document, texts), root, root)
+    if kind == "legacy_endpoint":
+        from amphitrite.schemas.documents import inline_deployments
+
+        deployments = [
+            canonical(deployment_kind, deployment, shifted)
+            for deployment_kind, deployment, shifted in inline_deployments.inline_deployments(document, texts)
+        ]
+        pruned["deployments"] = deployments
+    return without_injected(pruned) if kind.endswith("endpoint") else dict(pruned)
+
+
+def coerce(kind: str, document: object, texts: Texts) -> Any:
+    """``document`` with every value in its canonical spelling where that is clear. Any object may be given."""
+    root = schema_files.schema(kind)
+    return _coerce(document, root, root, (), texts)
+
+
+def _coerce(value: Any, node: Mapping[str, Any], root: Mapping[str, Any], path: Path, texts: Texts) -> Any:
+    node = schema_files.branch(schema_files.resolve(node, root), value, root)
+    if isinstance(value, float) and not math.isfinite(value):
+        value = str(value)  # no JSON number
+    if node.get("x-text"):
+        value = _text(value, texts.get(path))
+    wanted = node.get("type")
+    if wanted == "object" and isinstance(value, Mapping):
+        return _coerce_object(value, node, root, path, texts)
+    if wanted == "array" and isinstance(value, list):
+        items = node.get("items", {})
+        return [_coerce(item, items, root, (*path, index), texts) for index, item in enumerate(value)]
+    if wanted == "integer":
+        return _integer(value)
+    if wanted == "number" and isinstance(value, str) and _NUMBER.fullmatch(value):
+        return float(value)
+    if wanted == "boolean" and isinstance(value, str):
+        return _BOOLEANS.get(value.lower(), value)
+    if "enum" in node and isinstance(value, str) and casing.snake(value) in node["enum"]:
+        return casing.snake(value)
+    return value
+
+
+def _coerce_object(
+    value: Mapping[Any, Any], node: Mapping[str, Any], root: Mapping[str, Any], path: Path, texts: Texts
+) -> dict[str, Any]:
+    properties = node.get("properties", {})
+    others = node.get("additionalProperties") or {}
+    aliases = node.get("x-aliases", {})
+    coerced = {}
+    for key, entry in value.items():
+        name = str(key)
+        target = aliases.get(name, name)
+        if target in value and target != name:
+            target = name  # both are written: the schema refuses the alias
+        coerced[target] = _coerce(entry, properties.get(target, others), root, (*path, name), texts)
+    return coerced
+
+
+def _integer(value: Any) -> Any:
+    if isinstance(value, str) and _INTEGER.fullmatch(value):
+        return int(value)
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return int(value)
+    return value
+
+
+def _text(value: Any, source: str | None) -> Any:
+    """The text of a scalar as it was written (``source``), else as JSON writes it."""
+    if isinstance(value, bool):
+        return source if source is not None else str(value).lower()
+    if isinstance(value, float):
+        return source if source is not None else repr(value)
+    if isinstance(value, int):
+        return source if source is not None else str(value)
+    return value
+
+
+def _pruned(value: Any, node: Mapping[str, Any], root: Mapping[str, Any]) -> Any:
+    """``value`` without ``$schema`` and without what only ``show`` says."""
+    node = schema_files.branch(schema_files.resolve(node, root), value, root)
+    if isinstance(value, list):
+        return [_pruned(item, node.get("items", {}), root) for item in value]
+    if not isinstance(value, dict):
+        return value
+    properties = node.get("properties", {})
+    others = node.get("additionalProperties") or {}
+    kept = {}
+    for name, entry in value.items():
+        below = schema_files.resolve(properties.get(name, others), root)
+        if not below.get("readOnly") and not (name == "$schema" and name in properties):
+            kept[name] = _pruned(entry, below, root)
+    return kept

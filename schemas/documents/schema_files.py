@@ -1,0 +1,82 @@
+"""The JSON Schema files of this package, made self-contained.
+
+Decides how a schema is found and how ``$ref`` is followed. Must not know what any schema says.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from amphitrite.schemas.documents import KINDS
+
+_COMMON = "common.schema.json"
+
+
+@cache
+def schema(kind: str) -> dict[str, Any]:
+    """See ``amphitrite.schemas.load``: references to the common file become local ones."""
+    if kind not in KINDS:
+        raise ValueError(f"unknown kind {kind!r}; known: {', '.join(KINDS)}")
+    definitions = _read(_COMMON)["$defs"]
+    document = _localized(_read(f"{kind}.schema.json"))
+    used: dict[str, Any] = {}
+    waiting = _references(document)
+    while waiting:
+        name = waiting.pop()
+        if name not in used:
+            used[name] = definitions[name]
+            waiting |= _references(definitions[name])
+    document["$defs"] = {name: used[name] for name in sorted(used)}
+    return dict(document)
+
+
+def resolve(node: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``node`` with its ``$ref`` followed; what stands beside the reference wins, ``required`` adds up."""
+    reference = node.get("$ref")
+    if reference is None:
+        return node
+    target = resolve(root["$defs"][reference.removeprefix("#/$defs/")], root)
+    beside = {key: value for key, value in node.items() if key != "$ref"}
+    merged = {**target, **beside}
+    if "required" in target and "required" in beside:
+        merged["required"] = [*beside["required"], *target["required"]]
+    return merged
+
+
+def branch(node: Mapping[str, Any], value: object, root: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Of an ``anyOf`` the alternative for values of this type: text or a mapping."""
+    if "anyOf" not in node:
+        return node
+    wanted = "string" if isinstance(value, str) else "object" if isinstance(value, Mapping) else None
+    for alternative in node["anyOf"]:
+        resolved = resolve(alternative, root)
+        if resolved.get("type") == wanted:
+            return resolved
+    return node
+
+
+def _read(name: str) -> dict[str, Any]:
+    text = files("amphitrite.schemas").joinpath(name).read_text(encoding="utf-8")
+    return dict(json.loads(text))
+
+
+def _localized(node: Any) -> Any:
+    if isinstance(node, dict):
+        return {key: value.removeprefix(_COMMON) if key == "$ref" else _localized(value) for key, value in node.items()}
+    if isinstance(node, list):
+        return [_localized(value) for value in node]
+    return node
+
+
+def _references(node: Any) -> set[str]:
+    if isinstance(node, list):
+        return set().union(*map(_references, node))
+    if not isinstance(node, dict):
+        return set()
+    found = set().union(*map(_references, node.values()))
+    reference = node.get("$ref")
+    return found | {reference.removeprefix("#/$defs/")} if isinstance(reference, str) else found

@@ -1,0 +1,167 @@
+"""Errors of the JSON Schema validator as violations in our words.
+
+Decides messages, hints and suggestions. Must not decide what is valid. Values are quoted only where the field is of a
+kind that can be wrong in its value (a word, a number, a name), never those of free maps, which may be secret.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from amphitrite.schemas import casing
+from amphitrite.schemas.documents import schema_files
+from amphitrite.schemas.errors import Violation
+
+if TYPE_CHECKING:
+    from jsonschema import ValidationError
+
+_TYPES = {
+    "null": "nothing",
+    "string": "text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "object": "a mapping",
+    "array": "a list",
+}
+_OTHER_KIND = {
+    "managed_online_deployment": ("kubernetes_online_deployment", "type: kubernetes"),
+    "kubernetes_online_deployment": ("managed_online_deployment", "type: managed"),
+    "managed_online_endpoint": ("kubernetes_online_endpoint", "compute: azureml:<name>"),
+    "kubernetes_online_endpoint": ("managed_online_endpoint", "no compute"),
+}
+_QUOTED_LENGTH = 60
+
+
+def worded(error: ValidationError, kind: str) -> Iterator[Violation]:
+    """The violations that one validator error stands for."""
+    path = tuple(error.absolute_path)
+    rule = str(error.validator)
+    allowed: Any = error.validator_value
+    value: Any = error.instance
+    schema: Mapping[str, Any] = error.schema if isinstance(error.schema, Mapping) else {}
+    hint = schema.get("x-hint")
+    if rule == "anyOf":
+        yield from _alternative(error, kind)
+    elif rule == "additionalProperties":
+        for name in value:
+            if name not in schema.get("properties", {}):
+                yield _unknown((*path, name), name, schema["properties"], kind)
+    elif rule == "required":
+        for name in allowed:
+            if name not in value:
+                yield Violation((*path, name), "required, but missing")
+    elif rule == "dependentRequired":
+        for name, others in allowed.items():
+            for other in others:
+                if name in value and other not in value:
+                    yield Violation((*path, name), f"needs {other} beside it", f"add {other}, or remove {name}")
+    elif "propertyNames" in error.schema_path:
+        name = str(value)
+        message = _sentence(rule, allowed, name, hint)
+        yield Violation((*path, name), message, hint if rule != "pattern" else None, about_key=True)
+    elif rule == "type" and value is None:
+        message = f"must be {_TYPES[allowed]}; found nothing"
+        yield Violation(path, message, "give a value, or remove the field")
+    elif rule == "enum":
+        yield Violation(path, _sentence(rule, allowed, value, hint), _near_word(value, allowed) or hint)
+    elif rule == "pattern":
+        yield Violation(path, _sentence(rule, allowed, value, hint), _prefixed(allowed, value))
+    else:
+        yield Violation(path, _sentence(rule, allowed, value, hint), hint)
+
+
+def full_pattern(pattern: str) -> re.Pattern[str]:
+    """A schema's pattern for Python, where ``$`` would also match before a final newline."""
+    return re.compile(pattern[:-1] + r"\Z" if pattern.endswith("$") else pattern)
+
+
+def found(value: object) -> str:
+    """A short word for a value: scalars themselves, containers only by what they are."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, Mapping):
+        return "a mapping"
+    if isinstance(value, (list, tuple)):
+        return "a list"
+    if isinstance(value, str):
+        return json.dumps(value if len(value) <= _QUOTED_LENGTH else value[:_QUOTED_LENGTH] + "...", ensure_ascii=False)
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        return str(value) if abs(value) < 10**18 else "a number of more than 18 digits"
+    if isinstance(value, float):
+        return repr(value)
+    return f"a {type(value).__name__}"
+
+
+def _sentence(rule: str, allowed: Any, value: object, hint: str | None) -> str:
+    if rule == "type":
+        shown = found(value) if not isinstance(value, str) or allowed != "object" else "text"
+        return f"must be {_TYPES[allowed]}; found {shown}"
+    if rule in ("enum", "const"):
+        words = [str(word) for word in allowed]
+        return f"must be {words[0] if len(words) == 1 else 'one of ' + ', '.join(words)}; found {found(value)}"
+    if rule == "pattern":
+        return f"found {found(value)}; allowed: {hint or allowed}"
+    if rule == "minimum":
+        return f"must be at least {allowed}; found {found(value)}"
+    if rule == "maximum":
+        return f"must be at most {allowed}; found {found(value)}"
+    if rule in ("minLength", "maxLength"):
+        bound = "at least" if rule == "minLength" else "at most"
+        return f"must have {bound} {allowed} character{'s' if allowed != 1 else ''}; found {found(value)}"
+    if rule in ("maxProperties", "maxItems") and isinstance(value, (Mapping, list)):
+        return f"must have at most {allowed} entr{'ies' if allowed != 1 else 'y'}; found {len(value)}"
+    return f"breaks the rule {rule} {allowed}"
+
+
+def _alternative(error: ValidationError, kind: str) -> Iterator[Violation]:
+    """The errors of the alternative that has the value's type; without one, which types there are."""
+    branches: dict[object, list[ValidationError]] = {}
+    for inner in error.context or ():
+        branches.setdefault(inner.relative_schema_path[0], []).append(inner)
+    for inners in branches.values():
+        if not any(inner.validator == "type" and not inner.relative_path for inner in inners):
+            for inner in inners:
+                yield from worded(inner, kind)
+            return
+    types = [inner.validator_value for inners in branches.values() for inner in inners if inner.validator == "type"]
+    allowed = " or ".join(_TYPES[name] for name in types if isinstance(name, str))
+    yield Violation(tuple(error.absolute_path), f"must be {allowed}; found {found(error.instance)}")
+
+
+def _unknown(path: tuple[str | int, ...], name: str, known: Mapping[str, Any], kind: str) -> Violation:
+    near = _near(name, known)
+    resolved = {field: schema_files.resolve(node, schema_files.schema(kind)) for field, node in known.items()}
+    writable = [field for field, node in resolved.items() if not node.get("readOnly") and field != "$schema"]
+    if near:
+        hint = f'did you mean "{near}"?'
+    elif len(path) == 1 and kind in _OTHER_KIND and name in schema_files.schema(_OTHER_KIND[kind][0])["properties"]:
+        hint = f"it is a field of documents with {_OTHER_KIND[kind][1]}"
+    else:
+        hint = f"fields here: {', '.join(writable)}"
+    return Violation(path, "unknown field", hint, about_key=True)
+
+
+def _near(word: str, words: Iterable[str]) -> str | None:
+    candidates = list(words)
+    spelled = casing.snake(word[:_QUOTED_LENGTH]).replace("-", "_")
+    if spelled in candidates:
+        return spelled
+    return next(iter(difflib.get_close_matches(spelled, candidates, n=1, cutoff=0.6)), None)
+
+
+def _near_word(value: object, words: Iterable[Any]) -> str | None:
+    near = _near(value, [str(word) for word in words]) if isinstance(value, str) else None
+    return f'did you mean "{near}"?' if near else None
+
+
+def _prefixed(pattern: str, value: object) -> str | None:
+    """References are often written without their prefix or their version."""
+    corrected = f"{value}@latest" if str(value).startswith("azureml:") else f"azureml:{value}"
+    return f'did you mean "{corrected}"?' if full_pattern(pattern).search(corrected) else None

@@ -1,0 +1,152 @@
+"""One value of a scalar field: a number, a flag, a text, a word of an enumeration.
+
+Decides which tokens are a value of a type and what is said of those that are not. Must not know fields or messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from amphitrite.schemas.repository.config import fields
+from amphitrite.schemas.repository.config.lexer import Token, integer_value, string_value, wrong
+from amphitrite.schemas.repository.files.findings import listed, near
+
+_RANGES = {
+    "int32": (-(2**31), 2**31 - 1),
+    "int64": (-(2**63), 2**63 - 1),
+    "uint32": (0, 2**32 - 1),
+    "uint64": (0, 2**64 - 1),
+}
+_FLAGS = {"true": True, "True": True, "t": True, "false": False, "False": False, "f": False}
+_SPECIAL = {"inf", "infinity", "nan"}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """As in ``findings.Finding``."""
+
+    message: str
+    allowed: str
+    found: str | None = None
+    near: str | None = None
+    fix: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """``length``: tokens that belong to the value, 0 when nothing there can be one."""
+
+    value: str | int | float | bool
+    length: int
+    problem: Problem | None = None
+
+
+class ScalarReader:
+    """Reads at ``at`` of ``tokens`` a value of ``kind``: a scalar's name or an enumeration's."""
+
+    def __init__(self, tokens: Sequence[Token], at: int, kind: str) -> None:
+        self._tokens, self._at, self._kind = tokens, at, kind
+
+    def read(self) -> Read:
+        if self._kind in ("string", "bytes"):
+            return self._text()
+        if self._kind in ("double", "float"):
+            return self._decimal()
+        if self._kind in _RANGES:
+            return self._integer(*_RANGES[self._kind])
+        return self._flag() if self._kind == "bool" else self._word()
+
+    def _token(self, offset: int = 0) -> Token:
+        return self._tokens[min(self._at + offset, len(self._tokens) - 1)]
+
+    def _wrong(self, message: str, allowed: str, *, near: str | None = None, fix: str | None = None) -> Read:
+        """A scalar of another type is skipped as the value that it was meant to be."""
+        token = self._token()
+        sign = 1 if token.text == "-" else 0
+        after = self._token(sign)
+        if token.kind == "wrong":
+            return Read(0, 1, Problem(wrong(token.text), allowed, fix=fix))
+        length = 0 if after.kind in ("symbol", "end") else sign + 1
+        found = f"`-{after.text}`" if sign and length else None
+        return Read(0, length, Problem(message, allowed, found, near, fix))
+
+    def _text(self) -> Read:
+        parts: list[str] = []
+        while self._token(len(parts)).kind == "string":
+            parts.append(string_value(self._token(len(parts)).text))
+        if not parts:
+            token = self._token()
+            fix = f'write "{token.text}"' if token.kind in ("word", "integer", "float") else None
+            return self._wrong("must be a text in quotes", 'a text in "quotes"', fix=fix)
+        return Read("".join(parts), len(parts))
+
+    def _integer(self, low: int, high: int) -> Read:
+        sign = 1 if self._token().text == "-" else 0
+        token = self._token(sign)
+        allowed = "a whole number" + (" of 0 or more" if low == 0 else "")
+        if token.kind != "integer" or (sign and low == 0):
+            return self._wrong(f"must be {allowed}", allowed, fix=_unquoted(token))
+        try:
+            value = integer_value(token.text)
+        except ValueError:
+            return self._wrong("a number that begins with 0 is octal", allowed, fix=f"write {token.text.lstrip('0')}")
+        value = -value if sign else value
+        if not low <= value <= high:
+            return self._wrong("the number is out of range", f"{low} to {high}")
+        return Read(value, sign + 1)
+
+    def _decimal(self) -> Read:
+        sign = 1 if self._token().text == "-" else 0
+        token = self._token(sign)
+        text = token.text.lower()
+        is_special = token.kind == "word" and text in _SPECIAL
+        if token.kind not in ("integer", "float") and not is_special:
+            return self._wrong("must be a number", "a number", fix=_unquoted(token))
+        try:
+            value = float(text if is_special else text.rstrip("f"))
+        except ValueError:  # 0x10, which is no decimal number.
+            return self._wrong("must be a decimal number", "a decimal number")
+        return Read(-value if sign else value, sign + 1)
+
+    def _flag(self) -> Read:
+        token = self._token()
+        if token.kind == "word" and token.text in _FLAGS:
+            return Read(_FLAGS[token.text], 1)
+        if token.kind == "integer" and token.text in ("0", "1"):
+            return Read(token.text == "1", 1)
+        guess = token.text.strip("\"'").lower()
+        return self._wrong("must be true or false", "true, false", near=guess if guess in ("true", "false") else None)
+
+    def _word(self) -> Read:
+        words = fields.table().enums[self._kind]
+        sign = 1 if self._token().text == "-" else 0
+        token = self._token(sign)
+        if token.kind == "integer":
+            # A number without a name is taken, as Triton's parser takes it; the rules say what becomes of it.
+            try:
+                value = integer_value(token.text)
+            except ValueError:
+                value = 2**31
+            if value < 2**31:
+                return Read(-value if sign else value, sign + 1)
+        if token.kind == "word" and not sign and token.text in words:
+            return Read(words[token.text], 1)
+        plain = token.text.strip("\"'").upper()
+        return self._wrong("unknown word", listed(list(words)), near=_near(plain, list(words)))
+
+
+def _near(word: str, words: list[str]) -> str | None:
+    """``FP32``, ``fp32`` and ``float32`` for TYPE_FP32, ``GPU`` for KIND_GPU."""
+    ends = [known for known in words if known == word or known.endswith(f"_{word}")]
+    if ends:
+        return ends[0]
+    alias = {"FLOAT": "FP32", "FLOAT32": "FP32", "FLOAT64": "FP64", "DOUBLE": "FP64", "FLOAT16": "FP16", "HALF": "FP16",
+             "BFLOAT16": "BF16", "BYTES": "STRING", "INT": "INT32", "LONG": "INT64", "BOOLEAN": "BOOL"}  # fmt: skip
+    meant = f"TYPE_{alias.get(word.removeprefix('TYPE_'), '')}"
+    return meant if meant in words else near(word, words)
+
+
+def _unquoted(token: Token) -> str | None:
+    inner = token.text.strip("\"'")
+    return f"write {inner}, without quotes" if token.kind == "string" and inner.lstrip("-").isdigit() else None

@@ -1,0 +1,113 @@
+"""A parsed config.pbtxt: typed values, each with its place.
+
+Decides how rules ask for a value, its default and its place. Must not know text or rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from amphitrite.schemas.repository.config import fields
+
+Scalar = str | int | float | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """1-based."""
+
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A scalar or a message. ``key_place``: where its field's name stands."""
+
+    value: Scalar | Message
+    place: Place
+    key_place: Place
+
+    @property
+    def message(self) -> Message:
+        assert isinstance(self.value, Message)
+        return self.value
+
+    @property
+    def number(self) -> int:
+        return int(self.value) if isinstance(self.value, (int, float)) else 0
+
+
+@dataclass(slots=True)
+class Message:
+    """One message of the type ``type``. ``path``: dotted, ``input[0]``; empty for the configuration itself.
+    ``incomplete``: something in it could not be read, so what seems to be missing may be there."""
+
+    type: str
+    place: Place
+    path: str = ""
+    values: dict[str, list[Value]] = field(default_factory=dict)
+    incomplete: bool = False
+
+    def has(self, name: str) -> bool:
+        return bool(self.values.get(name))
+
+    def all(self, name: str) -> Sequence[Value]:
+        return self.values.get(name, ())
+
+    def text(self, name: str) -> str:
+        """The last value of a field of text; empty by default."""
+        found = self.all(name)
+        return str(found[-1].value) if found else ""
+
+    def number(self, name: str) -> int:
+        """The last value of a number, a flag or an enumeration (its number); 0 by default."""
+        found = self.all(name)
+        return found[-1].number if found else 0
+
+    def numbers(self, name: str) -> tuple[int, ...]:
+        return tuple(value.number for value in self.all(name))
+
+    def child(self, name: str) -> Message | None:
+        """The message of a field that is not repeated; None when it is not there."""
+        found = self.all(name)
+        return found[-1].message if found else None
+
+    def children(self, name: str) -> list[Message]:
+        return [value.message for value in self.all(name)]
+
+    def word(self, name: str) -> str:
+        """The name of an enumeration's value."""
+        return fields.word(fields.table().messages[self.type][name].type, self.number(name))
+
+    def mapping(self, name: str) -> Mapping[str, Value]:
+        """A map: key -> its last value, in the order of the file."""
+        return {str(key): value for key, value in self._entries(name)}
+
+    def place_of(self, name: str) -> Place:
+        """Where the last value of a field stands; the message's own place without one."""
+        found = self.all(name)
+        return found[-1].place if found else self.place
+
+    def at(self, name: str) -> str:
+        """The path of a field of this message."""
+        return f"{self.path}.{name}" if self.path else name
+
+    def _entries(self, name: str) -> Iterator[tuple[Scalar, Value]]:
+        default = "" if fields.table().messages[self.type][name].key == "string" else 0
+        for entry in self.children(name):
+            key = entry.all("key")
+            value = entry.all("value")
+            yield (
+                key[-1].value if key and not isinstance(key[-1].value, Message) else default,
+                value[-1] if value else Value(_empty(self.type, name, entry), entry.place, entry.place),
+            )
+
+
+def _empty(message: str, name: str, entry: Message) -> Scalar | Message:
+    """What a map's entry without a value stands for."""
+    kind = fields.table().messages[message][name].type
+    if kind in fields.table().messages:
+        return Message(kind, entry.place, entry.path)
+    return "" if kind in ("string", "bytes") else 0

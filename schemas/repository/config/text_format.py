@@ -1,0 +1,272 @@
+"""config.pbtxt: protobuf's text format, read into typed values with every error it has.
+
+Decides what Triton's parser takes (``google/protobuf/text_format.cc``, with unknown fields and repeated single fields
+refused), and how reading goes on after an error: with the next field. Must not know what Triton does with the values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NoReturn
+
+from amphitrite.schemas.repository.config import fields
+from amphitrite.schemas.repository.config.fields import Field
+from amphitrite.schemas.repository.config.lexer import Token, tokens, wrong
+from amphitrite.schemas.repository.config.scalars import ScalarReader
+from amphitrite.schemas.repository.config.syntax_tree import Message, Place, Value
+from amphitrite.schemas.repository.files.findings import FINDINGS_MAX, Finding, listed, near
+
+_CLOSING = {"{": "}", "<": ">", "[": "]"}
+
+
+class _Wrong(Exception):
+    """The rest of a field cannot be understood; what is wrong has been said."""
+
+
+def parse(text: str, file: str, version: tuple[int, int] = (2, 51)) -> tuple[Message, list[Finding]]:
+    """The configuration, without what could not be read, and what is wrong with the text. Never raises."""
+    reader = _Reader(list(tokens(text)), file, version)
+    root = Message(fields.ROOT, Place(1, 1))
+    reader.message(root, None)
+    return root, reader.findings
+
+
+class _Reader:
+    def __init__(self, found: Sequence[Token], file: str, version: tuple[int, int]) -> None:
+        self._tokens, self._file, self._version = found, file, version
+        self._at = 0
+        self._table = fields.table()
+        self.findings: list[Finding] = []
+
+    # What stands next.
+
+    @property
+    def _next(self) -> Token:
+        return self._tokens[self._at]
+
+    def _take(self) -> Token:
+        token = self._next
+        if token.kind != "end":
+            self._at += 1
+        return token
+
+    def _accept(self, *symbols: str) -> Token | None:
+        token = self._next
+        return self._take() if token.kind == "symbol" and token.text in symbols else None
+
+    # Messages and fields.
+
+    def message(self, into: Message, opened: Token | None) -> None:
+        """The fields of a message up to the symbol that closes ``opened``; up to the end of the file for None."""
+        closing = _CLOSING[opened.text] if opened else None
+        while True:
+            token = self._next
+            if token.kind == "end":
+                if opened is not None:
+                    self._say(
+                        opened, "unclosed", f"`{opened.text}` is not closed", into.path,
+                        fix=f"add `{closing}` where the field ends",
+                    )  # fmt: skip
+                return
+            if closing and self._accept(closing):
+                return
+            if token.kind == "symbol" and token.text in "}>]":
+                self._take()
+                wanted = f"`{closing}`" if closing else "a field"
+                self._say(token, "syntax", f"nothing is open that `{token.text}` closes", into.path, allowed=wanted)
+                if opened is not None:
+                    return
+                continue
+            try:
+                self._field(into)
+            except _Wrong:
+                into.incomplete = True
+                self._recover(token)
+            if len(self.findings) >= FINDINGS_MAX:
+                self._at = len(self._tokens) - 1
+                return
+
+    def _field(self, into: Message) -> None:
+        token = self._take()
+        if token.kind != "word":
+            self._syntax(token, "a field's name", into.path)
+        known = self._table.messages[into.type]
+        name, field = token.text, known.get(token.text)
+        if field is None or (field.since and field.since > self._version):
+            self._unknown(token, into, field)
+            into.incomplete = True
+            self._accept(":")
+            self._skip()
+            self._accept(";", ",")
+            return
+        self._check_single(token, into, name, field)
+        path = into.at(name)
+        is_message = field.key is not None or field.type in self._table.messages
+        if not self._accept(":") and not (is_message and self._next.text in ("{", "<", "[")):
+            self._syntax(self._next, f"`:` after `{name}`" + (" or `{`" if is_message else ""), path)
+        many = field.repeated or field.key is not None
+        values = into.values.setdefault(name, [])
+        opened = self._accept("[") if many else None
+        if opened:
+            self._list(into, token, field, values, opened)
+        else:
+            self._value(into, token, field, values)
+        self._accept(";", ",")
+
+    def _list(self, into: Message, name: Token, field: Field, values: list[Value], opened: Token) -> None:
+        path = into.at(name.text)
+        if self._accept("]"):
+            return
+        while True:
+            self._value(into, name, field, values)
+            if self._accept("]"):
+                return
+            if self._next.kind == "end":
+                self._say(opened, "unclosed", "`[` is not closed", path, fix="add `]` where the list ends")
+                return
+            if self._accept(",") is None:
+                self._syntax(self._next, "`,` or `]`", path)
+            if self._next.text == "]":
+                self._syntax(self._next, "a value after `,`", path, fix="remove the last `,`")
+
+    def _value(self, into: Message, name: Token, field: Field, values: list[Value]) -> None:
+        many = field.repeated or field.key is not None
+        path = into.at(name.text) + (f"[{len(values)}]" if many else "")
+        token, key_place = self._next, Place(name.line, name.column)
+        place = Place(token.line, token.column)
+        if field.key is None and field.type not in self._table.messages:
+            value = ScalarReader(self._tokens, self._at, field.type).read()
+            if value.problem is not None:
+                self._say(token, "type", value.problem.message, path, found=value.problem.found or str(token),
+                          allowed=value.problem.allowed, near=value.problem.near, fix=value.problem.fix)  # fmt: skip
+                if not value.length:
+                    raise _Wrong
+            self._at += value.length
+            if value.problem is None:
+                values.append(Value(value.value, place, key_place))
+            else:
+                into.incomplete = True
+            return
+        opened = self._accept("{", "<")
+        if opened is None:
+            fix = 'write value { string_value: "..." }' if field.type == "ModelParameter" or into.type.endswith(
+                "ModelParameter>") else None  # fmt: skip
+            self._syntax(token, "`{`", path, message=f"`{name.text}` is a message", fix=fix)
+        message = Message(self._entry(field) if field.key else field.type, place, path)
+        values.append(Value(message, place, key_place))
+        self.message(message, opened)
+
+    def _entry(self, field: Field) -> str:
+        """The type of a map's entries, made up once for each pair of types."""
+        name = f"map<{field.key}, {field.type}>"
+        if name not in self._table.messages:
+            entry = {"key": Field(str(field.key)), "value": Field(field.type)}
+            self._table.messages[name] = entry  # type: ignore[index]  # The one table, which only grows by this.
+        return name
+
+    # What is wrong.
+
+    def _check_single(self, token: Token, into: Message, name: str, field: Field) -> None:
+        if field.repeated or field.key is not None:
+            return
+        if into.has(name):
+            first = into.all(name)[0].key_place.line
+            self._say(
+                token, "duplicate", f"`{name}` is there already, in line {first}", into.at(name),
+                allowed="once", fix="remove one of the two",
+            )  # fmt: skip
+            return
+        for other, values in into.values.items():
+            rival = self._table.messages[into.type][other]
+            if field.oneof and values and rival.oneof == field.oneof:
+                self._say(
+                    token, "conflict", f"`{name}` cannot stand beside `{other}` of line {values[0].key_place.line}",
+                    into.at(name), allowed="one of the two", fix=f"remove `{name}` or `{other}`",
+                )  # fmt: skip
+
+    def _unknown(self, token: Token, into: Message, field: Field | None) -> None:
+        where = into.path.rpartition(".")[2].partition("[")[0] or "a model's configuration"
+        names = sorted(n for n, f in self._table.messages[into.type].items() if not f.since or f.since <= self._version)
+        if field is not None and field.since is not None:
+            since = ".".join(map(str, field.since))
+            self._say(
+                token, "unknown-field", f"`{token.text}` is not known to Triton {'.'.join(map(str, self._version))}",
+                into.at(token.text), fix=f"remove it: Triton knows it from {since} on",
+            )  # fmt: skip
+            return
+        guess = near(token.text, names)
+        home = _home(token.text) if guess is None else None
+        self._say(
+            token, "unknown-field", f"unknown field `{token.text}` in {where}", into.at(token.text),
+            allowed=None if guess else listed(names), near=guess,
+            fix=f"it belongs into {home}" if home else None,
+        )  # fmt: skip
+
+    def _syntax(self, token: Token, allowed: str, path: str, *, message: str = "", fix: str | None = None) -> NoReturn:
+        if token.kind == "wrong":
+            self._say(token, "syntax", wrong(token.text), path, fix=fix or _wrong_hint(token.text))
+        else:
+            self._say(
+                token,
+                "syntax",
+                message or f"expected {allowed}",
+                path,
+                found=str(token),
+                allowed=allowed if message else None,
+                fix=fix or _comment_hint(token),
+            )
+        raise _Wrong
+
+    def _say(self, token: Token, code: str, message: str, path: str, *, found: str | None = None,
+             allowed: str | None = None, near: str | None = None, fix: str | None = None) -> None:  # fmt: skip
+        self.findings.append(
+            Finding(self._file, message, code, "error", token.line, token.column, path, found, allowed, near, fix)
+        )
+
+    # On to the next field.
+
+    def _recover(self, began: Token) -> None:
+        """Skip the rest of a field: to the next line, a closing symbol or a separator, past whatever is opened."""
+        line = self._next.line if self._next.line == began.line else began.line
+        while self._next.kind != "end" and self._next.line == line:
+            if self._next.kind == "symbol" and self._next.text in "}>]":
+                if self._next.text == "]":
+                    self._take()
+                return
+            self._skip()
+
+    def _skip(self) -> None:
+        """One value that is not understood: all that it opens, or one token with the texts that go on with it."""
+        depth = 0
+        first = True
+        while self._next.kind != "end":
+            if not depth and not first:
+                return
+            if not depth and self._next.kind == "symbol" and self._next.text in "}>]":
+                return
+            token = self._take()
+            if token.kind == "symbol" and token.text in "{<[":
+                depth += 1
+            elif token.kind == "symbol" and token.text in "}>]":
+                depth -= 1
+            elif (token.kind == "symbol" and token.text == "-" and not depth) or (
+                token.kind == "string" and not depth and self._next.kind == "string"
+            ):
+                continue
+            first = False
+
+
+def _home(name: str) -> str | None:
+    """The one message that has a field of this name."""
+    homes = [
+        f"`{message}`" for message, known in fields.table().messages.items() if name in known and "<" not in message
+    ]
+    return homes[0] if len(homes) == 1 else None
+
+
+def _comment_hint(token: Token) -> str | None:
+    return "a comment begins with `#`" if token.text == "/" else None
+
+
+def _wrong_hint(text: str) -> str | None:
+    return "save the file as UTF-8 without a byte order mark" if text == "\ufeff" else None

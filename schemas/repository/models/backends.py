@@ -1,0 +1,166 @@
+"""Which program loads a model: platform, backend and file name, as Triton completes and checks them.
+
+Decides what Triton fills in from what lies in the first version directory (``AutoCompleteBackendFields``), which
+pairs it refuses (``ValidateModelConfig``) and whether a server has the backend (``TritonModel::Create``). Must not
+know tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from amphitrite.schemas.repository.config.syntax_tree import Message
+from amphitrite.schemas.repository.files.file_listing import Server
+from amphitrite.schemas.repository.files.findings import listed, near
+from amphitrite.schemas.repository.models.rule_report import Report
+
+ENSEMBLE = "ensemble"
+#: Backend -> (its platform, its file). A platform belongs to its backend; other backends take any.
+_KNOWN = {
+    "tensorrt": ("tensorrt_plan", "model.plan"),
+    "onnxruntime": ("onnxruntime_onnx", "model.onnx"),
+    "openvino": ("", "model.xml"),
+    "pytorch": ("pytorch_libtorch", "model.pt"),
+    "python": ("", "model.py"),
+}
+_TENSORFLOW = {"tensorflow_savedmodel": "model.savedmodel", "tensorflow_graphdef": "model.graphdef"}
+_STRICT = ("tensorrt", "tensorflow", "onnxruntime", "pytorch")
+_PLATFORMS = ("ensemble", "onnxruntime_onnx", "pytorch_libtorch", "tensorrt_plan", *sorted(_TENSORFLOW))
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """What Triton makes of the three fields; all empty for nothing."""
+
+    platform: str = ""
+    backend: str = ""
+    filename: str = ""
+
+
+def resolve(config: Message, name: str, first_version: Mapping[str, bool] | None) -> Resolved | None:
+    """Completed from ``first_version``: the entries of the first directory of the model, name -> whether it is a
+    directory; None when the model has no directory. None where Triton cannot tell."""
+    platform, backend, filename = config.text("platform"), config.text("backend"), config.text("default_model_filename")
+    entries = first_version or {}
+    bare = not platform and not filename and first_version is not None
+    if not platform and backend in ("", "tensorflow"):
+        for kind, file in _TENSORFLOW.items():
+            is_directory = kind == "tensorflow_savedmodel"
+            if filename == file or (not filename and entries.get(file) is is_directory):
+                platform = kind
+    if platform in _TENSORFLOW:
+        return Resolved(platform, backend or "tensorflow", filename or _TENSORFLOW[platform])
+    for known, (its_platform, its_file) in _KNOWN.items():
+        if not backend:
+            # An ONNX model may be a directory, a plan may not; nobody looks at the others.
+            lies_there = its_file in entries and not (known in ("tensorrt", "pytorch") and entries[its_file])
+            if (its_platform and platform == its_platform) or filename == its_file or (bare and lies_there):
+                backend = known
+        if backend == known:
+            return Resolved(platform or its_platform, backend, filename or its_file)
+    if not backend and not platform and not filename:
+        _, dot, end = name.partition(".")
+        return Resolved("", end, f"model.{end}") if dot else None
+    return Resolved(platform, backend, filename)
+
+
+def check(report: Report, config: Message, found: Resolved | None, server: Server) -> bool:
+    """Says what is wrong; whether it makes sense to look at the model's own rules."""
+    problems = len(report.findings)
+    if found is None:
+        report.model(
+            "no-backend",
+            "Triton cannot tell which backend loads this model",
+            allowed="`backend` in config.pbtxt, or a file called model.onnx or model.py in the first directory",
+            fix=_no_backend_fix(report),
+        )
+        return False
+    if found.platform == ENSEMBLE:
+        if found.backend:
+            report.field(
+                config,
+                "backend",
+                "ensemble-backend",
+                "an ensemble has no backend",
+                found=f'"{found.backend}"',
+                fix="remove `backend`",
+            )
+    elif not found.backend:
+        _unknown_platform(report, config, found)
+    else:
+        _check_pair(report, config, found)
+        _check_available(report, config, found, server)
+    return len(report.findings) == problems
+
+
+def _check_pair(report: Report, config: Message, found: Resolved) -> None:
+    belongs = _KNOWN.get(found.backend, ("",))[0]
+    wanted = sorted(_TENSORFLOW) if found.backend == "tensorflow" else [belongs]
+    if found.backend in _STRICT and found.platform not in wanted:
+        report.field(
+            config, "platform", "platform", f'platform "{found.platform}" does not go with backend "{found.backend}"',
+            allowed=listed(wanted), fix="remove `platform`",
+        )  # fmt: skip
+
+
+def _check_available(report: Report, config: Message, found: Resolved, server: Server) -> None:
+    own = {f"libtriton_{found.backend}.so", "model.py"}
+    runtime = config.text("runtime")
+    if server.backends is not None and found.backend not in server.backends:
+        field = "backend" if config.has("backend") else "platform" if config.has("platform") else ""
+        text, allowed = f"this server has no backend `{found.backend}`", listed(sorted(server.backends))
+        fix = "export the model to ONNX, or serve it on a cluster with an image that has this backend"
+        if field:
+            guess = near(found.backend, sorted(server.backends), cutoff=0.75)
+            report.field(
+                config, field, "backend-unavailable", text, allowed=allowed, near=guess, fix=None if guess else fix
+            )
+        else:
+            directory = "/".join([report.name, *report.directories[:1]])
+            report.file(f"{directory}/{found.filename}", "backend-unavailable", text, allowed=allowed, fix=fix)
+    elif runtime and runtime not in own and server.backends is not None:
+        report.field(
+            config,
+            "runtime",
+            "runtime",
+            f"backend `{found.backend}` has no such runtime",
+            found=f'"{runtime}"',
+            fix="remove `runtime`",
+        )
+
+
+def _unknown_platform(report: Report, config: Message, found: Resolved) -> None:
+    if found.platform:
+        is_backend = found.platform in _KNOWN
+        report.field(
+            config, "platform", "platform", "unknown platform", found=f'"{found.platform}"',
+            allowed=None if is_backend else listed(_PLATFORMS),
+            near=None if is_backend else near(found.platform, _PLATFORMS),
+            fix=f'write backend: "{found.platform}"' if is_backend else None,
+        )  # fmt: skip
+        return
+    suffix = found.filename.rpartition(".")[2]
+    meant = {"onnx": "onnxruntime", "py": "python", "plan": "tensorrt", "pt": "pytorch"}.get(suffix)
+    report.field(
+        config, "default_model_filename", "no-backend",
+        "a file of another name does not say which backend loads it: `backend` is missing",
+        fix=f'add backend: "{meant}"' if meant else "add `backend`",
+    )  # fmt: skip
+
+
+def _no_backend_fix(report: Report) -> str:
+    hidden = [directory for directory in report.directories if not directory[:1].isalnum()]
+    if hidden and hidden[0] == report.directories[0]:
+        return f"remove the directory `{hidden[0]}`: Triton looks at the first one, and takes it for a version"
+    return 'add config.pbtxt with backend: "onnxruntime" or "python", or name the file model.onnx or model.py'
+
+
+def entries(paths: Iterator[str], directory: str) -> dict[str, bool]:
+    """What lies in a directory of the model: name -> whether it is a directory."""
+    found: dict[str, bool] = {}
+    for path in paths:
+        first, slash, rest = path.partition("/")
+        if slash and first == directory and rest:
+            name, below, _ = rest.partition("/")
+            found[name] = found.get(name, False) or bool(below)
+    return found

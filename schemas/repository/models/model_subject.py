@@ -1,0 +1,62 @@
+"""One model on its way through the rules: its files, its configuration, what was found.
+
+Decides how a config.pbtxt becomes a configuration, and which directories a model has where an upload lost some. Must
+not know rules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from amphitrite.schemas.repository.config import fields
+from amphitrite.schemas.repository.config.syntax_tree import Message, Place
+from amphitrite.schemas.repository.config.text_format import parse
+from amphitrite.schemas.repository.files.file_listing import TEXT_BYTES_MAX, Repository, Server, read_text
+from amphitrite.schemas.repository.models import layout
+from amphitrite.schemas.repository.models.model_files import ModelFiles
+from amphitrite.schemas.repository.models.rule_report import Report
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """``files``: of the whole repository; ``paths``: of this model. ``config``: empty where there is none.
+    ``readable``: the configuration could be read, be it with errors."""
+
+    name: str
+    files: Repository
+    server: Server
+    report: Report
+    config: Message
+    paths: ModelFiles
+    readable: bool
+
+
+def read(files: Repository, name: str, paths: Sequence[str], empty: Sequence[str], server: Server) -> Subject:
+    """The model ``name``. ``paths``: its files, relative to its directory; ``empty``: its directories without files."""
+    report = Report(name, f"{name}/{layout.CONFIG}" if layout.CONFIG in paths else None)
+    config = _config(files, report, server)
+    whole = config or Message(fields.ROOT, Place(1, 1))
+    lost = layout.lost_versions(whole, [*paths, *(f"{path}/" for path in empty)])
+    own = ModelFiles(name, {path: files.sizes[f"{name}/{path}"] for path in paths}, [*empty, *lost])
+    report.directories = own.directories
+    return Subject(name, files, server, report, whole, own, config is not None)
+
+
+def _config(files: Repository, report: Report, server: Server) -> Message | None:
+    """The configuration, an empty one where there is no file; None when it cannot be read."""
+    path = report.config
+    if path is None:
+        return Message(fields.ROOT, Place(1, 1))
+    try:
+        text = read_text(files, path)
+    except OSError as exc:
+        report.file(path, "unreadable", f"cannot read `{path}`: {exc.strerror or exc}")
+        return None
+    if text is None:
+        allowed, found = f"at most {TEXT_BYTES_MAX}", f"{files.sizes[path]} bytes"
+        report.file(path, "too-large", f"`{path}` is no configuration", found=found, allowed=allowed)
+        return None
+    config, findings = parse(text, path, server.version)
+    for finding in findings:
+        report.add(finding)
+    return config

@@ -1,0 +1,209 @@
+"""What an ONNX file says of itself, without ONNX: inputs, outputs, operators, where its weights lie.
+
+Decides which parts of ``onnx.proto`` are read; weights are passed over. Must not know Triton or what is served.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import BinaryIO
+
+from amphitrite.schemas.repository.onnx.protobuf_wire import Damaged, Span, Walker, signed
+
+#: Element types of TensorProto that Triton has, by Triton's names.
+TYPES: Mapping[int, str] = {
+    1: "TYPE_FP32", 2: "TYPE_UINT8", 3: "TYPE_INT8", 4: "TYPE_UINT16", 5: "TYPE_INT16", 6: "TYPE_INT32",
+    7: "TYPE_INT64", 8: "TYPE_STRING", 9: "TYPE_BOOL", 10: "TYPE_FP16", 11: "TYPE_FP64", 12: "TYPE_UINT32",
+    13: "TYPE_UINT64",
+}  # fmt: skip
+_OTHER_TYPES = {0: "undefined", 14: "complex64", 15: "complex128", 16: "bfloat16"}
+_KINDS = {4: "a sequence", 5: "a map", 8: "a sparse tensor", 9: "an optional value"}
+
+Dimension = int | str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """An input or output. ``type``: Triton's name, None where Triton has none, and then ``type_word`` says what it is.
+    ``shape``: numbers, symbols, None for a dimension without a name; () for a scalar, None where none is given."""
+
+    kind: str
+    name: str
+    type: str | None
+    type_word: str
+    shape: tuple[Dimension, ...] | None
+
+    def __str__(self) -> str:
+        return f"{self.kind} `{self.name}` {self.type_word} {shown(self.shape)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """A tensor whose bytes lie in another file, ``location``, beside the model."""
+
+    name: str
+    location: str
+    offset: int
+    length: int | None
+
+
+@dataclass(slots=True)
+class Graph:
+    """``inputs`` without those that have a value (initializers). ``operators``: (domain, name) -> how many.
+    ``undefined``: what a node reads and nobody makes. ``functions``: (domain, name) that the file defines itself."""
+
+    ir_version: int = 0
+    opsets: dict[str, int] = field(default_factory=dict)
+    found: bool = False
+    inputs: tuple[Tensor, ...] = ()
+    outputs: tuple[Tensor, ...] = ()
+    operators: dict[tuple[str, str], int] = field(default_factory=dict)
+    functions: set[tuple[str, str]] = field(default_factory=set)
+    undefined: list[str] = field(default_factory=list)
+    external: list[Weights] = field(default_factory=list)
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        return self.inputs + self.outputs
+
+
+def read(stream: BinaryIO, size: int) -> Graph:
+    """Raises wire_format.Damaged (no ONNX file, or cut off), files.TooMuch, OSError."""
+    walker, graph = Walker(stream, size), Graph()
+    for number, value in walker.fields(walker.whole):
+        if number == 1 and isinstance(value, int):
+            graph.ir_version = signed(value)
+        elif number == 7 and isinstance(value, Span):
+            graph.found = True
+            _graph(walker, value, graph)
+        elif number == 8 and isinstance(value, Span):
+            parts = _parts(walker, value, texts={1}, numbers={2})
+            graph.opsets[str(parts.get(1, ""))] = signed(int(parts.get(2, 0)))
+        elif number == 25 and isinstance(value, Span):
+            parts = _parts(walker, value, texts={1, 10}, numbers=set())
+            graph.functions.add((str(parts.get(10, "")), str(parts.get(1, ""))))
+    return graph
+
+
+def shown(shape: tuple[Dimension, ...] | None) -> str:
+    """``[N,3,?]``: symbols as they are, an unnamed dimension as a question mark."""
+    return "of any shape" if shape is None else "[" + ",".join("?" if d is None else str(d) for d in shape) + "]"
+
+
+def _graph(walker: Walker, span: Span, graph: Graph) -> None:
+    valued: set[str] = set()
+    made: set[str] = set()
+    read_names: dict[str, None] = {}
+    inputs: list[Tensor] = []
+    outputs: list[Tensor] = []
+    for number, value in walker.fields(span):
+        if not isinstance(value, Span):
+            continue
+        if number == 1:
+            _node(walker, value, graph, made, read_names)
+        elif number == 5:
+            valued.add(_initializer(walker, value, graph))
+        elif number == 15:
+            for part, inner in walker.fields(value):
+                if part == 1 and isinstance(inner, Span):
+                    valued.add(_initializer(walker, inner, graph))
+        elif number in (11, 12):
+            (inputs if number == 11 else outputs).append(_value(walker, value, "input" if number == 11 else "output"))
+    graph.inputs = tuple(tensor for tensor in inputs if tensor.name not in valued)
+    graph.outputs = tuple(outputs)
+    known = valued | made | {tensor.name for tensor in inputs}
+    graph.undefined = [name for name in read_names if name and name not in known]
+    graph.undefined += [tensor.name for tensor in outputs if tensor.name not in known]
+
+
+def _node(walker: Walker, span: Span, graph: Graph, made: set[str], read_names: dict[str, None]) -> None:
+    operator, domain = "", ""
+    for number, value in walker.fields(span):
+        if not isinstance(value, Span):
+            continue
+        if number == 1:
+            read_names.setdefault(walker.text(value))
+        elif number == 2:
+            made.add(walker.text(value))
+        elif number == 4:
+            operator = walker.text(value)
+        elif number == 7:
+            domain = walker.text(value)
+    graph.operators[domain, operator] = graph.operators.get((domain, operator), 0) + 1
+
+
+def _initializer(walker: Walker, span: Span, graph: Graph) -> str:
+    """The name; where the bytes lie in another file, that is noted."""
+    name, outside = "", 0
+    entries: dict[str, str] = {}
+    for number, value in walker.fields(span):
+        if number == 8 and isinstance(value, Span):
+            name = walker.text(value)
+        elif number == 13 and isinstance(value, Span):
+            parts = _parts(walker, value, texts={1, 2}, numbers=set())
+            entries[str(parts.get(1, ""))] = str(parts.get(2, ""))
+        elif number == 14 and isinstance(value, int):
+            outside = value
+    if outside == 1:
+        offset, length = entries.get("offset", "0"), entries.get("length", "")
+        graph.external.append(
+            Weights(
+                name, entries.get("location", ""), int(offset) if offset.isdecimal() else 0,
+                int(length) if length.isdecimal() else None,
+            )
+        )  # fmt: skip
+    return name
+
+
+def _value(walker: Walker, span: Span, kind: str) -> Tensor:
+    name, word, element = "", "", None
+    shape: tuple[Dimension, ...] | None = None
+    for number, value in walker.fields(span):
+        if number == 1 and isinstance(value, Span):
+            name = walker.text(value)
+        elif number == 2 and isinstance(value, Span):
+            for which, inner in walker.fields(value):
+                if which == 1 and isinstance(inner, Span):
+                    element, shape = _tensor_type(walker, inner)
+                    word = _OTHER_TYPES.get(element, f"type {element}")
+                elif which in _KINDS:
+                    word = _KINDS[which]
+    type_ = TYPES.get(element) if element is not None else None
+    return Tensor(kind, name, type_, type_ or word or "without a type", shape)
+
+
+def _tensor_type(walker: Walker, span: Span) -> tuple[int, tuple[Dimension, ...] | None]:
+    element, shape = 0, None
+    for number, value in walker.fields(span):
+        if number == 1 and isinstance(value, int):
+            element = value
+        elif number == 2 and isinstance(value, Span):
+            shape = tuple(
+                _dimension(walker, inner)
+                for part, inner in walker.fields(value)
+                if part == 1 and isinstance(inner, Span)
+            )
+    return element, shape
+
+
+def _dimension(walker: Walker, span: Span) -> Dimension:
+    parts = _parts(walker, span, texts={2}, numbers={1})
+    if 1 in parts:
+        number = signed(int(parts[1]))
+        return number if number >= 0 else None
+    return str(parts[2]) or None if 2 in parts else None
+
+
+def _parts(walker: Walker, span: Span, *, texts: set[int], numbers: set[int]) -> dict[int, str | int]:
+    """The last value of each of these fields."""
+    found: dict[int, str | int] = {}
+    for number, value in walker.fields(span):
+        if number in texts and isinstance(value, Span):
+            found[number] = walker.text(value)
+        elif number in numbers and isinstance(value, int):
+            found[number] = value
+    return found
+
+
+__all__ = ["TYPES", "Damaged", "Dimension", "Graph", "Tensor", "Weights", "read", "shown"]

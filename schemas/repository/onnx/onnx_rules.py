@@ -1,0 +1,168 @@
+"""ONNX files: whether ONNX Runtime can read one, and what it needs besides.
+
+Decides what is wrong with the file itself: cut off, too new, operators that nobody has, weights that lie elsewhere
+and are not there. Must not know configurations."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files as resources
+from posixpath import normpath
+
+from amphitrite.schemas.repository.files.file_listing import Repository, TooMuch
+from amphitrite.schemas.repository.files.findings import listed
+from amphitrite.schemas.repository.models.rule_report import Report
+from amphitrite.schemas.repository.onnx import graph_file
+from amphitrite.schemas.repository.onnx.graph_file import Graph
+from amphitrite.schemas.repository.onnx.protobuf_wire import Damaged
+
+#: The newest that ONNX Runtime 1.31 takes; a test holds them against the installed one.
+IR_VERSION_MAX = 13
+OPSETS_MAX: Mapping[str, int] = {
+    "": 26, "ai.onnx.ml": 5, "ai.onnx.training": 1, "ai.onnx.preview.training": 1, "com.microsoft": 1,
+    "com.microsoft.nchwc": 1,
+}  # fmt: skip
+#: Domains whose operators ONNX Runtime has; which ones, only it knows.
+_OPEN_DOMAINS = ("com.microsoft", "com.ms.", "org.pytorch.aten", "ai.onnx.preview", "ai.onnx.training", "com.nvidia")
+_BYTES_MAX = 2**31 - 1
+_LFS = b"version https://git-lfs.github.com/spec/"
+
+
+def read(report: Report, files: Repository, path: str) -> Graph | None:
+    """The graph of ``path``; None, and said so, when ONNX Runtime would not read it."""
+    size = files.sizes[path]
+    before = len(report.findings)
+    try:
+        with files.open(path) as stream:
+            start = stream.read(len(_LFS))
+            stream.seek(0)
+            if start == _LFS:
+                report.file(
+                    path, "git-lfs", f"`{path}` is Git LFS's pointer to the model, not the model", fix="git lfs pull"
+                )
+                return None
+            graph = graph_file.read(stream, size)
+    except Damaged:
+        report.file(path, "onnx-damaged", f"`{path}` is no ONNX file, or not all of it", found=f"{size} bytes",
+                    fix="export or copy it again")  # fmt: skip
+        return None
+    except TooMuch:
+        report.file(path, "onnx-large", f"`{path}` is too large to be looked at", severity="warning")
+        return None
+    except OSError as exc:
+        report.file(path, "unreadable", f"cannot read `{path}`: {exc.strerror or exc}")
+        return None
+    if not graph.found:
+        report.file(
+            path, "onnx-damaged", f"`{path}` holds no graph", found=f"{size} bytes", fix="export or copy it again"
+        )
+        return None
+    if size > _BYTES_MAX:
+        report.file(path, "onnx-large", "a protobuf file has at most 2 GiB", found=f"{size} bytes",
+                    fix="export it with external data")  # fmt: skip
+    _check_versions(report, path, graph)
+    _check_operators(report, path, graph)
+    _check_external(report, files, path, graph)
+    if graph.undefined:
+        report.file(path, "onnx-graph", "nodes or outputs use values that nothing in the graph makes",
+                    found=listed(graph.undefined), fix="export it again")  # fmt: skip
+    return graph if len(report.findings) == before else None
+
+
+def _check_versions(report: Report, path: str, graph: Graph) -> None:
+    if graph.ir_version > IR_VERSION_MAX:
+        report.file(
+            path,
+            "onnx-version",
+            "the file's format is newer than ONNX Runtime's",
+            found=f"IR version {graph.ir_version}",
+            allowed=f"at most {IR_VERSION_MAX}",
+            fix="export it with an older onnx",
+        )
+    if not graph.opsets:
+        report.file(path, "onnx-version", "the file does not say which operator set it uses", fix="export it again")
+    for domain, version in sorted(graph.opsets.items()):
+        newest = OPSETS_MAX.get(domain)
+        if newest is not None and version > newest:
+            report.file(
+                path,
+                "onnx-version",
+                f"operator set {version} of {domain or 'ai.onnx'} is newer than ONNX Runtime's",
+                allowed=f"at most {newest}",
+                fix=f"export it with opset_version={newest}",
+            )
+
+
+def _check_operators(report: Report, path: str, graph: Graph) -> None:
+    opsets = {"" if domain == "ai.onnx" else domain: version for domain, version in graph.opsets.items()}
+    for (given, name), count in sorted(graph.operators.items()):
+        domain = "" if given == "ai.onnx" else given
+        if (given, name) in graph.functions or (domain, name) in graph.functions or domain.startswith(_OPEN_DOMAINS):
+            continue
+        shown = f"{domain or 'ai.onnx'}.{name}"
+        nodes = f"{count} node{'s' if count != 1 else ''}"
+        known = _operators().get(domain)
+        if known is None or name not in known:
+            report.file(path, "onnx-operator", f"ONNX Runtime has no operator {shown}", found=nodes,
+                        fix="export the model with operators of ONNX")  # fmt: skip
+            continue
+        since, *gone = known[name]
+        opset = opsets.get(domain)
+        if opset is None:
+            if domain:
+                report.file(
+                    path,
+                    "onnx-operator",
+                    f"the file names no operator set for {domain}",
+                    found=f"{shown}, {nodes}",
+                    fix="export it again",
+                )
+        elif opset < since or (gone and opset >= gone[0]):
+            report.file(path, "onnx-operator", f"operator set {opset} has no {shown}", found=nodes,
+                        allowed=f"{since} or later" + (f", before {gone[0]}" if gone else ""),
+                        fix="export it with another opset_version")  # fmt: skip
+
+
+def _check_external(report: Report, files: Repository, path: str, graph: Graph) -> None:
+    directory = path.rpartition("/")[0]
+    missing: dict[str, int] = {}
+    for weights in graph.external:
+        beside = normpath(f"{directory}/{weights.location}") if weights.location else directory
+        if weights.location.startswith("/") or not f"{beside}/".startswith(f"{directory}/"):
+            report.file(
+                path,
+                "external-data",
+                "weights lie outside of the model's directory",
+                found=f'"{weights.location}"',
+                fix="export the model with its weights beside it",
+            )
+            return
+        size = files.sizes.get(beside)
+        if size is None:
+            missing[weights.location] = missing.get(weights.location, 0) + 1
+        elif weights.offset + (weights.length or 0) > size:
+            report.file(
+                beside,
+                "external-data",
+                f"`{beside}` is cut off: it ends before the weights of `{weights.name}`",
+                found=f"{size} bytes",
+                allowed=f"{weights.offset + (weights.length or 0)} or more",
+                fix="copy it again",
+            )
+            return
+    for location, tensors in sorted(missing.items()):
+        report.file(
+            path,
+            "external-data",
+            f"the weights of {tensors} tensor{'s' if tensors != 1 else ''} lie in `{location}`, which is not there",
+            fix=f"put it beside {path}",
+        )
+
+
+@cache
+def _operators() -> dict[str, dict[str, list[int]]]:
+    text = (resources(__package__) / "onnx_operators.json").read_text(encoding="utf-8")
+    found: dict[str, dict[str, list[int]]] = json.loads(text)
+    return found

@@ -1,0 +1,106 @@
+"""Protobuf's wire format, walked in place: large values are passed over, not read.
+
+Decides what is damaged and how much is looked at. Must not know messages.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from amphitrite.schemas.repository.files.file_listing import TooMuch
+
+#: Fields that one file may have; no model that anybody serves comes near it.
+FIELDS_MAX = 1_000_000
+#: Bytes of a name that are read.
+_TEXT_MAX = 64 * 1024
+
+
+class Damaged(Exception):
+    """What was read is no protobuf: cut off, or something else altogether."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Bytes ``start`` up to but not including ``end`` of the file."""
+
+    start: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        return self.end - self.start
+
+
+class Walker:
+    """One file. The position of ``stream`` is the walker's own."""
+
+    def __init__(self, stream: BinaryIO, size: int) -> None:
+        self._stream, self.whole = stream, Span(0, size)
+        self._left = FIELDS_MAX
+
+    def fields(self, span: Span) -> Iterator[tuple[int, int | Span]]:
+        """(number, value) of the fields of the message in ``span``: an int for a varint, else where the bytes lie.
+
+        Raises Damaged, TooMuch, OSError.
+        """
+        at = span.start
+        while at < span.end:
+            self._left -= 1
+            if self._left < 0:
+                raise TooMuch
+            # Headers are short: one read serves the tag and the length.
+            self._stream.seek(at)
+            head = self._stream.read(min(20, span.end - at))
+            tag, used = _varint(head, 0)
+            kind = tag & 7
+            if tag >> 3 == 0 or kind not in (0, 1, 2, 5):
+                raise Damaged
+            if kind == 0:
+                value, used = _varint(head, used)
+                at += used
+                yield tag >> 3, value
+                continue
+            length = {1: 8, 5: 4}.get(kind, 0)
+            if kind == 2:
+                length, used = _varint(head, used)
+            found = Span(at + used, at + used + length)
+            if found.end > span.end:
+                raise Damaged
+            yield tag >> 3, found
+            at = found.end
+
+    def text(self, span: Span) -> str:
+        return self._bytes(span).decode("utf-8", errors="replace")
+
+    def numbers(self, value: int | Span) -> list[int]:
+        """Of a repeated field of varints, packed or not."""
+        if isinstance(value, int):
+            return [value]
+        packed, at, found = self._bytes(value), 0, []
+        while at < len(packed):
+            number, at = _varint(packed, at)
+            found.append(number)
+        return found
+
+    def _bytes(self, span: Span) -> bytes:
+        self._stream.seek(span.start, os.SEEK_SET)
+        return self._stream.read(min(span.size, _TEXT_MAX))
+
+
+def signed(value: int) -> int:
+    """A varint as int64."""
+    return value - 2**64 if value >= 2**63 else value
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        if at >= len(data) or shift > 63:
+            raise Damaged
+        byte = data[at]
+        value, shift, at = value | (byte & 127) << shift, shift + 7, at + 1
+        if byte < 128:
+            return value & (2**64 - 1), at

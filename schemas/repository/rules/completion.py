@@ -1,0 +1,227 @@
+"""What our ``onnxruntime`` backend makes of a configuration and an ONNX graph.
+
+Decides the same as ``dataplane/triton/backends/onnxruntime/completion.py``, with places instead of an exception at
+the first contradiction; a test holds the two against each other. Must not know files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from amphitrite.schemas.repository.config.syntax_tree import Message
+from amphitrite.schemas.repository.files.findings import listed, near
+from amphitrite.schemas.repository.models.rule_report import Report
+from amphitrite.schemas.repository.onnx import graph_file
+from amphitrite.schemas.repository.onnx.graph_file import Dimension, shown
+from amphitrite.schemas.repository.rules.tensors import Signature, Tensor
+
+#: Upper bound of one execution where config.pbtxt names none.
+DEFAULT_MAX_BATCH_SIZE = 32
+_REFUSED = {
+    "sequence_batching": "sequence batching",
+    "batch_input": "batch_input",
+    "batch_output": "batch_output",
+}
+_INPUT_FLAGS = ("allow_ragged_batch", "is_shape_tensor", "optional")
+_LEVELS = (-1, 0, 1, 2)
+_THREADS = ("intra_op_thread_count", "inter_op_thread_count", "execution_mode")
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """``signature``: None when it depends on what ONNX Runtime infers, or on what is wrong."""
+
+    signature: Signature | None
+
+
+def complete(report: Report, config: Message, graph: graph_file.Graph, path: str) -> Completed:
+    """Says what contradicts the graph of the file ``path`` or is not honoured; the completed inputs and outputs."""
+    before = len(report.findings)
+    _refuse(report, config)
+    _check_options(report, config)
+    given = {kind: {e.text("name"): e for e in config.children(kind)} for kind in ("input", "output")}
+    for kind, known in (("input", graph.inputs), ("output", graph.outputs)):
+        names = [tensor.name for tensor in known]
+        for name, entry in given[kind].items():
+            if name not in names and not (entry.incomplete and not name):
+                _unknown(report, entry, kind, name, names, graph)
+    served = [t for t in graph.tensors if t.kind == "input" or not given["output"] or t.name in given["output"]]
+    maximum, certain = _batch(report, config, served, given)
+    tensors: dict[str, list[Tensor]] = {"input": [], "output": []}
+    for tensor in served:
+        own = given[tensor.kind].get(tensor.name)
+        if tensor.type is None:
+            _unservable(report, tensor, own, path)
+            continue
+        dims = _entry(report, tensor, own, maximum)
+        if dims is None:
+            certain = False
+        tensors[tensor.kind].append(Tensor(tensor.name, tensor.type, dims or (), False, own))
+    if not certain or len(report.findings) > before:
+        return Completed(None)
+    return Completed(Signature(tuple(tensors["input"]), tuple(tensors["output"]), maximum))
+
+
+def why_not_batched(tensors: Sequence[graph_file.Tensor]) -> bool:
+    """Whether something speaks against taking the first dimension of all tensors for a batch."""
+    if not any(t.kind == "input" for t in tensors):
+        return True
+    symbols = set()
+    for tensor in tensors:
+        shape = _shape(tensor)
+        if len(shape) < 2 or not isinstance(shape[0], str) or shape[0] in shape[1:]:
+            return True
+        symbols.add(shape[0])
+    return len(symbols) > 1 or any(symbols & set(_shape(tensor)[1:]) for tensor in tensors)
+
+
+def _batch(
+    report: Report, config: Message, served: Sequence[graph_file.Tensor], given: dict[str, dict[str, Message]]
+) -> tuple[int, bool]:
+    """(the largest batch, whether that is certain)."""
+    maximum = max(0, config.number("max_batch_size"))
+    if maximum:
+        for tensor in served:
+            _check_batchable(report, config, tensor, maximum)
+        return maximum, True
+    if any(entry.has("dims") for entries in given.values() for entry in entries.values()):
+        return 0, True
+    # ONNX Runtime infers what outputs leave open, and so may find the batch that is not declared.
+    certain = all(tensor.shape is not None and None not in tensor.shape for tensor in served if tensor.kind == "output")
+    return (0 if why_not_batched(served) else DEFAULT_MAX_BATCH_SIZE), certain
+
+
+def _check_batchable(report: Report, config: Message, tensor: graph_file.Tensor, maximum: int) -> None:
+    shape = _shape(tensor)
+    if not shape and tensor.kind == "output":
+        return  # ONNX Runtime infers it, or it stays open; then each answer is checked.
+    if not shape or isinstance(shape[0], int):
+        report.field(
+            config, "max_batch_size", "batch-dimension",
+            f"the model does not batch: {tensor} has no variable first dimension", found=str(maximum), allowed="0",
+            fix="remove max_batch_size, or export the model with a symbolic first dimension",
+        )  # fmt: skip
+
+
+def _entry(report: Report, tensor: graph_file.Tensor, entry: Message | None, maximum: int) -> tuple[int, ...] | None:
+    """The dims; None when they are not known."""
+    full = _shape(tensor)
+    shape = full[1:] if maximum else full
+    if not full:
+        shape = (1,) if tensor.kind == "input" else (None,)
+    if entry is not None:
+        if entry.number("data_type") and entry.word("data_type") != tensor.type:
+            report.field(
+                entry, "data_type", "data-type", f"the model's {tensor.kind} `{tensor.name}` is {tensor.type}",
+                found=entry.word("data_type"), allowed=tensor.type, fix=f"write data_type: {tensor.type}",
+            )  # fmt: skip
+        if entry.has("dims"):
+            _check_dims(report, tensor, shape, entry, maximum)
+            return entry.numbers("dims")
+    if tensor.kind == "output" and (tensor.shape is None or any(not isinstance(d, int) for d in shape)):
+        known = tensor.shape is not None and bool(full)
+        return tuple(d if isinstance(d, int) else -1 for d in shape) if known and None not in shape else None
+    return tuple(d if isinstance(d, int) else -1 for d in shape) if shape else (1,)
+
+
+def _check_dims(
+    report: Report, tensor: graph_file.Tensor, shape: tuple[Dimension, ...], entry: Message, maximum: int
+) -> None:
+    """Dims (or, where there is one, the shape of ``reshape``) agree with the model's; symbols agree with everything."""
+    if not _shape(tensor) and tensor.kind == "output":
+        return
+    reshape = entry.child("reshape")
+    wanted = reshape.numbers("shape") if reshape is not None else entry.numbers("dims")
+    if (reshape is not None and reshape.incomplete) or entry.incomplete:
+        return
+    agrees = len(wanted) == len(shape) and all(
+        not isinstance(d, int) or d == n for d, n in zip(shape, wanted, strict=True)
+    )
+    if agrees:
+        return
+    write = ", ".join(str(d) if isinstance(d, int) else "-1" for d in shape)
+    of_model = f"the model's {tensor.kind} `{tensor.name}` is {shown(tensor.shape or ())}"
+    with_batch = len(wanted) == len(shape) + 1 and maximum
+    without = len(wanted) + 1 == len(shape) and not maximum and not isinstance(shape[0], int)
+    report.field(
+        entry if reshape is None else reshape, "dims" if reshape is None else "shape", "dims", of_model,
+        found=shown(wanted), allowed=shown(shape) + (" (the batch is left out with max_batch_size)" if maximum else ""),
+        fix=f"write {'dims' if reshape is None else 'shape'}: [ {write} ]"
+        + (", or remove max_batch_size" if with_batch else ", or add max_batch_size" if without else ""),
+        index=0 if (reshape or entry).has("dims" if reshape is None else "shape") else None,
+    )  # fmt: skip
+
+
+def _shape(tensor: graph_file.Tensor) -> tuple[Dimension, ...]:
+    """As ONNX Runtime tells it: an input without a shape counts as a scalar."""
+    return tensor.shape or ()
+
+
+def _unknown(
+    report: Report, entry: Message, kind: str, name: str, names: Sequence[str], graph: graph_file.Graph
+) -> None:
+    other = graph.outputs if kind == "input" else graph.inputs
+    is_other = any(tensor.name == name for tensor in other)
+    report.field(
+        entry, "name", "unknown-tensor", f"the model has no {kind} `{name}`", found=f'"{name}"', allowed=listed(names),
+        near=near(name, names),
+        fix=f"it is an {'output' if kind == 'input' else 'input'} of the model" if is_other else None,
+    )  # fmt: skip
+
+
+def _unservable(report: Report, tensor: graph_file.Tensor, entry: Message | None, path: str) -> None:
+    text = f"{tensor.kind} `{tensor.name}` is {tensor.type_word}, which cannot be served"
+    is_tensor = not tensor.type_word.startswith(("a ", "an "))
+    fix = (
+        f"cast it in the model to one of {', '.join(sorted(set(graph_file.TYPES.values())))}"
+        if is_tensor
+        else "export it with tensors only (skl2onnx: zipmap=False), or list the wanted outputs in config.pbtxt"
+    )
+    if entry is None:
+        report.file(path, "data-type", text, fix=fix)
+    else:
+        report.field(entry, "data_type", "data-type", text, fix=fix)
+
+
+def _refuse(report: Report, config: Message) -> None:
+    def refuse(message: Message, field: str, words: str) -> None:
+        report.field(
+            message, field, "not-honoured", f"{words}: the ONNX backend here has not got it", fix=f"remove `{field}`"
+        )
+
+    for field, words in _REFUSED.items():
+        if config.has(field):
+            refuse(config, field, words)
+    policy = config.child("model_transaction_policy")
+    if policy and policy.number("decoupled"):
+        refuse(policy, "decoupled", "decoupled answers")
+    optimization = config.child("optimization")
+    if optimization and optimization.has("execution_accelerators"):
+        refuse(optimization, "execution_accelerators", "execution accelerators")
+    operations = config.child("model_operations")
+    if operations and operations.has("op_library_filename"):
+        refuse(operations, "op_library_filename", "operators from a library")
+    for entry in config.children("input"):
+        for flag in _INPUT_FLAGS:
+            if entry.number(flag):
+                refuse(entry, flag, f"`{flag}`")
+
+
+def _check_options(report: Report, config: Message) -> None:
+    optimization = config.child("optimization")
+    graph = optimization.child("graph") if optimization else None
+    if graph and graph.number("level") not in _LEVELS:
+        report.field(graph, "level", "graph-level", "there is no such level", found=str(graph.number("level")),
+                     allowed=", ".join(map(str, _LEVELS)))  # fmt: skip
+    for key, value in config.mapping("parameters").items():
+        text = value.message.text("string_value")
+        if key in _THREADS and text and not _is_number(text):
+            report.field(value.message, "string_value", "parameter", f"`{key}` is a number", found=f'"{text}"')
+
+
+def _is_number(text: str) -> bool:
+    try:
+        int(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,190 @@
+"""Ensembles and the models of their steps.
+
+Decides what Triton refuses of an ensemble once its models are loaded (``ValidateEnsembleConfig``, ``CheckNode``):
+models that are not there, rings, versions, maps of inputs that do not exist, types and shapes that do not meet. Must
+not know files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from amphitrite.schemas.repository.config.syntax_tree import Message, Place
+from amphitrite.schemas.repository.files.findings import listed, near
+from amphitrite.schemas.repository.models.rule_report import Report
+from amphitrite.schemas.repository.rules.tensors import Signature, Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """One model of the repository. ``signature``: None when it is not known, or the model is not loaded anyway."""
+
+    report: Report
+    config: Message
+    versions: tuple[int, ...]
+    signature: Signature | None
+
+    @property
+    def steps(self) -> Sequence[Message]:
+        scheduling = self.config.child("ensemble_scheduling")
+        return scheduling.children("step") if scheduling else ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is known of an ensemble tensor, and from where."""
+
+    type: str
+    dims: tuple[int, ...]
+    batching: bool
+    source: str
+
+    @property
+    def full(self) -> tuple[int, ...]:
+        return (-1, *self.dims) if self.batching else self.dims
+
+
+def check(models: Mapping[str, Served]) -> None:
+    """Says what is wrong in the reports of the ensembles."""
+    for name, model in models.items():
+        if model.steps:
+            _check_models(name, model, models)
+    for name, model in models.items():
+        if model.steps and not model.report.failed:
+            ring = _ring(name, models)
+            if ring:
+                model.report.field(
+                    model.config,
+                    "ensemble_scheduling",
+                    "ensemble-ring",
+                    "ensembles that contain each other cannot be loaded",
+                    found=" -> ".join(ring),
+                    fix="break the ring",
+                )
+    for model in models.values():
+        if model.steps and not model.report.failed and model.signature is not None:
+            _check_tensors(model, model.signature, models)
+
+
+def _check_models(name: str, ensemble: Served, models: Mapping[str, Served]) -> None:
+    for step in ensemble.steps:
+        wanted = step.text("model_name")
+        if not wanted:
+            continue
+        if wanted not in models:
+            others = [other for other in models if other != name]
+            ensemble.report.field(
+                step, "model_name", "ensemble-model", "there is no such model in the repository", found=f'"{wanted}"',
+                allowed=listed(others), near=near(wanted, others),
+            )  # fmt: skip
+            continue
+        version = step.number("model_version")
+        versions = models[wanted].versions
+        if version != -1 and version not in versions and versions:
+            field = "model_version" if step.has("model_version") else ""
+            ensemble.report.field(
+                step, field, "ensemble-model", f'version {version} of "{wanted}" is not loaded',
+                found=None if field else "no model_version, which means 0",
+                allowed=f"{listed([str(v) for v in versions])}, or -1 for the newest",
+                fix="write model_version: -1" if not field else f"see `version_policy` of {wanted}",
+            )  # fmt: skip
+
+
+def _ring(name: str, models: Mapping[str, Served]) -> list[str] | None:
+    """A way from an ensemble over its steps back to itself."""
+    stack, seen = [[name]], set()
+    while stack:
+        path = stack.pop()
+        for step in models[path[-1]].steps if path[-1] in models else ():
+            following = step.text("model_name")
+            if following == name:
+                return [*path, name]
+            if following not in seen and following in models:
+                seen.add(following)
+                stack.append([*path, following])
+    return None
+
+
+def _check_tensors(ensemble: Served, own: Signature, models: Mapping[str, Served]) -> None:
+    known: dict[str, _Known] = {}
+    for tensor in (*own.inputs, *own.outputs):
+        reshape = tensor.given.child("reshape") if tensor.given else None
+        dims = reshape.numbers("shape") if reshape else tensor.dims
+        known.setdefault(tensor.name, _Known(tensor.type, dims, own.max_batch_size > 0, "the ensemble"))
+    for step in ensemble.steps:
+        served = models[step.text("model_name")]
+        if served.signature is None:
+            continue
+        signature = served.signature
+        if signature.max_batch_size and signature.max_batch_size < own.max_batch_size:
+            ensemble.report.field(
+                ensemble.config, "max_batch_size", "ensemble-batch",
+                f'larger than what its model "{step.text("model_name")}" takes', found=str(own.max_batch_size),
+                allowed=f"at most {signature.max_batch_size}",
+            )  # fmt: skip
+        _check_inputs(ensemble.report, step, signature, known)
+        _check_outputs(ensemble.report, step, signature, known)
+
+
+def _check_inputs(report: Report, step: Message, signature: Signature, known: dict[str, _Known]) -> None:
+    inputs = {tensor.name: tensor for tensor in signature.inputs}
+    given = step.mapping("input_map")
+    for key, value in given.items():
+        if key not in inputs:
+            _no_tensor(report, step, "input", key, value.place, list(inputs))
+        else:
+            _meet(report, step, "input_map", str(value.value), value.place, inputs[key], signature, known)
+    for name, tensor in inputs.items():
+        if name not in given and not tensor.optional:
+            report.field(
+                step,
+                "input_map",
+                "ensemble-map",
+                f'input "{name}" of "{step.text("model_name")}" gets no tensor',
+                fix=f'add input_map {{ key: "{name}" value: "..." }}',
+            )
+
+
+def _check_outputs(report: Report, step: Message, signature: Signature, known: dict[str, _Known]) -> None:
+    outputs = {tensor.name: tensor for tensor in signature.outputs}
+    for key, value in step.mapping("output_map").items():
+        if key not in outputs:
+            _no_tensor(report, step, "output", key, value.place, list(outputs))
+        else:
+            _meet(report, step, "output_map", str(value.value), value.place, outputs[key], signature, known)
+
+
+def _no_tensor(report: Report, step: Message, kind: str, key: str, place: Place, names: Sequence[str]) -> None:
+    report.at(
+        place, step.at(f"{kind}_map"), "ensemble-map", f'"{step.text("model_name")}" has no {kind} "{key}"',
+        allowed=listed(list(names)), near=near(key, names), fix="`key` is the model's tensor, `value` the ensemble's",
+    )  # fmt: skip
+
+
+def _meet(
+    report: Report, step: Message, field: str, name: str, place: Place, tensor: Tensor, signature: Signature,
+    known: dict[str, _Known],
+) -> None:  # fmt: skip
+    """Holds a model's tensor against what is known of the ensemble tensor that it is mapped to."""
+    model = step.text("model_name")
+    mine = _Known(tensor.type, tensor.dims, signature.max_batch_size > 0, f'"{model}"')
+    other = known.setdefault(name, mine)
+    if other.type != mine.type:
+        report.at(
+            place,
+            step.at(field),
+            "ensemble-type",
+            f'ensemble tensor "{name}" has two types',
+            found=f"{other.type} of {other.source}, {mine.type} of {tensor.name} of {mine.source}",
+            fix="make them the same",
+        )
+    elif not _same(other.dims, mine.dims) and not _same(other.full, mine.full):
+        report.at(
+            place, step.at(field), "ensemble-shape", f'ensemble tensor "{name}" has two shapes',
+            found=f"{list(other.full)} of {other.source}, {list(mine.full)} of {tensor.name} of {mine.source}",
+            fix="make the dims the same",
+        )  # fmt: skip
+
+
+def _same(one: Sequence[int], other: Sequence[int]) -> bool:
+    return len(one) == len(other) and all(a == b or -1 in (a, b) for a, b in zip(one, other, strict=True))

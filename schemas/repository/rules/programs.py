@@ -1,0 +1,161 @@
+"""What loads a model, and what it makes of the model's files: Python, ONNX Runtime, others.
+
+Decides which files a backend needs and what the model takes and gives afterwards. Must not know layout or ensembles.
+"""
+
+from __future__ import annotations
+
+from amphitrite.schemas.repository.files.file_listing import read_text
+from amphitrite.schemas.repository.models.backends import ENSEMBLE, Resolved
+from amphitrite.schemas.repository.models.model_subject import Subject
+from amphitrite.schemas.repository.onnx import onnx_rules
+from amphitrite.schemas.repository.rules import completion, python_model, tensors
+from amphitrite.schemas.repository.rules.python_model import PythonModel
+from amphitrite.schemas.repository.rules.tensors import Signature
+
+#: What Triton itself puts on a model's path.
+_OF_TRITON = ("triton_python_backend_utils", "c_python_backend_utils")
+
+
+def signature(model: Subject, found: Resolved, versions: tuple[int, ...]) -> Signature | None:
+    report, config, server = model.report, model.config, model.server
+    is_ours = found.backend == "onnxruntime" and server.onnxruntime_is_ours
+    own: Signature | None = tensors.declared(config)
+    completed = is_ours
+    if found.backend == "python":
+        completed, own = _python(model, found, versions, own)
+    elif found.backend == "onnxruntime":
+        own = _onnx(model, found, versions)
+    elif found.platform != ENSEMBLE:
+        completed, own = True, None
+        _require_file(model, found, versions)
+    if is_ours and any(f.code == "dims" for f in report.findings):
+        return None
+    tensors.check(
+        report,
+        config,
+        server,
+        platform=found.platform,
+        completed=completed,
+        batching=config.number("max_batch_size") > 0 or (own is not None and own.max_batch_size > 0),
+    )
+    return own
+
+
+def _python(
+    model: Subject, found: Resolved, versions: tuple[int, ...], own: Signature | None
+) -> tuple[bool, Signature | None]:
+    """(whether the model completes its configuration itself, its signature)."""
+    completes = False
+    if not found.filename.endswith(".py"):
+        model.report.field(
+            model.config,
+            "default_model_filename",
+            "file-name",
+            "a model in Python is a file `….py`",
+            found=f'"{found.filename}"',
+            allowed="a name that ends with .py",
+        )
+        return True, None
+    for version in versions:
+        path = f"{model.name}/{version}/{found.filename}"
+        if path not in model.files.sizes:
+            _missing(model, path, version, found)
+            continue
+        try:
+            text = read_text(model.files, path)
+        except OSError as exc:
+            model.report.file(path, "unreadable", f"cannot read `{path}`: {exc.strerror or exc}")
+            continue
+        if text is None:
+            completes = True
+            continue
+        code = python_model.check(model.report, path, text)
+        completes = completes or code.completes
+        _check_imports(model, version, path, code)
+        if code.executes is False and any(s.number("batch_size") for s in model.config.children("model_warmup")):
+            model.report.field(model.config, "model_warmup", "warmup", "the model has no `execute` to warm up",
+                               fix="add def execute(model: Subject, requests)")  # fmt: skip
+    _check_environment(model)
+    return completes, None if completes else own
+
+
+def _onnx(model: Subject, found: Resolved, versions: tuple[int, ...]) -> Signature | None:
+    """Of the newest version, whose configuration Triton takes for the ensemble's."""
+    signature = None
+    for version in versions:
+        path = model.paths.file_of(version, found.filename)
+        if path is None:
+            _missing(model, f"{model.name}/{version}/{found.filename}", version, found)
+            return None
+        graph = onnx_rules.read(model.report, model.files, path)
+        signature = None
+        if graph is not None and model.server.onnxruntime_is_ours:
+            signature = completion.complete(model.report, model.config, graph, path).signature
+    return signature
+
+
+def _require_file(model: Subject, found: Resolved, versions: tuple[int, ...]) -> None:
+    """Other backends: their file is there. What it holds, only they know."""
+    if not found.filename or model.config.has("cc_model_filenames") or found.backend == "tensorflow":
+        return
+    for version in versions:
+        if model.paths.file_of(version, found.filename) is None and found.backend in (
+            "tensorrt",
+            "pytorch",
+            "openvino",
+        ):
+            _missing(model, f"{model.name}/{version}/{found.filename}", version, found)
+
+
+def _missing(model: Subject, path: str, version: int, found: Resolved) -> None:
+    others = model.paths.files_of(version)
+    named = model.config.has("default_model_filename")
+    end = found.filename.rpartition(".")[2]
+    alike = [other for other in others if "/" not in other and other.endswith(f".{end}")]
+    directory = f"{model.name}/{version}"
+    fix = f"put it into {directory}" + ("" if named else f", or remove the directory {directory}")
+    if len(alike) == 1:
+        fix = f'write "{alike[0]}"' if named else f"rename `{alike[0]}` to {found.filename}"
+    if named:
+        model.report.field(model.config, "default_model_filename", "no-model-file", f"`{path}` is not there",
+                           found=f'"{found.filename}"', allowed=", ".join(others) or None, fix=fix)  # fmt: skip
+    else:
+        model.report.file(path, "no-model-file", f"`{path}` is not there", found=", ".join(others[:5]) or None, fix=fix)
+
+
+def _check_environment(model: Subject) -> None:
+    parameters = model.config.mapping("parameters")
+    if "EXECUTION_ENV_PATH" not in parameters:
+        return
+    entry = parameters["EXECUTION_ENV_PATH"].message
+    given = entry.text("string_value")
+    inside = given.removeprefix("$$TRITON_MODEL_DIRECTORY/")
+    if inside == given:
+        model.report.field(
+            entry,
+            "string_value",
+            "environment",
+            "whether this environment is there, only the server knows",
+            severity="warning",
+            found=f'"{given}"',
+            fix="pack it into the model's directory: $$TRITON_MODEL_DIRECTORY/environment.tar.gz",
+        )
+    elif not model.paths.holds(inside):
+        model.report.field(
+            entry, "string_value", "missing-file", f"`{model.name}/{inside}` is not there", found=f'"{given}"'
+        )
+
+
+def _check_imports(model: Subject, version: int, path: str, code: PythonModel) -> None:
+    """Modules that are neither on the server nor beside the model."""
+    if model.server.has_module is None or "EXECUTION_ENV_PATH" in model.config.mapping("parameters"):
+        return  # An environment of its own may have them.
+    beside = {file.split("/")[0].removesuffix(".py") for file in model.paths.files_of(version)}
+    beside |= {file.split("/")[0].removesuffix(".py") for file in model.paths.sizes}
+    for module, line, column in code.imports:
+        if module not in _OF_TRITON and module not in beside and not model.server.has_module(module):
+            model.report.file(
+                path, "python-import", f"this server has no Python module `{module}`", line=line, column=column,
+                fix="install it beside Amphitrite, or put it beside model.py",
+            )  # fmt: skip

@@ -1,0 +1,125 @@
+"""A model in Python, without running it.
+
+Decides what is wrong with ``model.py`` as far as its text tells: whether it is Python, and has what Triton's Python
+backend calls. Must not import or run it."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from amphitrite.schemas.repository.models.rule_report import Report
+
+CLASS = "TritonPythonModel"
+
+
+@dataclass(frozen=True, slots=True)
+class PythonModel:
+    """``completes``: it may fill in the configuration by itself. ``executes``: None when that cannot be told.
+    ``imports``: (module, line, column) of what it cannot do without."""
+
+    completes: bool
+    executes: bool | None
+    imports: tuple[tuple[str, int, int], ...] = ()
+
+
+def check(report: Report, path: str, text: str) -> PythonModel:
+    """Says what is wrong with the text of ``path``; what it has."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Of a user's code, and none of our business.
+            tree = ast.parse(text.encode("utf-8", errors="surrogateescape"))
+    except SyntaxError as exc:
+        report.file(path, "python-syntax", f"this is not Python: {exc.msg}", line=exc.lineno, column=exc.offset,
+                    fix="correct the line")  # fmt: skip
+        return PythonModel(True, None)
+    except (ValueError, RecursionError, MemoryError) as exc:  # NUL bytes; nested beyond what the parser takes.
+        report.file(path, "python-syntax", f"this is not Python: {exc}")
+        return PythonModel(True, None)
+    return replace(_judged(report, path, tree), imports=tuple(_imports(tree)))
+
+
+def _judged(report: Report, path: str, tree: ast.Module) -> PythonModel:
+    if _is_dynamic(tree):
+        return PythonModel(True, None)
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name == CLASS]
+    if not found:
+        if CLASS in _bound(tree):
+            return PythonModel(True, None)
+        classes = [node.name for node in tree.body if isinstance(node, ast.ClassDef)]
+        report.file(
+            path, "python-class", f"`{path}` has no class {CLASS}", line=1, column=1,
+            found=", ".join(classes) or "no class", fix=f"call the class {CLASS}",
+        )  # fmt: skip
+        return PythonModel(False, None)
+    return _members(report, path, found[-1])
+
+
+def _members(report: Report, path: str, model: ast.ClassDef) -> PythonModel:
+    if model.bases or model.decorator_list or model.keywords:
+        return PythonModel(True, None)
+    names = _bound(ast.Module(model.body, []))
+    if "execute" not in names:
+        report.file(
+            path, "python-execute", f"{CLASS} has no method `execute`: Triton loads it and fails every request",
+            severity="warning", line=model.lineno, column=model.col_offset + 1,
+            fix="add def execute(self, requests)",
+        )  # fmt: skip
+    _check_initialiser(report, path, model)
+    return PythonModel("auto_complete_config" in names, "execute" in names)
+
+
+def _check_initialiser(report: Report, path: str, model: ast.ClassDef) -> None:
+    """Triton makes the object without arguments."""
+    for node in model.body:
+        if isinstance(node, ast.FunctionDef) and node.name == "__init__" and not node.decorator_list:
+            needed = len(node.args.posonlyargs) + len(node.args.args) - len(node.args.defaults)
+            named = [
+                a.arg for a, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True) if default is None
+            ]
+            if needed > 1 or named:
+                wanted = [a.arg for a in (*node.args.posonlyargs, *node.args.args)][1:needed] + named
+                report.file(
+                    path,
+                    "python-class",
+                    f"{CLASS} is made without arguments",
+                    line=node.lineno,
+                    column=node.col_offset + 1,
+                    found=f"__init__ needs {', '.join(wanted)}",
+                    fix="move the work to def initialize(self, args)",
+                )
+
+
+def _imports(tree: ast.Module) -> Iterator[tuple[str, int, int]]:
+    """Modules, up to the first dot, that the text imports whatever happens."""
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            yield from ((alias.name.partition(".")[0], node.lineno, node.col_offset + 1) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.partition(".")[0], node.lineno, node.col_offset + 1
+
+
+def _is_dynamic(tree: ast.Module) -> bool:
+    """Whether names may come from elsewhere: ``from x import *``, ``exec``, ``globals()``, ``setattr``."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names):
+            return True
+        if isinstance(node, ast.Name) and node.id in ("exec", "globals", "setattr", "locals", "vars"):
+            return True
+    return False
+
+
+def _bound(tree: ast.Module) -> set[str]:
+    """Every name that is bound anywhere in a body, functions' bodies included: more than enough to be sure of what is
+    missing."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            names.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            names |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
+    return names

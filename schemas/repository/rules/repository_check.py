@@ -1,0 +1,101 @@
+"""A whole repository, judged as the Triton of this product would.
+
+Decides in which order the rules are asked, and what is not asked any more once something before it is wrong. Must not
+know where files lie."""
+
+from __future__ import annotations
+
+from amphitrite.schemas.repository.files.file_listing import Repository, Server
+from amphitrite.schemas.repository.files.findings import Finding
+from amphitrite.schemas.repository.models import backends, layout, model_subject, versions
+from amphitrite.schemas.repository.models.backends import ENSEMBLE, Resolved
+from amphitrite.schemas.repository.models.model_subject import Subject
+from amphitrite.schemas.repository.rules import batching, ensemble_models, ensembles, instance_groups, programs, warmup
+from amphitrite.schemas.repository.rules.ensemble_models import Served
+from amphitrite.schemas.repository.rules.tensors import Signature
+
+_DEFAULT = Server()
+
+
+def validate(files: Repository, *, server: Server = _DEFAULT) -> list[Finding]:
+    """Everything that keeps Triton from loading the repository (``error``), and what it loads but hardly can be meant
+    (``warning``); sorted by model, file and place. Empty for a good one. Of an ONNX file no more is read than its
+    graph."""
+    findings = layout.check(list(files.sizes))
+    if any(finding.file == "" or finding.code == "model-name" for finding in findings):
+        return findings
+    blamed = {finding.file.partition("/")[0] for finding in findings if finding.severity == "error"}
+    models = {}
+    for name, paths in layout.models(files.sizes).items():
+        empty = [path.removeprefix(f"{name}/") for path in files.directories if path.startswith(f"{name}/")]
+        models[name] = _judged(model_subject.read(files, name, paths, empty, server), blamed=name in blamed)
+    ensemble_models.check(models)
+    for served in models.values():
+        findings += sorted(served.report.findings, key=lambda f: (f.file, f.line or 0, f.column or 0))
+    return findings
+
+
+def _judged(model: Subject, *, blamed: bool) -> Served:
+    """``blamed``: its layout is wrong, and that has been said."""
+    signature: Signature | None = None
+    loaded: tuple[int, ...] = ()
+    if model.readable and not blamed:
+        loaded = versions.check(model)
+        signature = _rules(model, loaded)
+    return Served(model.report, model.config, loaded, None if model.report.failed else signature)
+
+
+def _rules(model: Subject, loaded: tuple[int, ...]) -> Signature | None:
+    report, config, server = model.report, model.config, model.server
+    if (name := config.text("name")) and name != model.name:
+        report.field(config, "name", "name", "the name is that of the model's directory", found=f'"{name}"',
+                     allowed=f'"{model.name}"', fix="remove `name`, or rename the directory")  # fmt: skip
+    _check_agents(model)
+    batching.check(report, config, model.paths.sizes)
+    found = backends.resolve(config, model.name, model.paths.first_directory)
+    ensembles.check(report, config, found or Resolved())
+    if found is None and config.incomplete:
+        return None  # What could not be read may have said it.
+    if not backends.check(report, config, found, server) or found is None:
+        return None
+    signature = programs.signature(model, found, loaded)
+    if found.platform != ENSEMBLE:
+        instance_groups.check(report, config, server, found.platform)
+        warmup.check(report, config, model.paths.sizes, signature, batching.controls(config))
+    _check_labels(model)
+    return signature
+
+
+def _check_labels(model: Subject) -> None:
+    for entry in model.config.children("output"):
+        label = entry.text("label_filename")
+        path = model.paths.resolved(label) if label else None
+        if not label or (path is not None and path in model.files.sizes):
+            if label and path is not None and not path.startswith(f"{model.name}/"):
+                later = model.server.version >= (2, 60)
+                model.report.field(
+                    entry,
+                    "label_filename",
+                    "label-file",
+                    "the labels lie outside of the model's directory",
+                    severity="error" if later else "warning",
+                    found=f'"{label}"',
+                    fix="put them beside config.pbtxt",
+                )
+            continue
+        model.report.field(
+            entry,
+            "label_filename",
+            "missing-file",
+            f"`{model.name}/{label}` is not there",
+            found=f'"{label}"',
+            fix="put the file beside config.pbtxt, or remove label_filename",
+        )
+
+
+def _check_agents(model: Subject) -> None:
+    agents = model.config.child("model_repository_agents")
+    for agent in agents.children("agents") if agents else ():
+        if model.server.backends is not None:
+            model.report.field(agent, "name", "repository-agent", "this server has no repository agents",
+                               found=f'"{agent.text("name")}"', fix="remove `model_repository_agents`")  # fmt: skip

@@ -1,0 +1,139 @@
+"""Inputs and outputs of a configuration: what every model must say of them.
+
+Decides what ``ValidateModelIOConfig`` of Triton refuses: names, types, dims, reshape, format. Must not know backends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from amphitrite.schemas.repository.config.syntax_tree import Message
+from amphitrite.schemas.repository.files.file_listing import Server
+from amphitrite.schemas.repository.models.rule_report import Report
+
+_DIMENSION = "1 or more, or -1 for a dimension of any size"
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """An input or output as Triton knows it after completion. ``type``: ``TYPE_FP32`` and so on. ``given``: its entry
+    in config.pbtxt, None where it was completed."""
+
+    name: str
+    type: str
+    dims: tuple[int, ...]
+    optional: bool = False
+    given: Message | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a model takes and gives; ``max_batch_size`` 0 without batching."""
+
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    max_batch_size: int
+    decoupled: bool = False
+
+
+def declared(config: Message) -> Signature:
+    """As config.pbtxt has it. Of entries with one name the first counts, as in Triton's map of them."""
+
+    def entries(kind: str) -> tuple[Tensor, ...]:
+        found: dict[str, Tensor] = {}
+        for entry in config.children(kind):
+            name = entry.text("name")
+            optional = kind == "input" and bool(entry.number("optional"))
+            found.setdefault(name, Tensor(name, entry.word("data_type"), entry.numbers("dims"), optional, entry))
+        return tuple(found.values())
+
+    policy = config.child("model_transaction_policy")
+    decoupled = bool(policy and policy.number("decoupled"))
+    return Signature(entries("input"), entries("output"), max(0, config.number("max_batch_size")), decoupled)
+
+
+def check(report: Report, config: Message, server: Server, *, platform: str, completed: bool, batching: bool) -> None:
+    """Says what is wrong with ``input`` and ``output``. ``completed``: whoever loads the model fills in what is
+    missing, and refuses dims by itself."""
+    for kind in ("input", "output"):
+        first: dict[str, Message] = {}
+        for entry in config.children(kind):
+            _check_entry(report, entry, kind, platform, completed=completed, batching=batching)
+            name = entry.text("name")
+            if name and name in first:
+                line = first[name].place.line
+                report.field(entry, "name", "duplicate-tensor", f'{kind} "{name}" is there already, in line {line}',
+                             severity="warning", fix="remove one of the two")  # fmt: skip
+            first.setdefault(name, entry)
+
+
+def _check_entry(report: Report, entry: Message, kind: str, platform: str, *, completed: bool, batching: bool) -> None:
+    name = entry.text("name")
+    shown = f'{kind} "{name}"' if name else f"this {kind}"
+    if not name and not entry.incomplete and not completed:
+        report.field(entry, "", "required", f"{kind} without `name`", fix='add name: "..."')
+    if not completed and not entry.incomplete:
+        if not entry.number("data_type"):
+            report.field(
+                entry, "", "required", f"{shown} has no `data_type`", fix="add data_type: TYPE_FP32, or another"
+            )
+        if not entry.has("dims"):
+            fix = "add dims, without the batch dimension" if batching else "add dims, one number for each dimension"
+            report.field(entry, "", "required", f"{shown} has no `dims`", fix=fix)
+    for index, dim in enumerate(entry.numbers("dims")):
+        if dim < 1 and dim != -1:
+            report.field(entry, "dims", "dims", "not a dimension", found=str(dim), allowed=_DIMENSION, index=index)
+    _check_reshape(report, entry, shown, batching=batching)
+    if platform != "tensorrt_plan":
+        for field in ("is_shape_tensor", "is_non_linear_format_io"):
+            if entry.number(field):
+                report.field(
+                    entry, field, "tensorrt-only", f"`{field}` is for TensorRT models only", fix=f"remove `{field}`"
+                )
+    if kind == "input" and entry.number("format") in (1, 2) and entry.has("dims") and len(entry.numbers("dims")) != 3:
+        report.field(
+            entry,
+            "format",
+            "format",
+            f"`{entry.word('format')}` needs 3 dims",
+            found=f"{len(entry.numbers('dims'))}",
+            fix="remove `format`, or give height, width and channels",
+        )
+
+
+def _check_reshape(report: Report, entry: Message, shown: str, *, batching: bool) -> None:
+    reshape = entry.child("reshape")
+    if reshape is None or reshape.incomplete:
+        return
+    shape, dims = reshape.numbers("shape"), entry.numbers("dims")
+    if not shape and not batching:
+        report.field(entry, "reshape", "reshape", f"{shown}: an empty reshape is a scalar, which needs batching",
+                     fix="remove `reshape`, or set max_batch_size")  # fmt: skip
+        return
+    for index, dim in enumerate(shape):
+        if dim < 1 and dim != -1:
+            report.field(reshape, "shape", "dims", "not a dimension", found=str(dim), allowed=_DIMENSION, index=index)
+            return
+    if dims and not _same_size(dims, shape):
+        report.field(entry, "reshape", "reshape", f"{shown}: dims and reshape do not hold the same number of elements",
+                     found=f"dims {list(dims)}, shape {list(shape)}",
+                     fix="make the products equal, between the dimensions of any size too")  # fmt: skip
+
+
+def _same_size(dims: Sequence[int], shape: Sequence[int]) -> bool:
+    """Products agree, and where a dimension may have any size those of the parts between."""
+    if -1 not in dims and -1 not in shape:
+        return prod(dims) == prod(shape) if shape else prod(dims) == 1
+    return _parts(dims) == _parts(shape)
+
+
+def _parts(shape: Sequence[int]) -> list[int]:
+    parts = [1]
+    for dim in shape:
+        if dim == -1:
+            parts.append(1)
+        else:
+            parts[-1] *= dim
+    return parts

@@ -1,0 +1,66 @@
+"""Documents (snake_case) and Azure Resource Manager's wire bodies (camelCase), both ways, and what ``show`` prints.
+
+Decides only what is public; the tables are in ``wire_*.py``, the shown shapes in ``shown.py``. Everything here is
+pure. ``*_to_wire`` takes a valid, normalised document. ``*_from_wire`` takes any JSON value, drops what is read-only
+(so a GET's answer can be PUT again), and raises Error("BadArgument") with all violations, whose paths are those of the
+wire body; what it returns still has to be judged by ``amphitrite.schemas.validate``.
+"""
+
+from __future__ import annotations
+
+from amphitrite.schemas.wire.assets import (
+    code_from_wire,
+    code_to_wire,
+    container_from_wire,
+    environment_from_wire,
+    environment_to_wire,
+    model_flags,
+    model_from_wire,
+    model_to_wire,
+)
+from amphitrite.schemas.wire.computes import (
+    compute_from_wire,
+    compute_to_wire,
+    listed_types,
+    show_compute,
+    show_node,
+    show_size,
+)
+from amphitrite.schemas.wire.deployments import Resolve, deployment_from_wire, deployment_to_wire
+from amphitrite.schemas.wire.display import (
+    show_deployment,
+    show_endpoint,
+    show_environment,
+    show_environment_container,
+    show_model,
+    show_model_container,
+)
+from amphitrite.schemas.wire.endpoints import endpoint_from_wire, endpoint_to_wire
+
+__all__ = [
+    "Resolve",
+    "code_from_wire",
+    "code_to_wire",
+    "compute_from_wire",
+    "compute_to_wire",
+    "container_from_wire",
+    "deployment_from_wire",
+    "deployment_to_wire",
+    "endpoint_from_wire",
+    "endpoint_to_wire",
+    "environment_from_wire",
+    "environment_to_wire",
+    "listed_types",
+    "model_flags",
+    "model_from_wire",
+    "model_to_wire",
+    "show_compute",
+    "show_deployment",
+    "show_endpoint",
+    "show_environment",
+    "show_environment_container",
+    "show_model",
+    "show_model_container",
+    "show_node",
+    "show_size",
+]

@@ -1,0 +1,96 @@
+"""The wire form of endpoints.
+
+Decides which wire property is which field of an endpoint document, and which are read-only. Must not judge values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from amphitrite.schemas import casing
+from amphitrite.schemas.wire.field_tables import Field, Reader, enumeration, write
+
+#: What a resource's envelope carries beside the document; location is the workspace's own.
+ENVELOPE = frozenset({"id", "name", "type", "kind", "location", "systemData", "etag"})
+#: What we answer inside ``properties`` beside the document.
+STATE = frozenset({"provisioningState", "status", "error"})
+#: Clients copy these from systemData into ``properties`` and send them back.
+INJECTED = frozenset({"createdBy", "createdAt", "lastModifiedAt"})
+
+
+def _write_identity(identity: Mapping[str, Any]) -> dict[str, Any]:
+    body: dict[str, Any] = {"type": casing.to_wire(identity["type"])}
+    assigned = identity.get("user_assigned_identities")
+    if assigned:
+        body["userAssignedIdentities"] = {entry["resource_id"]: {} for entry in assigned}
+    return body
+
+
+def _read_identity(body: object) -> dict[str, Any]:
+    if not isinstance(body, Mapping):
+        raise ValueError("must be a JSON object")
+    unknown = set(body) - {"type", "userAssignedIdentities", "principalId", "tenantId"}
+    if unknown:
+        raise ValueError(f"unknown property {sorted(map(str, unknown))[0]}")
+    kind = casing.to_document(body.get("type", "SystemAssigned"))
+    assigned = body.get("userAssignedIdentities")
+    assigned = {} if assigned is None else assigned
+    if not isinstance(assigned, Mapping):
+        raise ValueError("userAssignedIdentities must be a JSON object")
+    if kind == "system_assigned" and not assigned:
+        return {}  # the default: every client sends it
+    document: dict[str, Any] = {"type": kind}
+    if assigned:
+        document["user_assigned_identities"] = [{"resource_id": name} for name in assigned]
+    return document
+
+
+IDENTITY = Field("identity", "identity", _write_identity, _read_identity)
+TAGS = Field("tags", "tags")
+PROPERTIES = (
+    Field("description", "description"),
+    enumeration("auth_mode", "authMode"),
+    Field("properties", "properties"),
+    Field("traffic", "traffic"),
+    Field("mirror_traffic", "mirrorTraffic"),
+    enumeration("public_network_access", "publicNetworkAccess"),
+    Field("compute", "compute", lambda reference: reference.removeprefix("azureml:")),
+)
+_READ_ONLY = STATE | {"scoringUri", "swaggerUri"}
+
+
+def endpoint_to_wire(document: Mapping[str, Any], location: str) -> dict[str, Any]:
+    """The PUT body of an endpoint; ``compute`` must be a full ARM id by now (with or without ``azureml:``)."""
+    body = {"authMode": "Key", "properties": {}, "traffic": {}, "mirrorTraffic": {}}
+    body.update(write(PROPERTIES, document))
+    identity = write([IDENTITY], document)
+    return {
+        "location": location,
+        "tags": document.get("tags") or {},
+        "identity": identity.get("identity", {"type": "SystemAssigned"}),
+        "properties": body,
+    }
+
+
+def endpoint_from_wire(name: str, body: object) -> dict[str, Any]:
+    """The document of endpoint ``name``. Raises Error("BadArgument")."""
+    reader = Reader()
+    envelope = reader.object(body, ())
+    document: dict[str, Any] = {"name": name}
+    document.update(reader.read([TAGS, IDENTITY], envelope, (), ENVELOPE | {"properties", "sku"}))
+    properties = reader.object(envelope.get("properties"), ("properties",))
+    document.update(reader.read(PROPERTIES, properties, ("properties",), _READ_ONLY))
+    reader.finish(f"onlineEndpoints/{name}")
+    return without_injected(document)
+
+
+def without_injected(document: dict[str, Any]) -> dict[str, Any]:
+    """The document without the three entries that clients add to ``properties``."""
+    properties = document.get("properties")
+    if isinstance(properties, Mapping):
+        kept = {key: value for key, value in properties.items() if key not in INJECTED}
+        document = {key: value for key, value in document.items() if key != "properties"}
+        if kept:
+            document["properties"] = kept
+    return document
