@@ -26,10 +26,10 @@ from typing import Any
 
 import psutil
 
-from amphitrite.dataplane.envoy.binary import find_envoy
-from amphitrite.dataplane.envoy.listener import listener
-from amphitrite.dataplane.envoy.routes import route_configuration
-from amphitrite.dataplane.routing import Address, Route, Secret, Target
+from amphitrite.dataplane.envoy.process.binary import find_envoy
+from amphitrite.dataplane.envoy.translate.listener import listener
+from amphitrite.dataplane.envoy.translate.routes import route_configuration
+from amphitrite.dataplane.table.routing_table import Address, Route, Secret, Target
 
 _RBAC = "envoy.filters.http.rbac"
 _API_KEY = "envoy.filters.http.api_key_auth"

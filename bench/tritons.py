@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from amphitrite.dataplane.routing import Address
-from amphitrite.dataplane.triton import backend_directory, command, installation, native_backend
+from amphitrite.dataplane.table.routing_table import Address
+from amphitrite.dataplane.triton import backend_directory, command_line, installation, native_backend
 from amphitrite.schemas.errors import Error
 from bench import machine
 from bench.product import Unavailable
@@ -58,14 +58,14 @@ def running(work: Path, repository: Path, on: Sequence[int] = (), form: str = "a
         raise Unavailable(f"{error.message} ({error.hint})") from None
     port = machine.free_port()
     prefix = f"bench{port}_"
-    options = command.Options(f"bench-{port}", repository, backends, Address("127.0.0.1", port), prefix, 5)
-    environment = command.environment(
+    options = command_line.Options(f"bench-{port}", repository, backends, Address("127.0.0.1", port), prefix, 5)
+    environment = command_line.environment(
         found, os.environ, marker=str(work), cores=len(on or machine.cores()), gpus=False, variables={}
     )
     log = work / f"triton-{port}.log"
     try:
         with machine.running(
-            command.arguments(found, options), log, on=on, port=port, env=environment, within_s=_READY_WITHIN_S
+            command_line.arguments(found, options), log, on=on, port=port, env=environment, within_s=_READY_WITHIN_S
         ) as process:
             _await_ready(port, log)
             yield Triton(port, process.pid)

@@ -16,7 +16,7 @@ from pathlib import Path
 from amphitrite.controlplane import settings
 from amphitrite.controlplane.home import Home
 from amphitrite.controlplane.settings import Settings
-from amphitrite.dataplane import pauses
+from amphitrite.dataplane.machine import garbage_collection
 from amphitrite.schemas.errors import Error
 
 
@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 0
         # Heavy imports come after parsing, so that a usage error is told at once. All that they make stays, so there is
         # no garbage to look for meanwhile.
-        pauses.none()
+        garbage_collection.none()
         from amphitrite.controlplane import server
 
         chosen = settings.read(

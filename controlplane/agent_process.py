@@ -24,7 +24,8 @@ from amphitrite.controlplane.core.rollout import backoff_s
 from amphitrite.controlplane.home import Home
 from amphitrite.controlplane.settings import Settings
 from amphitrite.controlplane.version import VERSION
-from amphitrite.dataplane import processes, succession
+from amphitrite.dataplane.envoy.process import hot_restart
+from amphitrite.dataplane.machine import processes
 from amphitrite.schemas.errors import Error
 
 log = logging.getLogger(__name__)
@@ -46,7 +47,7 @@ def command(settings: Settings, certificates: Certificates) -> list[str]:
         *(sys.executable, "-m", "amphitrite.dataplane"),
         *("--id", AGENT_ID),
         *("--state", str(home.dataplane)),
-        *("--run", str(home.socket(succession.LONGEST_SOCKET).parent)),
+        *("--run", str(home.socket(hot_restart.LONGEST_SOCKET).parent)),
         *("--logs", str(home.logs)),
         *("--control-plane", url(settings.host, settings.port)),
         *("--ca-file", str(certificates.ca_file)),
@@ -151,7 +152,7 @@ def stop(home: Home, deadline_s: float) -> None:
     if record is not None:
         processes.end(record, 5.0)
     record_file(home).unlink(missing_ok=True)
-    succession.end_all(*_envoy_files(home), 5.0)
+    hot_restart.end_all(*_envoy_files(home), 5.0)
 
 
 def listening(home: Home) -> str | None:
@@ -168,7 +169,7 @@ def listening(home: Home) -> str | None:
 
 def _envoy_listening(home: Home) -> str | None:
     """An Envoy outlives its agent: its port is not free, but ours to serve on."""
-    if not succession.find(*_envoy_files(home)):
+    if not hot_restart.find(*_envoy_files(home)):
         return None
     try:
         bootstrap = json.loads(_envoy_files(home)[0].read_text(encoding="utf-8"))

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from amphitrite.controlplane.core.observed import AgentReport
-from amphitrite.dataplane.routing import RoutingTable
-from amphitrite.dataplane.table_text import TableText
+from amphitrite.dataplane.table.routing_table import RoutingTable
+from amphitrite.dataplane.table.text_codec import TableText
 
 #: So many former tables are known: an agent that has one of them is told what has changed since.
 FORMER_MAX = 8

@@ -24,7 +24,7 @@ from amphitrite.controlplane.store import transfer
 from amphitrite.controlplane.store.content import Content, open_content
 from amphitrite.controlplane.store.tables import REVISION
 from amphitrite.controlplane.version import VERSION
-from amphitrite.dataplane.files import write_atomically
+from amphitrite.dataplane.machine.atomic_files import write_atomically
 from amphitrite.schemas.errors import Error
 
 FORMAT = 1

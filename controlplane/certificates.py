@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from amphitrite.controlplane.home import Home
-from amphitrite.dataplane.files import write_atomically
+from amphitrite.dataplane.machine.atomic_files import write_atomically
 from amphitrite.schemas.errors import Error
 
 AUTHORITY_DAYS = 3650

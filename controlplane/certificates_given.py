@@ -13,7 +13,7 @@ from cryptography import x509
 
 from amphitrite.controlplane.certificates import Certificates, system_roots
 from amphitrite.controlplane.home import Home
-from amphitrite.dataplane.files import write_atomically
+from amphitrite.dataplane.machine.atomic_files import write_atomically
 from amphitrite.schemas.errors import Error
 
 

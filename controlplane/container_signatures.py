@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from urllib.parse import urlencode
 
-from amphitrite.dataplane.routing import Secret
+from amphitrite.dataplane.table.routing_table import Secret
 from amphitrite.schemas.errors import Error
 
 #: How long a signature is good for where nobody asks for longer (seconds).

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from amphitrite.controlplane.home import Home
 from amphitrite.controlplane.random_text import random_text
-from amphitrite.dataplane.files import write_atomically
-from amphitrite.dataplane.routing import Secret
+from amphitrite.dataplane.machine.atomic_files import write_atomically
+from amphitrite.dataplane.table.routing_table import Secret
 from amphitrite.schemas.errors import Error
 
 #: Characters of each secret: 256 bits.

@@ -13,7 +13,7 @@ import hmac
 import re
 from collections.abc import Callable
 
-from amphitrite.dataplane.routing import Secret
+from amphitrite.dataplane.table.routing_table import Secret
 
 #: How long an address of a file is good for (seconds). A transfer that has begun may take longer.
 URL_LIFETIME_S = 600

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 
 from amphitrite.controlplane.agents import TableFeed
-from amphitrite.dataplane.routing import RoutingTable
+from amphitrite.dataplane.table.routing_table import RoutingTable
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from amphitrite.controlplane.store.key_uses import KeyUse
-from amphitrite.dataplane.metrics import BUCKETS_S, Series, Totals
+from amphitrite.dataplane.metrics.counters import BUCKETS_S, Series, Totals
 
 #: Version 0.0.4 is what every scraper reads.
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from amphitrite.dataplane.metrics import BUCKETS_S, Totals
+from amphitrite.dataplane.metrics.counters import BUCKETS_S, Totals
 
 #: Deployment (empty: none) -> field -> how much was counted.
 Counted = dict[str, dict[str, float]]

@@ -19,7 +19,7 @@ from amphitrite.controlplane.core.rollout import backoff_s
 from amphitrite.controlplane.core.status import Ref, Status, World
 from amphitrite.controlplane.runtimes import Runtime
 from amphitrite.controlplane.store.protocol import Store
-from amphitrite.dataplane.routing import RoutingTable, TokenIssuer
+from amphitrite.dataplane.table.routing_table import RoutingTable, TokenIssuer
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import key
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from amphitrite.controlplane import agent_process, running, server_file
 from amphitrite.controlplane.home import Home
 from amphitrite.controlplane.settings import Settings
-from amphitrite.dataplane import pauses, ports
+from amphitrite.dataplane.machine import garbage_collection, ports
 from amphitrite.schemas.errors import Error
 
 
@@ -30,7 +30,7 @@ def start(settings: Settings, told: Callable[[], None] = lambda: None) -> bool:
             everything.set()
         stop.set()
 
-    pauses.keep_short()
+    garbage_collection.keep_short()
     os.umask(0o077)  # Logs and sockets too, whichever of our processes makes them.
     signal.signal(signal.SIGTERM, ask)
     signal.signal(signal.SIGINT, ask)

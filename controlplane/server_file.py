@@ -12,7 +12,7 @@ from amphitrite.controlplane.certificates import Certificates
 from amphitrite.controlplane.home import Home
 from amphitrite.controlplane.settings import Settings
 from amphitrite.controlplane.version import VERSION
-from amphitrite.dataplane import processes
+from amphitrite.dataplane.machine import processes
 
 
 def write(settings: Settings, tls: Certificates, state: Literal["starting", "running"]) -> None:

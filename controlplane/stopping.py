@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from amphitrite.controlplane import agent_process, server_file
 from amphitrite.controlplane.home import Home
-from amphitrite.dataplane import processes
+from amphitrite.dataplane.machine import processes
 
 
 def stop(home: Home, *, keep_serving: bool, stop_instances: Callable[[Home, float], None]) -> None:

@@ -14,8 +14,8 @@ from collections.abc import Callable
 
 from amphitrite.controlplane.core.rollout import backoff_s
 from amphitrite.controlplane.runtimes.kubernetes.client import Cluster
-from amphitrite.dataplane.routing import RoutingTable
-from amphitrite.dataplane.seed import encode_seed
+from amphitrite.dataplane.table.routing_table import RoutingTable
+from amphitrite.dataplane.table.seed import encode_seed
 from amphitrite.schemas.errors import Error
 
 log = logging.getLogger(__name__)

@@ -1,6 +1,6 @@
 """JSON Web Tokens of our own, by which clients score: made by any control plane of a database.
 
-Decides what is in a token and how its keys look to those who verify it (``amphitrite.dataplane.envoy.tokens``). Which
+Decides what is in a token and how its keys look to those who verify it (``amphitrite.dataplane.envoy.filters.jwt``). Which
 key signs is decided by ``core.token_keys``. Must not know HTTP, nor who may have a token.
 """
 
@@ -22,7 +22,7 @@ from jwt.algorithms import RSAAlgorithm
 from amphitrite.controlplane.core import token_keys
 from amphitrite.controlplane.core.token_keys import SigningKey
 from amphitrite.controlplane.settings_tokens import SCORING_RESOURCE, TokenSettings
-from amphitrite.dataplane.routing import Secret, TokenIssuer
+from amphitrite.dataplane.table.routing_table import Secret, TokenIssuer
 from amphitrite.schemas.errors import Error
 
 #: Names, not addresses: a token goes on counting when the control plane moves. Whose they are the keys tell.

@@ -13,7 +13,7 @@ from amphitrite.controlplane import tokens
 from amphitrite.controlplane.core import token_keys
 from amphitrite.controlplane.settings_tokens import TokenSettings
 from amphitrite.controlplane.store.protocol import Store
-from amphitrite.dataplane.routing import TokenIssuer
+from amphitrite.dataplane.table.routing_table import TokenIssuer
 
 log = logging.getLogger(__name__)
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import sys
 
-from amphitrite.dataplane.agent import serve
-from amphitrite.dataplane.log import log
-from amphitrite.dataplane.settings import parse
+from amphitrite.dataplane.agent.agent import serve
+from amphitrite.dataplane.agent.settings import parse
+from amphitrite.dataplane.machine.json_log import log
 from amphitrite.schemas.errors import Error
 
 _EXIT_CODES = {"PortInUse": 5, "Conflict": 6}

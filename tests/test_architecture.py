@@ -41,7 +41,7 @@ CORE_MAY_IMPORT = {
         "hashlib",
     ),
     *("itertools", "json", "math", "operator", "re", "types", "typing"),
-    *("amphitrite.dataplane.routing", "amphitrite.schemas", CORE),
+    *("amphitrite.dataplane.table.routing_table", "amphitrite.schemas", CORE),
 }
 
 #: library -> where it may be imported. A library that is not named here is free.
@@ -59,7 +59,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "psycopg": ("amphitrite.controlplane.store",),
     "cryptography": ("amphitrite.controlplane",),
     "grpc": ("amphitrite.dataplane",),
-    "envoy": ("amphitrite.dataplane.protos", "amphitrite.dataplane.ads"),
+    "envoy": ("amphitrite.dataplane.envoy.protobuf.messages", "amphitrite.dataplane.envoy.xds.ads_server"),
     "onnxruntime": ("amphitrite.dataplane.triton.backends",),
     "triton_python_backend_utils": ("amphitrite.dataplane.triton.backends",),
     "tritonclient": (),

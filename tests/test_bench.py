@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from amphitrite.dataplane.envoy.bootstrap import ProxySettings, bootstrap
-from amphitrite.dataplane.envoy.resources import translate
-from amphitrite.dataplane.routing import Address
+from amphitrite.dataplane.envoy.translate.bootstrap import ProxySettings, bootstrap
+from amphitrite.dataplane.envoy.translate.resources import translate
+from amphitrite.dataplane.table.routing_table import Address
 from bench import figures, loadgen, loss, peers, stats
 from bench.controls import proxy
 from bench.routers import HEADERS, KEY, TARGET, Place, envoy, haproxy, nginx, ours

@@ -14,7 +14,7 @@ from amphitrite.controlplane import assembly
 from amphitrite.controlplane.__main__ import main
 from amphitrite.controlplane.core.observed import Instance
 from amphitrite.controlplane.runtimes.memory import MemoryRuntime
-from amphitrite.dataplane.routing import Address
+from amphitrite.dataplane.table.routing_table import Address
 
 
 class ImaginedRuntime(MemoryRuntime):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from amphitrite.dataplane.routing import Address, Cluster, Route, RoutingTable, Secret, Target
+from amphitrite.dataplane.table.routing_table import Address, Cluster, Route, RoutingTable, Secret, Target
 from bench import machine
 from bench.controls.effect import Watch
 from bench.stats import percentile

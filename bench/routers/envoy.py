@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from amphitrite.dataplane.envoy.binary import find_envoy
+from amphitrite.dataplane.envoy.process.binary import find_envoy
 from bench import machine
 from bench.routers import KEY, SHARE, Place, Server
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from amphitrite.dataplane.routing import Address, Cluster, Route, RoutingTable, Secret, Target
+from amphitrite.dataplane.table.routing_table import Address, Cluster, Route, RoutingTable, Secret, Target
 from bench.product import Unavailable
 from bench.routers import KEY, SHARE, Place, Server, envoy
 from tests.dataplane.agents import RunningAgent, eventually

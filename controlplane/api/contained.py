@@ -18,7 +18,7 @@ from amphitrite.controlplane.core.containers import Container, ModelFiles
 from amphitrite.controlplane.core.rules import ModelFacts, Place
 from amphitrite.controlplane.store.environments import EnvironmentVersion
 from amphitrite.controlplane.store.protocol import Record
-from amphitrite.dataplane.triton import repository
+from amphitrite.dataplane.triton import repository_layout
 from amphitrite.schemas.errors import Error, Violation
 from amphitrite.schemas.names import environment_id, parse_asset
 
@@ -103,7 +103,7 @@ def _files(here: Services, model: ModelFacts) -> ModelFiles:
     folder = PurePosixPath(unquote(str(version.document["path"]))).name
     folder = "" if paths == [folder] else folder
     try:
-        where, names = repository.locate(paths, folder)
+        where, names = repository_layout.locate(paths, folder)
     except Error as error:
         return ModelFiles(version.name, version.version, folder, None, (), error.violations)
     return ModelFiles(version.name, version.version, folder, where, names)

@@ -15,8 +15,8 @@ from amphitrite.controlplane.agents import Proxy, TableFeed
 from amphitrite.controlplane.api.bodies import Body, whole
 from amphitrite.controlplane.api.services import Here
 from amphitrite.controlplane.core.observed import AgentReport
-from amphitrite.dataplane.routing import RoutingTable
-from amphitrite.dataplane.table_text import change
+from amphitrite.dataplane.table.routing_table import RoutingTable
+from amphitrite.dataplane.table.text_codec import change
 from amphitrite.schemas.errors import Error
 
 WAIT_MAX_S = 60

@@ -18,7 +18,7 @@ from amphitrite.controlplane.api.services import Here, Services
 from amphitrite.controlplane.api.workspace import IN_WORKSPACE, WORKSPACE
 from amphitrite.controlplane.core import rules
 from amphitrite.controlplane.store.protocol import Record, Ref
-from amphitrite.dataplane.routing import Auth
+from amphitrite.dataplane.table.routing_table import Auth
 from amphitrite.schemas.errors import Error
 
 #: What to do for the credentials of an endpoint, by its auth mode.

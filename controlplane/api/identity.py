@@ -13,7 +13,7 @@ from starlette.requests import Request
 from amphitrite.controlplane.api.middleware import same
 from amphitrite.controlplane.api.services import Here, Services
 from amphitrite.controlplane.tokens import is_for_scoring
-from amphitrite.dataplane.routing import Secret
+from amphitrite.dataplane.table.routing_table import Secret
 from amphitrite.schemas.errors import Error
 
 #: The server's token does not end; a client that keeps it longer than this asks again.

@@ -18,7 +18,7 @@ from amphitrite.controlplane.api.bodies import Body
 from amphitrite.controlplane.api.services import Here
 from amphitrite.controlplane.api.workspace import IN_WORKSPACE, WORKSPACE
 from amphitrite.controlplane.store.metric_minutes import KEEP_S
-from amphitrite.dataplane.metrics import TOKEN, totals_from_json
+from amphitrite.dataplane.metrics.counters import TOKEN, totals_from_json
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import endpoint_id
 

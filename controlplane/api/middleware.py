@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from amphitrite.controlplane.api import failures, signed_access
 from amphitrite.controlplane.api.paths import canonical
 from amphitrite.controlplane.credentials import Credentials
-from amphitrite.dataplane.routing import Secret
+from amphitrite.dataplane.table.routing_table import Secret
 from amphitrite.schemas.errors import Error
 
 log = logging.getLogger("amphitrite.controlplane.request")

@@ -22,7 +22,7 @@ from amphitrite.controlplane.api.openapi_wire import (
     value,
 )
 from amphitrite.controlplane.api.workspace import SECRET_HOURS_MAX
-from amphitrite.dataplane.metrics import CREDENTIAL, FIELD, NAME
+from amphitrite.dataplane.metrics.counters import CREDENTIAL, FIELD, NAME
 from amphitrite.schemas import documents
 from amphitrite.schemas.documents.schema_files import resolve
 from amphitrite.schemas.wire import assets, computes, deployments, endpoints

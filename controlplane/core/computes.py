@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from amphitrite.controlplane.core.resources import DEFAULT_INSTANCE_TYPE
-from amphitrite.dataplane.routing import Secret
+from amphitrite.dataplane.table.routing_table import Secret
 from amphitrite.schemas import documents, wire
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import key

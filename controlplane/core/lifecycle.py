@@ -16,7 +16,7 @@ from amphitrite.controlplane.core.resources import Deployment, Endpoint
 from amphitrite.controlplane.core.routing import effective
 from amphitrite.controlplane.core.status import State, Status
 from amphitrite.controlplane.core.supply import Supply
-from amphitrite.dataplane.routing import Route
+from amphitrite.dataplane.table.routing_table import Route
 from amphitrite.schemas.errors import Error
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from amphitrite.controlplane.core.resources import WorkloadSpec
-from amphitrite.dataplane.routing import Address
+from amphitrite.dataplane.table.routing_table import Address
 
 #: starting: the process runs, some model is not ready yet. ready: every model is ready. unready: it was ready once and
 #: its readiness probe fails now. stopping: told to stop, still there. exited: the process is gone, the record remains.

@@ -28,7 +28,7 @@ from amphitrite.controlplane.core.resources import Deployment, Endpoint
 from amphitrite.controlplane.core.routing import routing_table, with_unchanged
 from amphitrite.controlplane.core.status import Ref, Status, World
 from amphitrite.controlplane.core.supply import Start, Supply, supply, timeless
-from amphitrite.dataplane.routing import Cluster, Route, RoutingTable, TokenIssuer
+from amphitrite.dataplane.table.routing_table import Cluster, Route, RoutingTable, TokenIssuer
 from amphitrite.schemas.names import key
 
 #: What a stopped instance gets to end by itself; it is drained already.

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from amphitrite.controlplane.core.containers import SCORING_MODEL, Container
-from amphitrite.dataplane.routing import Auth, Secret
+from amphitrite.dataplane.table.routing_table import Auth, Secret
 from amphitrite.schemas.names import key
 
 #: Ours where Azure's would starve Triton (Azure: 1 request at a time per instance; Triton batches concurrent ones).

@@ -13,7 +13,15 @@ from functools import partial
 from amphitrite.controlplane.core.memory import Memory
 from amphitrite.controlplane.core.resources import Endpoint, WorkloadSpec
 from amphitrite.controlplane.core.supply import Supply
-from amphitrite.dataplane.routing import Cluster, HealthCheck, Route, RoutingTable, Secret, Target, TokenIssuer
+from amphitrite.dataplane.table.routing_table import (
+    Cluster,
+    HealthCheck,
+    Route,
+    RoutingTable,
+    Secret,
+    Target,
+    TokenIssuer,
+)
 from amphitrite.schemas.names import key
 
 Shares = tuple[tuple[str, int], ...]

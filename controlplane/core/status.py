@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from amphitrite.controlplane.core.resources import Deployment, Endpoint
-from amphitrite.dataplane.routing import RoutingTable
+from amphitrite.dataplane.table.routing_table import RoutingTable
 from amphitrite.schemas.errors import Error
 
 State = Literal["Creating", "Updating", "Scaling", "Succeeded", "Failed", "Deleting"]

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from amphitrite.dataplane.routing import Secret
+from amphitrite.dataplane.table.routing_table import Secret
 
 #: By how much proxies let their clock differ from the one that wrote a token (seconds; Envoy's default).
 CLOCK_SKEW_S = 60.0

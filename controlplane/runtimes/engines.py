@@ -13,8 +13,8 @@ from pathlib import Path
 from amphitrite.controlplane.core import instance_types
 from amphitrite.controlplane.core.containers import Container
 from amphitrite.controlplane.core.resources import WorkloadSpec
-from amphitrite.dataplane.routing import Address
-from amphitrite.dataplane.triton import client
+from amphitrite.dataplane.table.routing_table import Address
+from amphitrite.dataplane.triton import http_api
 
 #: What our ONNX Runtime backend writes to the log when it has loaded a model.
 _ENGINE = re.compile(r"engine of (?P<model>\S+): (?P<engine>onnxruntime [^\"\n]+)")
@@ -24,7 +24,7 @@ def describe(version: str, address: Address, models: Sequence[str], log: str, ti
     """Such as ``Triton 2.51.0 (onnxruntime 1.31.1, CPU)``: for each model its own words if it has any, else its
     backend's name."""
     told = {match["model"]: match["engine"] for match in _ENGINE.finditer(log)}
-    engines = {told.get(model) or client.backend(address, model, timeout_s) for model in models}
+    engines = {told.get(model) or http_api.backend(address, model, timeout_s) for model in models}
     names = "; ".join(sorted(engine for engine in engines if engine))
     return f"Triton {version} ({names})" if names else f"Triton {version}"
 

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import psutil
 
-from amphitrite.dataplane import processes
-from amphitrite.dataplane.processes import ProcessRecord
+from amphitrite.dataplane.machine import processes
+from amphitrite.dataplane.machine.processes import ProcessRecord
 
 MARKER = "AMPHITRITE_INSTANCE"
 _SHARED_MEMORY = Path("/dev/shm")

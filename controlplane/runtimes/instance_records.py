@@ -15,9 +15,9 @@ from typing import Any
 from amphitrite.controlplane.core.containers import Container
 from amphitrite.controlplane.core.observed import Instance, Phase
 from amphitrite.controlplane.core.resources import ModelReference, Probe, WorkloadSpec
-from amphitrite.dataplane.files import write_private
-from amphitrite.dataplane.processes import ProcessRecord
-from amphitrite.dataplane.routing import Address
+from amphitrite.dataplane.machine.atomic_files import write_private
+from amphitrite.dataplane.machine.processes import ProcessRecord
+from amphitrite.dataplane.table.routing_table import Address
 
 FILE = "instance.json"
 

@@ -35,8 +35,8 @@ from amphitrite.controlplane.runtimes import (
 from amphitrite.controlplane.runtimes.instance_records import InstanceRecord
 from amphitrite.controlplane.runtimes.log_text import render
 from amphitrite.controlplane.runtimes.supervision import STARTED, Supervision
-from amphitrite.dataplane.triton import backend_directory, command, installation
-from amphitrite.dataplane.triton.command import GRPC_RESTRICTED, HTTP_RESTRICTED, MAX_INPUT_SIZE, Options
+from amphitrite.dataplane.triton import backend_directory, command_line, installation
+from amphitrite.dataplane.triton.command_line import GRPC_RESTRICTED, HTTP_RESTRICTED, MAX_INPUT_SIZE, Options
 from amphitrite.dataplane.triton.installation import Installation
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import key
@@ -223,7 +223,7 @@ class LocalRuntime:
             admin_key=random_text(32),
             known=known,
         )
-        variables = command.environment(
+        variables = command_line.environment(
             found,
             self._machine,
             marker=instance_processes.marker(self._home.root, record.id),
@@ -234,7 +234,7 @@ class LocalRuntime:
         instance_logs.append(directory, f"{STARTED}{record.address.host}:{record.port}")
         log = instance_logs.open_for_append(directory)
         try:
-            process = instance_processes.spawn(command.arguments(found, options), variables, directory, log)
+            process = instance_processes.spawn(command_line.arguments(found, options), variables, directory, log)
         finally:
             os.close(log)
         record = replace(record, process=process)

@@ -14,7 +14,7 @@ from amphitrite.controlplane.core.observed import Instance
 from amphitrite.controlplane.core.resources import Probe, WorkloadSpec
 from amphitrite.controlplane.runtimes import Container
 from amphitrite.controlplane.runtimes.log_text import render
-from amphitrite.dataplane.routing import Address
+from amphitrite.dataplane.table.routing_table import Address
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import key
 

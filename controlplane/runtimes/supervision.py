@@ -22,8 +22,8 @@ from amphitrite.controlplane.core.resources import Probe
 from amphitrite.controlplane.runtimes import engines, failures, instance_logs, instance_processes, instance_records
 from amphitrite.controlplane.runtimes.instance_records import InstanceRecord
 from amphitrite.controlplane.runtimes.probes import ProbeState, step
-from amphitrite.dataplane import processes
-from amphitrite.dataplane.triton import client
+from amphitrite.dataplane.machine import processes
+from amphitrite.dataplane.triton import http_api
 
 log = logging.getLogger(__name__)
 
@@ -137,7 +137,7 @@ class Supervision:
         """Ask, take the result into account, and return after how many seconds to ask again."""
         probe, models = record.readiness, record.workload.model.model_names
         starting = record.ready_at is None
-        server = client.server(record.address, probe.timeout) if starting else None
+        server = http_api.server(record.address, probe.timeout) if starting else None
         succeeded = not starting or (server is not None and server[0] == record.id)
         succeeded = succeeded and self._ready(record)
         self._readiness = step(self._readiness, succeeded, probe)
@@ -158,8 +158,8 @@ class Supervision:
         """As the deployment has it: by its environment's readiness route, else the server and each of its models."""
         workload, timeout_s = record.workload, record.readiness.timeout
         if workload.container is not None:
-            return client.all_ok(record.address, [workload.container.readiness_path], timeout_s)
-        return client.ready(record.address, workload.model.model_names, timeout_s)
+            return http_api.all_ok(record.address, [workload.container.readiness_path], timeout_s)
+        return http_api.ready(record.address, workload.model.model_names, timeout_s)
 
     def _look_for_dead_stubs(self, record: InstanceRecord) -> None:
         now = time.time()
@@ -177,7 +177,7 @@ class Supervision:
             return begin - time.time()
         container = record.workload.container
         route = {"path": container.liveness_path} if container is not None else {}
-        self._liveness = step(self._liveness, client.live(record.address, probe.timeout, **route), probe)
+        self._liveness = step(self._liveness, http_api.live(record.address, probe.timeout, **route), probe)
         if self._liveness.passing != record.live:
             self._update(live=self._liveness.passing)
         return _period(probe)

@@ -26,8 +26,8 @@ from amphitrite.controlplane.store.protocol import Operation, Record
 from amphitrite.controlplane.store.remembered import Remembered
 from amphitrite.controlplane.store.tables import deployments, endpoints, routing_tables
 from amphitrite.controlplane.store.transactions import Database
-from amphitrite.dataplane.routing import RoutingTable, Secret
-from amphitrite.dataplane.table_text import TableText
+from amphitrite.dataplane.table.routing_table import RoutingTable, Secret
+from amphitrite.dataplane.table.text_codec import TableText
 from amphitrite.schemas.names import key
 
 #: Characters of an endpoint's key: 190 bits.

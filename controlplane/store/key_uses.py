@@ -14,8 +14,8 @@ from sqlalchemy import bindparam, delete, insert, select, update
 
 from amphitrite.controlplane.store.tables import endpoints, key_uses
 from amphitrite.controlplane.store.transactions import Database
-from amphitrite.dataplane.metrics import TOKEN, Use
-from amphitrite.dataplane.routing import Secret
+from amphitrite.dataplane.metrics.counters import TOKEN, Use
+from amphitrite.dataplane.table.routing_table import Secret
 from amphitrite.schemas.names import key
 
 #: Whoever asks after so long is told of no use.

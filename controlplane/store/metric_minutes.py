@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from amphitrite.controlplane.store.tables import metric_minutes
 from amphitrite.controlplane.store.transactions import Database
-from amphitrite.dataplane.metrics import Totals, totals_from_json, totals_to_json
+from amphitrite.dataplane.metrics.counters import Totals, totals_from_json, totals_to_json
 
 #: How far back a window may begin.
 KEEP_S = 6 * 3600

@@ -25,7 +25,7 @@ from amphitrite.controlplane.store.spool import Scratch
 from amphitrite.controlplane.store.stored_files import StoredFiles
 from amphitrite.controlplane.store.tables import model_files
 from amphitrite.controlplane.store.transactions import Database
-from amphitrite.dataplane.triton.repository import model_names
+from amphitrite.dataplane.triton.repository_layout import model_names
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import key
 

@@ -15,7 +15,7 @@ from amphitrite.controlplane.core.computes import Compute
 from amphitrite.controlplane.core.resources import LOCAL
 from amphitrite.controlplane.core.status import Ref, State, Status, World
 from amphitrite.controlplane.core.token_keys import SigningKey
-from amphitrite.dataplane.routing import RoutingTable, Secret
+from amphitrite.dataplane.table.routing_table import RoutingTable, Secret
 from amphitrite.schemas.errors import Error
 
 __all__ = ["Operation", "Record", "Ref", "State", "Status", "Store", "World"]

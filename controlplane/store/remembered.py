@@ -15,8 +15,8 @@ from sqlalchemy import ColumnElement, Connection, Table, select
 from amphitrite.controlplane.core.resources import Deployment, Endpoint
 from amphitrite.controlplane.store import rows
 from amphitrite.controlplane.store.tables import deployments, endpoints, routing_tables
-from amphitrite.dataplane.routing import RoutingTable
-from amphitrite.dataplane.table_json import from_json
+from amphitrite.dataplane.table.json_codec import from_json
+from amphitrite.dataplane.table.routing_table import RoutingTable
 from amphitrite.schemas.errors import Error
 
 #: Where more have changed, all are read at once.

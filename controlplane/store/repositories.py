@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from amphitrite.controlplane.store.content import Content
 from amphitrite.controlplane.store.manifests import File
 from amphitrite.controlplane.store.spool import Scratch, disk_errors, sync_directory
-from amphitrite.dataplane.triton.repository import empty_directories
+from amphitrite.dataplane.triton.repository_layout import empty_directories
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.repository.config.text_format import parse
 from amphitrite.schemas.repository.files.file_listing import TEXT_BYTES_MAX

@@ -13,7 +13,7 @@ from amphitrite.controlplane.core import resources
 from amphitrite.controlplane.core.status import Ref, Status
 from amphitrite.controlplane.store.protocol import Record
 from amphitrite.controlplane.store.tables import deployments, endpoints
-from amphitrite.dataplane.routing import Secret
+from amphitrite.dataplane.table.routing_table import Secret
 from amphitrite.schemas.errors import Error
 
 Row = RowMapping

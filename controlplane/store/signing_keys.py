@@ -11,7 +11,7 @@ from sqlalchemy import Connection, delete, insert, select
 
 from amphitrite.controlplane.core.token_keys import SigningKey
 from amphitrite.controlplane.store.tables import signing_keys
-from amphitrite.dataplane.routing import Secret
+from amphitrite.dataplane.table.routing_table import Secret
 
 
 def list_all(connection: Connection) -> tuple[SigningKey, ...]:

@@ -1,5 +1,5 @@
-"""The second translator: a routing table -> Envoy's resources, as JSON values.
+"""Everything that knows Envoy, behind ``amphitrite.dataplane.proxy``.
 
-Each module makes one kind of resource, by pure functions; ``translate`` puts them together. Must not know how the
-resources reach Envoy, and never imports protobuf: the dictionaries are the JSON form of Envoy's v3 messages.
+The rooms: ``protobuf`` (messages), ``filters`` and ``translate`` (pure: a routing table becomes Envoy's resources),
+``process`` (the Envoy process) and ``xds`` (carrying resources into it).
 """

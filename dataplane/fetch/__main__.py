@@ -19,13 +19,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from amphitrite.dataplane.fetch import manifest, settings
+from amphitrite.dataplane.fetch import environment, manifest
 from amphitrite.dataplane.fetch.cache import Cache, size_of
 from amphitrite.dataplane.fetch.download import Download
+from amphitrite.dataplane.fetch.environment import Settings
+from amphitrite.dataplane.fetch.fetch_failure import Problem
+from amphitrite.dataplane.fetch.http_client import Web
 from amphitrite.dataplane.fetch.manifest import Manifest
-from amphitrite.dataplane.fetch.problem import Problem
-from amphitrite.dataplane.fetch.settings import Settings
-from amphitrite.dataplane.fetch.web import Web
 
 #: Kubernetes reads at most 4096 bytes of it.
 _MESSAGE_MAX = 1500
@@ -66,7 +66,7 @@ def main(environ: Mapping[str, str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: os._exit(128 + signal.SIGTERM))
     os.umask(0o022)
     try:
-        result = fetch(settings.read(environ))
+        result = fetch(environment.read(environ))
     except Problem as problem:
         result = {"error": problem.message[:_MESSAGE_MAX], "hint": problem.hint}
     except Exception as exc:
@@ -76,7 +76,7 @@ def main(environ: Mapping[str, str]) -> int:
     line = json.dumps(result)
     print(line, flush=True)
     with suppress(OSError):  # Outside of a pod there is no such file.
-        _tell(settings.result_file(environ), line)
+        _tell(environment.result_file(environ), line)
     return 1 if "error" in result else 0
 
 

@@ -23,7 +23,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from amphitrite.dataplane.fetch.problem import DiskFull, disk_problems
+from amphitrite.dataplane.fetch.fetch_failure import DiskFull, disk_problems
 
 #: Seconds for which a model stays after it was last asked for.
 KEEP_S = 24 * 3600.0

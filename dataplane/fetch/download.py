@@ -17,9 +17,9 @@ from http.client import HTTPException
 from io import BufferedRandom
 from pathlib import Path
 
+from amphitrite.dataplane.fetch.fetch_failure import Problem, disk_problems
+from amphitrite.dataplane.fetch.http_client import Answer, Passing, Refused, Web, reason
 from amphitrite.dataplane.fetch.manifest import File, Manifest
-from amphitrite.dataplane.fetch.problem import Problem, disk_problems
-from amphitrite.dataplane.fetch.web import Answer, Passing, Refused, Web, reason
 
 #: Files that are fetched at once.
 THREADS = 4

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-from amphitrite.dataplane.fetch.problem import Problem
+from amphitrite.dataplane.fetch.fetch_failure import Problem
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 

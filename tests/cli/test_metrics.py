@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from amphitrite.dataplane.routing import Secret
+from amphitrite.dataplane.table.routing_table import Secret
 
 from .conftest import Stage
 

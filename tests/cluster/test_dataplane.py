@@ -10,8 +10,8 @@ from typing import Any
 
 from kubernetes import client
 
-from amphitrite.dataplane.routing import Address, Cluster, HealthCheck, Route, RoutingTable, Secret, Target
-from amphitrite.dataplane.seed import encode_seed
+from amphitrite.dataplane.table.routing_table import Address, Cluster, HealthCheck, Route, RoutingTable, Secret, Target
+from amphitrite.dataplane.table.seed import encode_seed
 
 from ..certificate import write_certificate
 from ..waiting import wait_until

@@ -23,8 +23,8 @@ import pytest
 from kubernetes.client import CoordinationV1Api
 
 from amphitrite.controlplane.leadership import DURATION_S
-from amphitrite.dataplane.seed import decode_seed
-from amphitrite.dataplane.table_json import from_json
+from amphitrite.dataplane.table.json_codec import from_json
+from amphitrite.dataplane.table.seed import decode_seed
 
 from .. import postgresql
 from ..certificate import write_certificate

@@ -12,7 +12,7 @@ import pytest
 from amphitrite.controlplane.agent_process import SETTLED_S, AgentProcess, record_file
 from amphitrite.controlplane.home import Home
 from amphitrite.controlplane.version import VERSION
-from amphitrite.dataplane import processes
+from amphitrite.dataplane.machine import processes
 
 
 class Clock:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 from amphitrite.controlplane.agents import TableFeed
-from amphitrite.dataplane.routing import RoutingTable
+from amphitrite.dataplane.table.routing_table import RoutingTable
 
 
 def test_waiting_ends_with_a_newer_table_or_with_time_or_with_the_process() -> None:

@@ -32,7 +32,7 @@ from amphitrite.controlplane.store.environments import EnvironmentStore
 from amphitrite.controlplane.store.key_uses import KeyUses
 from amphitrite.controlplane.store.models import ModelStore
 from amphitrite.controlplane.store.transactions import CONTROL_PLANE
-from amphitrite.dataplane.routing import RoutingTable, Secret
+from amphitrite.dataplane.table.routing_table import RoutingTable, Secret
 from amphitrite.schemas.errors import Error
 
 from .. import postgresql

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amphitrite.controlplane.delivery import URL_LIFETIME_S, Delivery
-from amphitrite.dataplane.routing import Secret
+from amphitrite.dataplane.table.routing_table import Secret
 
 ONE, OTHER = "1" * 64, "2" * 64
 DIGESTS = st.text("0123456789abcdef", min_size=64, max_size=64)

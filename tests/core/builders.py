@@ -16,7 +16,7 @@ from amphitrite.controlplane.core.resources import (
     workload_spec,
 )
 from amphitrite.controlplane.core.status import World
-from amphitrite.dataplane.routing import Address, Cluster, Route, RoutingTable, Secret, Target
+from amphitrite.dataplane.table.routing_table import Address, Cluster, Route, RoutingTable, Secret, Target
 
 NOW = 1_000.0
 KEYS = (Secret("one"), Secret("two"))

@@ -12,7 +12,7 @@ from amphitrite.controlplane.core.plan import GRACE_S, plan
 from amphitrite.controlplane.core.resources import DEFAULT_READINESS_PROBE
 from amphitrite.controlplane.core.rollout import LOAD_DEADLINE_S, backoff_s
 from amphitrite.controlplane.core.status import Ref, World
-from amphitrite.dataplane.routing import RoutingTable
+from amphitrite.dataplane.table.routing_table import RoutingTable
 
 from .builders import NOW, agent, deployment, endpoint, instance, table, workload, world
 

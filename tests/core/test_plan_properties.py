@@ -16,7 +16,7 @@ from amphitrite.controlplane.core.observed import AgentReport, Instance
 from amphitrite.controlplane.core.plan import Plan, plan
 from amphitrite.controlplane.core.resources import Deployment, Endpoint
 from amphitrite.controlplane.core.status import Ref, World
-from amphitrite.dataplane.routing import Address, RoutingTable
+from amphitrite.dataplane.table.routing_table import Address, RoutingTable
 
 from .builders import deployment, endpoint, workload
 

@@ -17,8 +17,8 @@ from amphitrite.controlplane.core.resources import (
 )
 from amphitrite.controlplane.core.routing import routing_table, score_path_of
 from amphitrite.controlplane.core.supply import supply
-from amphitrite.dataplane.routing import Address, Cluster, Route, RoutingTable, Secret, Target
-from amphitrite.dataplane.table_json import from_json, to_json
+from amphitrite.dataplane.table.json_codec import from_json, to_json
+from amphitrite.dataplane.table.routing_table import Address, Cluster, Route, RoutingTable, Secret, Target
 
 from .builders import KEYS, NOW, instance, model, table, workload
 

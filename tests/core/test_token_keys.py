@@ -15,7 +15,7 @@ from amphitrite.controlplane.core.token_keys import (
     signing,
     spent,
 )
-from amphitrite.dataplane.routing import Secret
+from amphitrite.dataplane.table.routing_table import Secret
 
 HOUR, DAY = 3600.0, 86_400.0
 MONTHLY = Schedule(rotation_s=30 * DAY, lifetime_s=12 * HOUR)

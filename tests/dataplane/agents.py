@@ -14,10 +14,10 @@ from typing import IO
 
 import httpx
 
-from amphitrite.dataplane import processes
-from amphitrite.dataplane.processes import ProcessRecord
-from amphitrite.dataplane.routing import Address, Cluster, HealthCheck, Route, RoutingTable, Secret, Target
-from amphitrite.dataplane.succession import HotRestart, Running, find
+from amphitrite.dataplane.envoy.process.hot_restart import HotRestart, Running, find
+from amphitrite.dataplane.machine import processes
+from amphitrite.dataplane.machine.processes import ProcessRecord
+from amphitrite.dataplane.table.routing_table import Address, Cluster, HealthCheck, Route, RoutingTable, Secret, Target
 
 from ..waiting import wait_until
 from .fake_control_plane import TOKEN, FakeControlPlane

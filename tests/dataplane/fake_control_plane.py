@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from amphitrite.dataplane.routing import RoutingTable
-from amphitrite.dataplane.table_text import TableText, change
+from amphitrite.dataplane.table.routing_table import RoutingTable
+from amphitrite.dataplane.table.text_codec import TableText, change
 
 TOKEN = "agent-token"
 

@@ -11,7 +11,7 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.algorithms import RSAAlgorithm
 
-from amphitrite.dataplane.routing import TokenIssuer
+from amphitrite.dataplane.table.routing_table import TokenIssuer
 
 ISSUER, AUDIENCE = "urn:test:endpoints", "urn:test:scoring"
 OIDC_ISSUER, OIDC_AUDIENCE = "https://issuer.test/tenant", "https://ml.azure.com"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from amphitrite.dataplane.routing import Address, Cluster, Route, RoutingTable, Secret, Target
+from amphitrite.dataplane.table.routing_table import Address, Cluster, Route, RoutingTable, Secret, Target
 
 from .agents import CHECK, PATIENCE_S
 from .grpc_upstream import GrpcUpstream

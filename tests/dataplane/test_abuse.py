@@ -13,7 +13,7 @@ from collections.abc import Callable
 import psutil
 import pytest
 
-from amphitrite.dataplane.admin import Admin
+from amphitrite.dataplane.envoy.process.admin_client import Admin
 
 from ..waiting import DEADLINE_S
 from .agents import BEARER, INFER, KEY, RunningAgent, eventually, serves

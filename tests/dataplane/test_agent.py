@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from amphitrite.dataplane import processes
-from amphitrite.dataplane.admin import Admin
+from amphitrite.dataplane.envoy.process.admin_client import Admin
+from amphitrite.dataplane.machine import processes
 
 from .agents import BEARER, INFER, cluster, eventually, serves, table
 from .conftest import MakeAgent

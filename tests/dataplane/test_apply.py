@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterator
 
 import pytest
 
-from amphitrite.dataplane.admin import Host
-from amphitrite.dataplane.apply import Applier
-from amphitrite.dataplane.delta import Snapshot
-from amphitrite.dataplane.routing import Address
-from amphitrite.dataplane.table_file import SavedTable
+from amphitrite.dataplane.envoy.process.admin_client import Host
+from amphitrite.dataplane.envoy.xds.delta_stream import Snapshot
+from amphitrite.dataplane.envoy.xds.table_updates import Applier
+from amphitrite.dataplane.table.routing_table import Address
+from amphitrite.dataplane.table.saved_table import SavedTable
 
 from .test_stages import A, B, table
 

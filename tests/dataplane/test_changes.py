@@ -13,7 +13,7 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from amphitrite.dataplane.routing import RoutingTable, Secret
+from amphitrite.dataplane.table.routing_table import RoutingTable, Secret
 
 from ..certificate import write_certificate
 from .agents import BEARER, INFER, RunningAgent, cluster, eventually, serves, table

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from amphitrite.dataplane.delta import DeltaStream, Refusal, Request, Response, Snapshot
-from amphitrite.dataplane.envoy.resources import CLUSTER, ENDPOINTS, ROUTES, SCOPES, Resource
+from amphitrite.dataplane.envoy.translate.resources import CLUSTER, ENDPOINTS, ROUTES, SCOPES, Resource
+from amphitrite.dataplane.envoy.xds.delta_stream import DeltaStream, Refusal, Request, Response, Snapshot
 
 
 def snapshot(**versions: Mapping[str, str]) -> Snapshot:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from amphitrite.dataplane.departure import Departure, depart
+from amphitrite.dataplane.envoy.process.graceful_shutdown import Departure, depart
 from amphitrite.schemas.errors import Error
 
 

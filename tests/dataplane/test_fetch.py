@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from amphitrite.controlplane.store import manifests
 from amphitrite.dataplane.fetch import manifest
 from amphitrite.dataplane.fetch.cache import KEEP_S, Cache, size_of
-from amphitrite.dataplane.fetch.problem import DiskFull, Problem, disk_problems
+from amphitrite.dataplane.fetch.fetch_failure import DiskFull, Problem, disk_problems
 
 A, B, C, NEW = "a" * 64, "b" * 64, "c" * 64, "d" * 64
 DIGESTS = st.text("0123456789abcdef", min_size=64, max_size=64)

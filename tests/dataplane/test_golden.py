@@ -15,12 +15,12 @@ import pytest
 import yaml
 from google.protobuf import any_pb2, json_format
 
-from amphitrite.dataplane.envoy.binary import find_envoy
-from amphitrite.dataplane.envoy.bootstrap import ProxySettings, bootstrap
-from amphitrite.dataplane.envoy.resources import CLUSTER, ENDPOINTS, EXTENSION, ROUTES, SCOPES, translate
-from amphitrite.dataplane.protos import pack
-from amphitrite.dataplane.routing import Address, RoutingTable
-from amphitrite.dataplane.table_json import from_json
+from amphitrite.dataplane.envoy.process.binary import find_envoy
+from amphitrite.dataplane.envoy.protobuf.messages import pack
+from amphitrite.dataplane.envoy.translate.bootstrap import ProxySettings, bootstrap
+from amphitrite.dataplane.envoy.translate.resources import CLUSTER, ENDPOINTS, EXTENSION, ROUTES, SCOPES, translate
+from amphitrite.dataplane.table.json_codec import from_json
+from amphitrite.dataplane.table.routing_table import Address, RoutingTable
 
 GOLDEN = Path(__file__).parent / "golden"
 INPUTS = sorted(GOLDEN.glob("*.in.yaml"))

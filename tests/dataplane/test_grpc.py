@@ -13,7 +13,7 @@ from typing import Any
 import grpc
 import pytest
 
-from amphitrite.dataplane.routing import Address, Cluster, Route, RoutingTable, Secret, Target
+from amphitrite.dataplane.table.routing_table import Address, Cluster, Route, RoutingTable, Secret, Target
 
 from .agents import BEARER, CHECK, KEY, PATIENCE_S, RunningAgent, cluster, eventually, table
 from .conftest import MakeAgent

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from amphitrite.dataplane import limits
+from amphitrite.dataplane.machine import cgroup_limits
 
 MIB = 1024 * 1024
 
@@ -35,7 +35,7 @@ def group(directory: Path, files: dict[str, str]) -> Path:
     ],
 )
 def test_worker_threads(files: dict[str, str], cores: int, workers: int, tmp_path: Path) -> None:
-    assert limits.workers(group(tmp_path, files), cores) == workers
+    assert cgroup_limits.workers(group(tmp_path, files), cores) == workers
 
 
 @pytest.mark.parametrize(
@@ -50,4 +50,4 @@ def test_worker_threads(files: dict[str, str], cores: int, workers: int, tmp_pat
     ],
 )
 def test_heap(files: dict[str, str], heap: int | None, tmp_path: Path) -> None:
-    assert limits.heap_bytes(group(tmp_path, files)) == heap
+    assert cgroup_limits.heap_bytes(group(tmp_path, files)) == heap

@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from amphitrite.dataplane import processes
-from amphitrite.dataplane.metrics import Totals, Use, totals_from_json
-from amphitrite.dataplane.routing import Route, RoutingTable, Secret, Target
+from amphitrite.dataplane.machine import processes
+from amphitrite.dataplane.metrics.counters import Totals, Use, totals_from_json
+from amphitrite.dataplane.table.routing_table import Route, RoutingTable, Secret, Target
 
 from .agents import BEARER, KEY, RunningAgent, cluster, eventually
 from .conftest import MakeAgent

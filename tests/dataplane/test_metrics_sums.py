@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from amphitrite.dataplane.envoy import stats
-from amphitrite.dataplane.metrics import (
+from amphitrite.dataplane.envoy.filters import request_stats
+from amphitrite.dataplane.envoy.xds.metrics_collector import Gatherer
+from amphitrite.dataplane.metrics.counters import (
     BUCKETS_S,
     KEEP_S,
     NOBODY,
@@ -26,8 +27,7 @@ from amphitrite.dataplane.metrics import (
     totals_from_json,
     totals_to_json,
 )
-from amphitrite.dataplane.metrics_gather import Gatherer
-from amphitrite.dataplane.routing import RoutingTable
+from amphitrite.dataplane.table.routing_table import RoutingTable
 
 BLUE: Series = ("images", "blue")
 IMAGES_KEY: Use = ("images", "0123456789abcdef")
@@ -146,7 +146,7 @@ nonsense
 
 
 def test_what_envoy_says_in_our_words() -> None:
-    found = stats.read(TEXT, {"cb": BLUE})
+    found = request_stats.read(TEXT, {"cb": BLUE})
     assert found.in_flight == {BLUE: 4}
     assert found.uses == {IMAGES_KEY: 5, ("tokens", TOKEN): 7}
     by_series: dict[Series, dict[str, float]] = {}

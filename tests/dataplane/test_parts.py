@@ -10,15 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from amphitrite.dataplane import processes, table_file
-from amphitrite.dataplane.envoy.binary import find_envoy
-from amphitrite.dataplane.envoy_output import parsed
-from amphitrite.dataplane.processes import ProcessRecord
-from amphitrite.dataplane.rotation import rotate
-from amphitrite.dataplane.routing import Address
-from amphitrite.dataplane.settings import parse
-from amphitrite.dataplane.table_file import SavedTable
-from amphitrite.dataplane.table_text import TableText
+from amphitrite.dataplane.agent.settings import parse
+from amphitrite.dataplane.envoy.process.binary import find_envoy
+from amphitrite.dataplane.envoy.process.log_output import parsed
+from amphitrite.dataplane.machine import processes
+from amphitrite.dataplane.machine.log_rotation import rotate
+from amphitrite.dataplane.machine.processes import ProcessRecord
+from amphitrite.dataplane.table import saved_table
+from amphitrite.dataplane.table.routing_table import Address
+from amphitrite.dataplane.table.saved_table import SavedTable
+from amphitrite.dataplane.table.text_codec import TableText
 from amphitrite.schemas.errors import Error
 
 from .rule_table import rule_table
@@ -54,16 +55,16 @@ def test_record_file_is_private_and_whole(tmp_path: Path) -> None:
 
 def test_saved_table_comes_back(tmp_path: Path) -> None:
     path = tmp_path / "routing-table.json"
-    assert table_file.load(path) is None
+    assert saved_table.load(path) is None
     with Upstream("a") as upstream:
         upstreams = dict.fromkeys(("blue", "green", "grey", "ill", "red", "solo"), upstream)
         saved = SavedTable(rule_table(upstreams, {}), 3, 2.5)
-    table_file.save(path, saved, TableText())
-    assert table_file.load(path) == saved
+    saved_table.save(path, saved, TableText())
+    assert saved_table.load(path) == saved
     assert path.stat().st_mode & 0o777 == 0o600
     path.write_text('{"table": {}}')
     with pytest.raises(Error) as caught:
-        table_file.load(path)
+        saved_table.load(path)
     assert caught.value.code == "LocalFileError"
 
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from amphitrite.dataplane import pauses
-from amphitrite.dataplane.pauses import Collections
+from amphitrite.dataplane.machine import garbage_collection
+from amphitrite.dataplane.machine.garbage_collection import Collections
 
 
 class Clocks:
@@ -65,9 +65,9 @@ def test_what_became_garbage_while_set_aside_goes_within_hours(clocks: Clocks) -
 def test_what_is_there_before_is_set_aside_and_collections_go_on() -> None:
     callbacks, threshold, turn = list(gc.callbacks), gc.get_threshold(), sys.getswitchinterval()
     try:
-        pauses.none()
+        garbage_collection.none()
         assert not gc.isenabled()
-        pauses.keep_short()
+        garbage_collection.keep_short()
         assert gc.isenabled() and gc.get_freeze_count() > 0
         assert sys.getswitchinterval() < turn
     finally:

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from amphitrite.dataplane import processes
-from amphitrite.dataplane.certificates import CertificateFiles
-from amphitrite.dataplane.routing import RoutingTable
-from amphitrite.dataplane.seed import encode_seed
+from amphitrite.dataplane.envoy.xds.certificate_files import CertificateFiles
+from amphitrite.dataplane.machine import processes
+from amphitrite.dataplane.table.routing_table import RoutingTable
+from amphitrite.dataplane.table.seed import encode_seed
 
 from ..certificate import write_certificate
 from .agents import BEARER, INFER, RunningAgent, cluster, eventually, serves, table
@@ -275,7 +275,7 @@ def test_a_mounted_secret_is_swapped_whole(tmp_path: Path) -> None:
 
 REAP = """
 import ctypes, os, subprocess
-from amphitrite.dataplane.processes import reap_orphans
+from amphitrite.dataplane.machine.processes import reap_orphans
 ctypes.CDLL(None).prctl(36, 1)  # PR_SET_CHILD_SUBREAPER: orphans become ours, as those of a container do
 stays, goes = os.pipe()
 told, tell = os.pipe()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from amphitrite.dataplane.envoy.bodiless import MAX_BYTES
+from amphitrite.dataplane.envoy.filters.bodiless_requests import MAX_BYTES
 
 from .agents import BEARER, RunningAgent
 from .rule_table import MAX_BODY

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from amphitrite.dataplane import seed
-from amphitrite.dataplane.routing import Address, Cluster, Route, RoutingTable, Secret, Target
-from amphitrite.dataplane.seed import decode_seed, encode_seed, load_seed, newer
-from amphitrite.dataplane.table_json import digest, to_json
+from amphitrite.dataplane.table import seed
+from amphitrite.dataplane.table.json_codec import digest, to_json
+from amphitrite.dataplane.table.routing_table import Address, Cluster, Route, RoutingTable, Secret, Target
+from amphitrite.dataplane.table.seed import decode_seed, encode_seed, load_seed, newer
 from amphitrite.schemas.errors import Error
 
 

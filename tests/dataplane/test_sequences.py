@@ -14,8 +14,8 @@ import grpc
 import pytest
 from tritonclient.grpc import service_pb2
 
-from amphitrite.dataplane.envoy.sequences import HELD_BYTES
-from amphitrite.dataplane.routing import Address, Cluster, RoutingTable
+from amphitrite.dataplane.envoy.filters.sequence_affinity import HELD_BYTES
+from amphitrite.dataplane.table.routing_table import Address, Cluster, RoutingTable
 
 from .agents import BEARER, INFER, RunningAgent, cluster, table
 from .grpc_upstream import SERVICE, GrpcUpstream

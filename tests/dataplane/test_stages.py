@@ -5,9 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amphitrite.dataplane.drains import Drains
-from amphitrite.dataplane.routing import Address, Cluster, Route, RoutingTable, Secret, Target
-from amphitrite.dataplane.stages import (
+from amphitrite.dataplane.envoy.xds.drains import Drains
+from amphitrite.dataplane.envoy.xds.update_stages import (
     NOTHING,
     Leaving,
     Published,
@@ -16,6 +15,7 @@ from amphitrite.dataplane.stages import (
     preparation,
     without,
 )
+from amphitrite.dataplane.table.routing_table import Address, Cluster, Route, RoutingTable, Secret, Target
 
 A, B, C = (Address("127.0.0.1", port) for port in (1, 2, 3))
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from amphitrite.dataplane.routing import Address, Cluster, Route, RoutingTable, Secret, Target, TokenIssuer
-from amphitrite.dataplane.table_json import digest, to_json
-from amphitrite.dataplane.table_text import TableText, change, changed
+from amphitrite.dataplane.table.json_codec import digest, to_json
+from amphitrite.dataplane.table.routing_table import Address, Cluster, Route, RoutingTable, Secret, Target, TokenIssuer
+from amphitrite.dataplane.table.text_codec import TableText, change, changed
 
 BLUE, GREEN = Target("blue", "a|blue", 5.0), Target("green", "a|green", 5.0, sequences=True)
 ROUTE = Route("a", (Secret("key"),), (BLUE, GREEN), (("blue", 100),), (("green", 10),))

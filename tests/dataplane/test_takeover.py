@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from amphitrite.dataplane import processes
-from amphitrite.dataplane.processes import ProcessRecord
-from amphitrite.dataplane.succession import LONGEST_SOCKET, Choice, HotRestart, Running, Stage, choose
+from amphitrite.dataplane.envoy.process.hot_restart import LONGEST_SOCKET, Choice, HotRestart, Running, Stage, choose
+from amphitrite.dataplane.machine import processes
+from amphitrite.dataplane.machine.processes import ProcessRecord
 
 from ..load.background import Client, load
 from .agents import BEARER, INFER, KEY, RunningAgent, cluster, eventually, serves, table

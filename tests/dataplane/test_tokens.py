@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from amphitrite.dataplane.envoy.bodiless import MAX_BYTES
-from amphitrite.dataplane.routing import Route, RoutingTable, Target
-from amphitrite.dataplane.seed import encode_seed
+from amphitrite.dataplane.envoy.filters.bodiless_requests import MAX_BYTES
+from amphitrite.dataplane.table.routing_table import Route, RoutingTable, Target
+from amphitrite.dataplane.table.seed import encode_seed
 
 from .agents import KEY, RunningAgent, cluster, eventually
 from .conftest import MakeAgent

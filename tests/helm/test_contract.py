@@ -17,7 +17,7 @@ from amphitrite.controlplane import settings_cluster, settings_tokens
 from amphitrite.controlplane.runtimes.kubernetes.permissions import CLUSTER_RULES, RULES, Rule
 from amphitrite.controlplane.runtimes.kubernetes.settings import TRITON_IMAGE
 from amphitrite.controlplane.version import VERSION
-from amphitrite.dataplane import settings as dataplane_settings
+from amphitrite.dataplane.agent import settings as dataplane_settings
 from amphitrite.schemas import documents as schemas
 from amphitrite.schemas.documents.schema_files import resolve
 

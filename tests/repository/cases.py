@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from amphitrite.dataplane.triton.repository import empty_directories
+from amphitrite.dataplane.triton.repository_layout import empty_directories
 from amphitrite.schemas.repository.files import findings
 
 from .graphs import graph

@@ -26,9 +26,9 @@ from pathlib import Path
 
 import psutil
 
-from amphitrite.dataplane.routing import Address
-from amphitrite.dataplane.triton import backend_directory, client, command, installation
-from amphitrite.dataplane.triton.command import Options
+from amphitrite.dataplane.table.routing_table import Address
+from amphitrite.dataplane.triton import backend_directory, command_line, http_api, installation
+from amphitrite.dataplane.triton.command_line import Options
 
 DEADLINE_S = 300.0
 #: What is said of a repository in which Triton finds no model: it starts, and serves nothing.
@@ -150,7 +150,9 @@ def _plain(words: str, repositories: Sequence[Path]) -> str:
 def _wait(process: subprocess.Popen[bytes], address: Address, log: Path) -> None:
     """Until it has judged all models: it listens only then, or has ended."""
     pause, end = threading.Event(), time.monotonic() + DEADLINE_S
-    while process.poll() is None and not client.live(address, 2) and not _WAITS.search(log.read_text(errors="replace")):
+    while (
+        process.poll() is None and not http_api.live(address, 2) and not _WAITS.search(log.read_text(errors="replace"))
+    ):
         assert time.monotonic() < end, f"undecided: {_undecided(log)}\n{_tail(log)}"
         pause.wait(0.02)
 
@@ -165,11 +167,11 @@ def _server(repositories: Sequence[Path]) -> Iterator[tuple[subprocess.Popen[byt
         address = Address("127.0.0.1", _free_port())
         backends = backend_directory.prepare(found, root / "backends")
         options = Options("judge", repositories[0], backends, address, prefix)
-        argv = command.arguments(found, options)
+        argv = command_line.arguments(found, options)
         if len(repositories) > 1:
             argv = ["--exit-on-error=false" if word == "--exit-on-error=true" else word for word in argv]
             argv += [f"--model-repository={path}" for path in repositories[1:]]
-        variables = command.environment(found, os.environ, marker="judge", cores=2, gpus=False, variables={})
+        variables = command_line.environment(found, os.environ, marker="judge", cores=2, gpus=False, variables={})
         log = root / "log"
         with log.open("wb") as stream:
             process = subprocess.Popen(argv, env=variables, stdout=stream, stderr=stream, cwd=root)

@@ -17,7 +17,7 @@ import uvicorn
 
 from amphitrite.controlplane.app import create_app
 from amphitrite.controlplane.core.computes import Compute, PodShape
-from amphitrite.dataplane.routing import Secret
+from amphitrite.dataplane.table.routing_table import Secret
 
 from ..controlplane.api.conftest import World, opened
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from amphitrite.controlplane import certificates
 from amphitrite.controlplane.home import Home
-from amphitrite.dataplane import processes
+from amphitrite.dataplane.machine import processes
 
 from ..load.background import Client, Load, load
 from ..waiting import wait_until

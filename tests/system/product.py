@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 import psutil
 
-from amphitrite.dataplane import processes
+from amphitrite.dataplane.machine import processes
 
 from ..waiting import wait_until
 from .user import Answer, User

@@ -6,10 +6,10 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from amphitrite.dataplane import agent
 from amphitrite.dataplane.__main__ import main
-from amphitrite.dataplane.envoy.bootstrap import ProxySettings, bootstrap
-from amphitrite.dataplane.envoy.resources import Resource
+from amphitrite.dataplane.agent import agent
+from amphitrite.dataplane.envoy.translate.bootstrap import ProxySettings, bootstrap
+from amphitrite.dataplane.envoy.translate.resources import Resource
 from bench.routers.edits import edited
 
 

@@ -30,7 +30,7 @@ from amphitrite.controlplane.runtimes.kubernetes.names import (
 from amphitrite.controlplane.runtimes.kubernetes.pod_resources import gpus, shared_memory, shown
 from amphitrite.controlplane.runtimes.kubernetes.probing import Ending, probes
 from amphitrite.controlplane.runtimes.kubernetes.settings import KubernetesSettings
-from amphitrite.dataplane.triton.command import RESPONSE_CACHE_BYTES, RESTRICTED
+from amphitrite.dataplane.triton.command_line import RESPONSE_CACHE_BYTES, RESTRICTED
 
 MODEL_MOUNT = "/mnt/models"
 _CACHE_MOUNT, _CONFIG_MOUNT = "/var/cache/amphitrite", "/etc/amphitrite"

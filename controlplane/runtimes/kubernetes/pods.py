@@ -36,7 +36,7 @@ from amphitrite.controlplane.runtimes.kubernetes.pod_facts import (
     state,
 )
 from amphitrite.controlplane.runtimes.kubernetes.seen import Seen
-from amphitrite.dataplane.routing import Address
+from amphitrite.dataplane.table.routing_table import Address
 
 _FALLBACK_BUDGET_S = 600.0
 #: Pods that ended for good and still tell something: the newest, and one before.

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from amphitrite.controlplane.core.observed import AgentReport
-from amphitrite.dataplane.routing import Cluster, Route, RoutingTable, Secret
-from amphitrite.dataplane.table_json import digest, from_json
-from amphitrite.dataplane.table_text import changed
+from amphitrite.dataplane.table.json_codec import digest, from_json
+from amphitrite.dataplane.table.routing_table import Cluster, Route, RoutingTable, Secret
+from amphitrite.dataplane.table.text_codec import changed
 
 TABLE = "/dataplane/v1/routing-table"
 THIRD = RoutingTable(3, (Route("ep1", (Secret("k"),), ()),))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from amphitrite.dataplane.metrics import KEEP_S
+from amphitrite.dataplane.metrics.counters import KEEP_S
 
 from .conftest import WS
 

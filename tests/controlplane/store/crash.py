@@ -29,7 +29,7 @@ from amphitrite.controlplane.store import tables
 from amphitrite.controlplane.store.content_directory import ContentDirectory
 from amphitrite.controlplane.store.database import SqlStore, open_store
 from amphitrite.controlplane.store.models import ModelStore
-from amphitrite.dataplane.routing import RoutingTable
+from amphitrite.dataplane.table.routing_table import RoutingTable
 from amphitrite.schemas.errors import Error
 
 Step = Callable[[], object]

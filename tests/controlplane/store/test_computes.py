@@ -12,7 +12,7 @@ from amphitrite.controlplane.core.computes import Compute, PodShape
 from amphitrite.controlplane.core.status import Ref
 from amphitrite.controlplane.store.database import SqlStore
 from amphitrite.controlplane.store.tables import computes
-from amphitrite.dataplane.routing import Secret
+from amphitrite.dataplane.table.routing_table import Secret
 from amphitrite.schemas.errors import Error
 
 MODEL = {"name": "m", "version": "1", "digest": "d1", "model_names": ["a"]}

@@ -8,7 +8,7 @@ from sqlalchemy import func, select
 from amphitrite.controlplane.store.database import SqlStore
 from amphitrite.controlplane.store.metric_minutes import KEEP_S, StoredMetrics
 from amphitrite.controlplane.store.tables import metric_minutes
-from amphitrite.dataplane.metrics import Totals
+from amphitrite.dataplane.metrics.counters import Totals
 
 START = 28_000_000  # a minute
 

@@ -11,7 +11,7 @@ from amphitrite.controlplane.core.resources import ModelReference
 from amphitrite.controlplane.core.status import Ref, Status
 from amphitrite.controlplane.store import operations
 from amphitrite.controlplane.store.database import SqlStore
-from amphitrite.dataplane.routing import Cluster, Route, RoutingTable, Secret
+from amphitrite.dataplane.table.routing_table import Cluster, Route, RoutingTable, Secret
 from amphitrite.schemas.errors import Error
 
 EP, BLUE = Ref("ep1"), Ref("ep1", "blue")

@@ -16,7 +16,7 @@ from sqlalchemy import insert, text
 from amphitrite.controlplane.store.database import SqlStore
 from amphitrite.controlplane.store.tables import counters
 from amphitrite.controlplane.store.transactions import CONTROL_PLANE, Database
-from amphitrite.dataplane.routing import RoutingTable
+from amphitrite.dataplane.table.routing_table import RoutingTable
 from amphitrite.schemas.errors import Error
 
 from ...waiting import DEADLINE_S, wait_until

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from amphitrite.dataplane.routing import Address
-from amphitrite.dataplane.triton import backend_directory, client, command, installation, native_backend
-from amphitrite.dataplane.triton.command import Options
+from amphitrite.dataplane.table.routing_table import Address
+from amphitrite.dataplane.triton import backend_directory, command_line, http_api, installation, native_backend
+from amphitrite.dataplane.triton.command_line import Options
 
 from .onnx_models import write_all
 
@@ -35,15 +35,15 @@ def triton(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         address=address,
         shm_prefix=f"amphitrite-tests-{os.getpid()}.",
     )
-    environment = command.environment(found, os.environ, marker="tests", cores=2, gpus=False, variables={})
+    environment = command_line.environment(found, os.environ, marker="tests", cores=2, gpus=False, variables={})
     log = root / "log"
     with log.open("wb") as stream:
         process = subprocess.Popen(
-            command.arguments(found, options), env=environment, stdout=stream, stderr=stream, cwd=root
+            command_line.arguments(found, options), env=environment, stdout=stream, stderr=stream, cwd=root
         )
     try:
         deadline = time.monotonic() + 60
-        while not client.ready(address, MODELS, 2):
+        while not http_api.ready(address, MODELS, 2):
             assert process.poll() is None, log.read_text()[-5000:]
             assert time.monotonic() < deadline, log.read_text()[-5000:]
         yield address

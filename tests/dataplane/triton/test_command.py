@@ -7,8 +7,8 @@ import sysconfig
 from dataclasses import replace
 from pathlib import Path
 
-from amphitrite.dataplane.routing import Address
-from amphitrite.dataplane.triton.command import (
+from amphitrite.dataplane.table.routing_table import Address
+from amphitrite.dataplane.triton.command_line import (
     GRPC_RESTRICTED,
     HTTP_RESTRICTED,
     MAX_INPUT_SIZE,

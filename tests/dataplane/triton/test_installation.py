@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from amphitrite.dataplane.triton import backend_directory, installation, native_backend
-from amphitrite.dataplane.triton.command import GRPC_RESTRICTED, HTTP_RESTRICTED
+from amphitrite.dataplane.triton.command_line import GRPC_RESTRICTED, HTTP_RESTRICTED
 from amphitrite.schemas.errors import Error
 
 

@@ -12,8 +12,8 @@ import pytest
 import tritonclient.http as tritonclient  # type: ignore[import-untyped]
 from tritonclient.utils import InferenceServerException, triton_to_np_dtype  # type: ignore[import-untyped]
 
-from amphitrite.dataplane.routing import Address
-from amphitrite.dataplane.triton import client
+from amphitrite.dataplane.table.routing_table import Address
+from amphitrite.dataplane.triton import http_api
 
 from ...waiting import wait_until
 from .onnx_models import EXAMPLE, TYPES
@@ -208,17 +208,17 @@ def test_an_error_names_the_tensor(
 
 
 def test_probes(triton: Address) -> None:
-    assert client.live(triton, 2)
-    assert client.ready(triton, ["pick", "types"], 2)
-    assert not client.ready(triton, ["pick", "no such model"], 2)
-    assert client.backend(triton, "pick", 2) == "onnxruntime"
-    name, version = client.server(triton, 2) or ("", "")
+    assert http_api.live(triton, 2)
+    assert http_api.ready(triton, ["pick", "types"], 2)
+    assert not http_api.ready(triton, ["pick", "no such model"], 2)
+    assert http_api.backend(triton, "pick", 2) == "onnxruntime"
+    name, version = http_api.server(triton, 2) or ("", "")
     assert name == "tests"
     assert version.startswith("2.")
 
 
 def test_probes_of_nobody() -> None:
     nobody = Address("127.0.0.1", 1)
-    assert not client.live(nobody, 1)
-    assert not client.ready(nobody, ["m"], 1)
-    assert (client.server(nobody, 1), client.backend(nobody, "m", 1)) == (None, None)
+    assert not http_api.live(nobody, 1)
+    assert not http_api.ready(nobody, ["m"], 1)
+    assert (http_api.server(nobody, 1), http_api.backend(nobody, "m", 1)) == (None, None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from amphitrite.dataplane.triton import repository
+from amphitrite.dataplane.triton import repository_layout
 from amphitrite.schemas.errors import Error
 
 ENSEMBLE = 'name: "all"\nplatform: "ensemble"\nensemble_scheduling { step [] }\n'
@@ -40,15 +40,15 @@ BAD = [
 
 @pytest.mark.parametrize(("paths", "names"), GOOD)
 def test_a_repository_names_its_models(paths: list[str], names: tuple[str, ...]) -> None:
-    assert repository.check_layout(paths) == []
-    assert repository.model_names(paths) == names
+    assert repository_layout.check_layout(paths) == []
+    assert repository_layout.model_names(paths) == names
 
 
 @pytest.mark.parametrize(("paths", "message"), BAD)
 def test_what_is_wrong_with_a_layout(paths: list[str], message: str) -> None:
-    assert [v.message for v in repository.check_layout(paths)] == [message]
+    assert [v.message for v in repository_layout.check_layout(paths)] == [message]
     with pytest.raises(Error, match="not a Triton model repository") as caught:
-        repository.model_names(paths)
+        repository_layout.model_names(paths)
     assert caught.value.code == "UserError"
     assert caught.value.hint
 
@@ -63,22 +63,24 @@ def test_what_is_wrong_with_a_layout(paths: list[str], message: str) -> None:
     ],
 )
 def test_where_a_repository_begins(paths: list[str], folder: str, found: tuple[str, tuple[str, ...]]) -> None:
-    assert repository.locate(paths, folder) == found
+    assert repository_layout.locate(paths, folder) == found
 
 
 @pytest.mark.parametrize(("paths", "folder"), [(["model.onnx"], ""), (["a/b/1/model.onnx"], "x"), ([], "x")])
 def test_what_is_no_repository_anywhere(paths: list[str], folder: str) -> None:
     with pytest.raises(Error, match="not a Triton model repository"):
-        repository.locate(paths, folder)
+        repository_layout.locate(paths, folder)
 
 
 def test_a_single_model_is_told_to_point_one_level_up() -> None:
-    (violation,) = repository.check_layout(["1/model.onnx", "config.pbtxt"])
+    (violation,) = repository_layout.check_layout(["1/model.onnx", "config.pbtxt"])
     assert violation.hint == "point `path` to the parent directory"
 
 
 def test_all_violations_are_reported_at_once() -> None:
-    assert len(repository.check_layout(["a/model.onnx", "b/1/net.onnx", "c/1/model.onnx", "d e/1/model.onnx"])) == 3
+    assert (
+        len(repository_layout.check_layout(["a/model.onnx", "b/1/net.onnx", "c/1/model.onnx", "d e/1/model.onnx"])) == 3
+    )
 
 
 @pytest.mark.parametrize(
@@ -93,4 +95,4 @@ def test_all_violations_are_reported_at_once() -> None:
     ],
 )
 def test_an_ensemble_gets_its_version_directory(paths: list[str], config: str, directories: tuple[str, ...]) -> None:
-    assert repository.empty_directories(paths, lambda path: config) == directories
+    assert repository_layout.empty_directories(paths, lambda path: config) == directories

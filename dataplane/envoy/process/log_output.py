@@ -1,0 +1,127 @@
+"""What Envoy itself says: into a file on one machine, or through to our own output in a container.
+
+Decides where Envoy's log goes and which of its lines is the last complaint. Must not know why Envoy runs or ends.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Literal, Protocol
+
+from amphitrite.dataplane.machine.json_log import log
+
+#: Envoy's default format: ``[time][thread][level][logger] [file:line] message``.
+_LINE = re.compile(r"\[[^\]]*\]\[\d+\]\[(?P<level>\w+)\]\[(?P<logger>[\w.]+)\] (\[[^\]]*\] )?(?P<text>.*)")
+_LEVELS: dict[str, Literal["info", "warning", "error"]] = {
+    "warning": "warning",
+    "error": "error",
+    "critical": "error",
+}
+
+
+class Output(Protocol):
+    """One for all Envoys that an agent starts, one after the other."""
+
+    #: What Envoy's command line needs for it.
+    arguments: tuple[str, ...]
+
+    def start(
+        self, command: list[str], environment: Mapping[str, str], inherited: tuple[int, ...] = ()
+    ) -> subprocess.Popen[bytes]:
+        """Run ``command`` in a session of its own with this output and these open descriptors; ``environment`` comes on
+        top of ours."""
+        ...
+
+    def complaint(self) -> str:
+        """The last line that the present Envoy logged as an error, else empty."""
+        ...
+
+
+class FileOutput:
+    """Everything goes to the end of one file, which outlives the agent."""
+
+    def __init__(self, path: Path) -> None:
+        self.arguments: tuple[str, ...] = ("--log-path", str(path))
+        self._path = path
+        self._offset = 0  #: where in the file the present process began
+
+    def start(
+        self, command: list[str], environment: Mapping[str, str], inherited: tuple[int, ...] = ()
+    ) -> subprocess.Popen[bytes]:
+        with open(self._path, "ab") as output:
+            self._offset = output.tell()
+            return subprocess.Popen(
+                command,
+                env=os.environ | environment,
+                pass_fds=inherited,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+
+    def complaint(self) -> str:
+        try:
+            with open(self._path, "rb") as stream:
+                stream.seek(self._offset)
+                lines = stream.read()[-65536:].decode(errors="replace").splitlines()
+        except OSError:
+            return ""
+        errors = [line for line in lines if "][error]" in line or "][critical]" in line]
+        return errors[-1] if errors else ""
+
+
+class StreamOutput:
+    """Envoy's log becomes lines of the agent's own; its access log goes to standard output, which it inherits.
+
+    The two are streams apart: Envoy writes many requests at once, and other lines would end up in the midst of them.
+    """
+
+    def __init__(self) -> None:
+        self.arguments: tuple[str, ...] = ()
+        self._complaint = ""
+        self._reader: threading.Thread | None = None
+
+    def start(
+        self, command: list[str], environment: Mapping[str, str], inherited: tuple[int, ...] = ()
+    ) -> subprocess.Popen[bytes]:
+        self._complaint = ""
+        child = subprocess.Popen(
+            command,
+            env=os.environ | environment,
+            pass_fds=inherited,
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        assert child.stderr is not None
+        self._reader = threading.Thread(target=self._pass_on, args=(child.stderr,), name="envoy-log", daemon=True)
+        self._reader.start()
+        return child
+
+    def complaint(self) -> str:
+        """Of an Envoy that has ended, when all it wrote has been read; it is read soon after it was written."""
+        if self._reader is not None:
+            self._reader.join(0.5)
+        return self._complaint
+
+    def _pass_on(self, stream: IO[bytes]) -> None:
+        with stream:
+            for raw in stream:
+                level, logger, text = parsed(raw.decode(errors="replace").rstrip())
+                if level == "error":
+                    self._complaint = text
+                log(level, text, logger=logger)
+
+
+def parsed(line: str) -> tuple[Literal["info", "warning", "error"], str, str]:
+    """(level, logger, message) of a line of Envoy's log; what has another form is a message of its own."""
+    found = _LINE.fullmatch(line)
+    if found is None:
+        return "info", "envoy", line
+    return _LEVELS.get(found["level"], "info"), f"envoy.{found['logger']}", found["text"]

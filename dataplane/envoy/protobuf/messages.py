@@ -1,0 +1,41 @@
+"""The edge to protobuf: JSON values <-> Envoy's generated messages.
+
+Decides nothing. The only module that imports generated code; of the package ``envoy`` it imports subpackages only,
+since two distributions own its ``__init__.py`` (see ``envoy/binary.py``). Imports of extensions register their types,
+which ``proto_json`` needs to resolve an ``@type``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from envoy.config.cluster.v3 import cluster_pb2  # type: ignore[import-untyped]  # noqa: F401
+from envoy.config.core.v3 import extension_pb2  # type: ignore[import-untyped]  # noqa: F401
+from envoy.config.endpoint.v3 import endpoint_pb2  # type: ignore[import-untyped]  # noqa: F401
+from envoy.config.route.v3 import route_pb2, scoped_route_pb2  # type: ignore[import-untyped]  # noqa: F401
+from envoy.extensions.filters.http.buffer.v3 import buffer_pb2  # type: ignore[import-untyped]  # noqa: F401
+from envoy.extensions.filters.http.header_to_metadata.v3 import (  # type: ignore[import-untyped]
+    header_to_metadata_pb2,  # noqa: F401
+)
+from envoy.extensions.filters.http.jwt_authn.v3 import config_pb2  # type: ignore[import-untyped]  # noqa: F401
+from envoy.extensions.filters.http.lua.v3 import lua_pb2  # type: ignore[import-untyped]  # noqa: F401
+from envoy.extensions.retry.host.previous_hosts.v3 import (  # type: ignore[import-untyped]
+    previous_hosts_pb2,  # noqa: F401
+)
+from envoy.extensions.transport_sockets.tls.v3 import secret_pb2  # type: ignore[import-untyped]  # noqa: F401
+from envoy.extensions.upstreams.http.v3 import (  # type: ignore[import-untyped]
+    http_protocol_options_pb2,  # noqa: F401
+)
+from envoy.service.discovery.v3 import discovery_pb2  # type: ignore[import-untyped]
+from google.protobuf import any_pb2
+
+from amphitrite.dataplane.envoy.protobuf import json_conversion
+
+DeltaRequest: Any = discovery_pb2.DeltaDiscoveryRequest
+DeltaResponse: Any = discovery_pb2.DeltaDiscoveryResponse
+
+
+def pack(type_url: str, value: Mapping[str, Any]) -> any_pb2.Any:
+    """The message of that type, packed. Raises ValueError when ``value`` is not its JSON form."""
+    return json_conversion.pack(type_url, value)

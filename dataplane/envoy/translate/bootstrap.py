@@ -1,0 +1,127 @@
+"""What Envoy is started with: its listener, its admin socket, and where to ask for everything else.
+
+Decides what cannot change while Envoy runs. Must not know routes, clusters or credentials: the file holds no secret.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from amphitrite.dataplane.envoy.filters.request_stats import stats_config
+from amphitrite.dataplane.envoy.translate.clusters import ADS_AT_START, seconds
+from amphitrite.dataplane.envoy.translate.listener import listener
+from amphitrite.dataplane.table.routing_table import Address
+
+_AGENT = "agent"
+_HEAP = "envoy.resource_monitors.fixed_heap"
+_MONITORS = "type.googleapis.com/envoy.extensions.resource_monitors"
+
+
+@dataclass(frozen=True, slots=True)
+class ProxySettings:
+    """``id`` names this proxy; both sockets are UNIX sockets in a directory that only their owner may enter.
+    ``access_log`` None: standard output. ``heap_bytes``: memory that Envoy must not exceed; None: all there is.
+    ``metrics_every_s``: how old what it says of latencies may be. ``scoring_domain``: see ``hosts``; None: there are
+    addresses by path alone."""
+
+    id: str
+    listen: Address
+    agent_socket: Path
+    admin_socket: Path
+    access_log: Path | None
+    heap_bytes: int | None = None
+    metrics_every_s: float = 5.0
+    scoring_domain: str | None = None
+
+
+def bootstrap(settings: ProxySettings) -> dict[str, Any]:
+    """The ``Bootstrap`` message."""
+    return {
+        "node": {"id": settings.id, "cluster": "amphitrite"},
+        "admin": {"address": {"pipe": {"path": str(settings.admin_socket), "mode": 0o600}}},
+        "dynamic_resources": {
+            "ads_config": {
+                "api_type": "DELTA_GRPC",
+                "transport_api_version": "V3",
+                "grpc_services": [
+                    {
+                        "envoy_grpc": {
+                            "cluster_name": _AGENT,
+                            # A restarted agent is found again within about a second.
+                            "retry_policy": {"retry_back_off": {"base_interval": "0.1s", "max_interval": "0.5s"}},
+                        }
+                    }
+                ],
+            },
+            "cds_config": ADS_AT_START,
+        },
+        "static_resources": {
+            "listeners": [listener(settings.listen, settings.access_log, settings.scoring_domain)],
+            "clusters": [_agent_cluster(settings.agent_socket)],
+        },
+        "layered_runtime": {
+            "layers": [
+                {
+                    "name": "static",
+                    "static_layer": {
+                        "re2.max_program_size.error_level": 1000,
+                        # One connection's many requests wait for those of the others.
+                        "http.max_requests_per_io_cycle": 8,
+                    },
+                },
+            ]
+        },
+        "overload_manager": _overload_manager(settings.heap_bytes),
+        "stats_config": stats_config(),
+        "stats_flush_interval": seconds(settings.metrics_every_s),
+        # What taking in a large table has needed goes back to the machine, little by little.
+        "memory_allocator_manager": {"bytes_to_release": 32 * 1024 * 1024, "memory_release_interval": "1s"},
+    }
+
+
+def _overload_manager(heap_bytes: int | None) -> dict[str, Any]:
+    """A bound on connections and, with a bound on memory, less and less service as that is approached."""
+    connections = {
+        "name": "envoy.resource_monitors.global_downstream_max_connections",
+        "typed_config": {
+            "@type": f"{_MONITORS}.downstream_connections.v3.DownstreamConnectionsConfig",
+            "max_active_downstream_connections": 50_000,
+        },
+    }
+    if heap_bytes is None:
+        return {"resource_monitors": [connections]}
+    heap = {
+        "name": _HEAP,
+        "typed_config": {"@type": f"{_MONITORS}.fixed_heap.v3.FixedHeapConfig", "max_heap_size_bytes": heap_bytes},
+    }
+    return {
+        "refresh_interval": "0.25s",
+        "resource_monitors": [connections, heap],
+        "actions": [
+            _action("envoy.overload_actions.shrink_heap", 0.85),
+            _action("envoy.overload_actions.disable_http_keepalive", 0.92),
+            _action("envoy.overload_actions.stop_accepting_requests", 0.95),
+        ],
+    }
+
+
+def _action(name: str, share: float) -> dict[str, Any]:
+    return {"name": name, "triggers": [{"name": _HEAP, "threshold": {"value": share}}]}
+
+
+def _agent_cluster(socket: Path) -> dict[str, Any]:
+    host = {"endpoint": {"address": {"pipe": {"path": str(socket)}}}}
+    return {
+        "name": _AGENT,
+        "type": "STATIC",
+        "connect_timeout": "1s",
+        "load_assignment": {"cluster_name": _AGENT, "endpoints": [{"lb_endpoints": [host]}]},
+        "typed_extension_protocol_options": {
+            "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
+                "@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
+                "explicit_http_config": {"http2_protocol_options": {}},
+            }
+        },
+    }

@@ -1,0 +1,135 @@
+"""Clusters and their addresses.
+
+Decides how Envoy spreads requests over instances, bounds them and judges an instance's health. Instances that serve
+gRPC are a second cluster, of HTTP/2 on their other port. Must not know routes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from amphitrite.dataplane.table.routing_table import Address, Cluster, HealthCheck
+
+#: Far above any ``max_requests``, so that the number of requests in flight is the only bound.
+_UNBOUNDED = 1_000_000
+#: How soon a proxy looks again at an instance that it holds for unhealthy.
+_RECOVERY_INTERVAL_S = 1.0
+#: How much less often it looks at a healthy instance of a cluster that nobody has ever asked anything: of two thousand
+#: deployments most are such, and so is the half for gRPC of nearly all. Whoever asks one first costs a retry at most.
+_IDLE_FACTOR = 5
+_BUFFER_BYTES = 1024 * 1024
+_HTTP_OPTIONS = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
+#: Where a resource is to be had: on the one aggregated stream.
+ADS: dict[str, Any] = {"ads": {}, "resource_api_version": "V3"}
+#: The same for what a starting proxy must have before it listens: it waits for that as long as it takes, rather than
+#: answer without routes after 15 seconds.
+ADS_AT_START: dict[str, Any] = {**ADS, "initial_fetch_timeout": "0s"}
+
+
+def seconds(value: float) -> str:
+    """A protobuf duration in its JSON form."""
+    return f"{value:.3f}s"
+
+
+def grpc_name(cluster: str) -> str:
+    """What the cluster's other half is called. No workload's name has a slash."""
+    return f"{cluster}/grpc"
+
+
+def known_as(cluster: str, address: Address) -> Iterator[tuple[str, Address]]:
+    """Under which names of clusters, and at which address there, Envoy knows an instance."""
+    yield cluster, Address(address.host, address.port)
+    if address.grpc_port is not None:
+        yield grpc_name(cluster), Address(address.host, address.grpc_port)
+
+
+def cluster(source: Cluster) -> dict[str, Any]:
+    """A ``Cluster`` message. Its addresses come separately (:func:`endpoints`), so that they can change in place.
+
+    Panic routing is off: an unhealthy instance gets nothing, also when all are. There is no outlier detection: it
+    counts a model's timeouts against its instance, and would turn a slow model's 408 into 503.
+    """
+    return {
+        "name": source.name,
+        "type": "EDS",
+        "eds_cluster_config": {"eds_config": ADS},
+        "connect_timeout": "1s",
+        # By a hash only where there is something to hash: the others spread better without.
+        "lb_policy": "RING_HASH" if source.sequences else "LEAST_REQUEST",
+        # By default health changes reach the workers up to a second after the main thread (and whoever asks it) knows.
+        "common_lb_config": {"healthy_panic_threshold": {"value": 0}, "update_merge_window": "0s"},
+        "per_connection_buffer_limit_bytes": _BUFFER_BYTES,
+        "circuit_breakers": {
+            "thresholds": [
+                {
+                    "priority": "DEFAULT",
+                    "max_requests": source.max_requests,
+                    "max_connections": _UNBOUNDED,
+                    "max_pending_requests": _UNBOUNDED,
+                    "max_retries": _UNBOUNDED,
+                }
+            ]
+        },
+        "typed_extension_protocol_options": {
+            _HTTP_OPTIONS: {
+                "@type": f"type.googleapis.com/{_HTTP_OPTIONS}",
+                "common_http_protocol_options": {"idle_timeout": "50s"},
+                "explicit_http_config": {"http_protocol_options": {}},
+            }
+        },
+        "health_checks": [_health_check(source.health_check)],
+        "ignore_health_on_host_removal": True,
+    }
+
+
+def grpc_cluster(source: Cluster) -> dict[str, Any]:
+    """The ``Cluster`` message of the same instances, asked by gRPC. Its bound on requests is as large, and its own:
+    Envoy counts by cluster."""
+    made = {**cluster(source), "name": grpc_name(source.name)}
+    options = made["typed_extension_protocol_options"][_HTTP_OPTIONS]
+    windows = {"initial_stream_window_size": _BUFFER_BYTES, "initial_connection_window_size": 4 * _BUFFER_BYTES}
+    made["typed_extension_protocol_options"] = {
+        _HTTP_OPTIONS: {**options, "explicit_http_config": {"http2_protocol_options": windows}}
+    }
+    return made
+
+
+def endpoints(name: str, addresses: Iterable[Address], draining: Iterable[Address] = ()) -> dict[str, Any]:
+    """A ``ClusterLoadAssignment``. A draining address finishes its requests and gets no new ones."""
+    hosts = [_host(a) for a in addresses]
+    hosts += [{**_host(a), "health_status": "DRAINING"} for a in draining]
+    return {"cluster_name": name, "endpoints": [{"lb_endpoints": hosts}] if hosts else []}
+
+
+def grpc_endpoints(name: str, addresses: Iterable[Address], draining: Iterable[Address] = ()) -> dict[str, Any]:
+    """As :func:`endpoints`, for :func:`grpc_cluster`: the instances that listen for gRPC, asked for their health where
+    they listen for HTTP."""
+    hosts = [_grpc_host(a, a.grpc_port) for a in addresses if a.grpc_port is not None]
+    hosts += [{**_grpc_host(a, a.grpc_port), "health_status": "DRAINING"} for a in draining if a.grpc_port is not None]
+    return {"cluster_name": grpc_name(name), "endpoints": [{"lb_endpoints": hosts}] if hosts else []}
+
+
+def _host(address: Address) -> dict[str, Any]:
+    socket = {"address": address.host, "port_value": address.port}
+    return {"endpoint": {"address": {"socket_address": socket}}}
+
+
+def _grpc_host(address: Address, port: int) -> dict[str, Any]:
+    socket = {"address": address.host, "port_value": port}
+    health = {"port_value": address.port}
+    return {"endpoint": {"address": {"socket_address": socket}, "health_check_config": health}}
+
+
+def _health_check(check: HealthCheck) -> dict[str, Any]:
+    return {
+        "timeout": seconds(check.timeout_s),
+        "interval": seconds(check.interval_s),
+        # Without this a cluster that has had no request yet is looked at once a minute only.
+        "no_traffic_interval": seconds(check.interval_s),
+        "no_traffic_healthy_interval": seconds(check.interval_s * _IDLE_FACTOR),
+        "unhealthy_interval": seconds(min(check.interval_s, _RECOVERY_INTERVAL_S)),
+        "healthy_threshold": check.healthy_threshold,
+        "unhealthy_threshold": check.unhealthy_threshold,
+        "http_health_check": {"path": check.path, "host": "amphitrite"},
+    }

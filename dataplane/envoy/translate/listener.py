@@ -1,0 +1,148 @@
+"""The listener that clients reach.
+
+Decides TLS, protocols, limits on clients, and the chain of filters; all else about a request is decided by the routes.
+Must not know any route.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from amphitrite.dataplane.envoy.filters import bodiless_requests, jwt, model_errors, request_ids, sequence_affinity
+from amphitrite.dataplane.envoy.filters.access_log import access_log
+from amphitrite.dataplane.envoy.filters.local_replies import local_reply
+from amphitrite.dataplane.envoy.filters.timeouts import IDLE_S, RECEIVED_S
+from amphitrite.dataplane.envoy.translate import grpc_routes, health_route, host_names
+from amphitrite.dataplane.envoy.translate.clusters import ADS_AT_START, seconds
+from amphitrite.dataplane.envoy.translate.secrets import CERTIFICATE
+from amphitrite.dataplane.table.routing_table import Address
+
+_EXTENSIONS = "type.googleapis.com/envoy.extensions"
+#: Index of the endpoint's name in ``/endpoints/<name>/…``; element 0 is what precedes the first slash.
+_SCOPE_ELEMENT = 2
+
+
+def listener(address: Address, log: Path | None, scoring_domain: str | None = None) -> dict[str, Any]:
+    """The ``Listener`` message. ``scoring_domain``: endpoints are reached by host names below it too.
+
+    It does not share its port: with SO_REUSEPORT a second proxy on the same port would silently take half of the
+    connections, where it must refuse to start.
+    """
+    socket: dict[str, Any] = {"address": address.host, "port_value": address.port}
+    if address.host == "::":
+        socket["ipv4_compat"] = True
+    return {
+        "name": "scoring",
+        "address": {"socket_address": socket},
+        "enable_reuse_port": False,
+        "connection_balance_config": {"exact_balance": {}},
+        "per_connection_buffer_limit_bytes": 1024 * 1024,
+        **({} if scoring_domain is None else {"listener_filters": [host_names.inspector()]}),
+        "filter_chains": [
+            *([] if scoring_domain is None else [_by_host(scoring_domain, log)]),
+            _chain(connection_manager(log)),
+        ],
+    }
+
+
+def _by_host(scoring_domain: str, log: Path | None) -> dict[str, Any]:
+    """The filter chain of connections for host names. There is no health of the proxy's own below them."""
+    manager = connection_manager(log)
+    del manager["early_header_mutation_extensions"]
+    manager["scoped_routes"]["scope_key_builder"] = {"fragments": [host_names.scope_fragment()]}
+    manager["http_filters"] = [one for one in manager["http_filters"] if one != health_route.http_filter()]
+    manager |= {"strip_any_host_port": True, "strip_trailing_host_dot": True}
+    return {
+        "name": "by host",
+        "filter_chain_match": host_names.filter_chain_match(scoring_domain),
+        **_chain(manager),
+    }
+
+
+def _chain(manager: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "transport_socket": _tls(),
+        "transport_socket_connect_timeout": "10s",
+        "filters": [{"name": "envoy.filters.network.http_connection_manager", "typed_config": manager}],
+    }
+
+
+def connection_manager(log: Path | None) -> dict[str, Any]:
+    """The ``HttpConnectionManager`` message, for addresses by path."""
+    return {
+        "@type": f"{_EXTENSIONS}.filters.network.http_connection_manager.v3.HttpConnectionManager",
+        "stat_prefix": "scoring",
+        "scoped_routes": {
+            "name": "endpoints",
+            "scope_key_builder": {
+                "fragments": [
+                    {
+                        "header_value_extractor": {
+                            "name": grpc_routes.SCOPE,
+                            "element_separator": "/",
+                            "index": _SCOPE_ELEMENT,
+                        }
+                    }
+                ]
+            },
+            "rds_config_source": ADS_AT_START,
+            "scoped_rds": {"scoped_rds_config_source": ADS_AT_START},
+        },
+        "http_filters": [
+            health_route.http_filter(),
+            *request_ids.http_filters(),
+            jwt.http_filter(),
+            model_errors.http_filter(),
+            sequence_affinity.http_filter(),
+            bodiless_requests.http_filter(),
+            {
+                "name": "envoy.filters.http.router",
+                "typed_config": {"@type": f"{_EXTENSIONS}.filters.http.router.v3.Router"},
+            },
+        ],
+        "early_header_mutation_extensions": grpc_routes.scope_header(),
+        "local_reply_config": grpc_routes.with_replies(local_reply()),
+        "access_log": access_log(log),
+        # One way to write a path, before anything is decided by it.
+        "normalize_path": True,
+        "merge_slashes": True,
+        "path_with_escaped_slashes_action": "REJECT_REQUEST",
+        # Nobody is inside: a client on loopback must not set timeouts and retries by x-envoy-* headers either.
+        "use_remote_address": True,
+        # (An empty list would mean the private ranges, so it names an address of no machine: RFC 5737.)
+        "internal_address_config": {"cidr_ranges": [{"address_prefix": "192.0.2.1", "prefix_len": 32}]},
+        "server_name": "amphitrite",
+        "generate_request_id": True,
+        "always_set_request_id_in_response": True,
+        "common_http_protocol_options": {
+            "idle_timeout": "3600s",
+            "max_headers_count": 100,
+            # Servers take x_a for x-a: what a client must not say under the one name it must not under the other.
+            "headers_with_underscores_action": "DROP_HEADER",
+        },
+        "http2_protocol_options": {
+            "max_concurrent_streams": 128,
+            "initial_stream_window_size": 1024 * 1024,
+            "initial_connection_window_size": 4 * 1024 * 1024,
+        },
+        "max_request_headers_kb": 60,
+        "request_headers_timeout": "10s",
+        "request_timeout": seconds(RECEIVED_S),
+        "stream_idle_timeout": seconds(IDLE_S),
+        "drain_timeout": "5s",
+    }
+
+
+def _tls() -> dict[str, Any]:
+    return {
+        "name": "envoy.transport_sockets.tls",
+        "typed_config": {
+            "@type": f"{_EXTENSIONS}.transport_sockets.tls.v3.DownstreamTlsContext",
+            "common_tls_context": {
+                "tls_params": {"tls_minimum_protocol_version": "TLSv1_2"},
+                "alpn_protocols": ["h2", "http/1.1"],
+                "tls_certificate_sds_secret_configs": [{"name": CERTIFICATE, "sds_config": ADS_AT_START}],
+            },
+        },
+    }

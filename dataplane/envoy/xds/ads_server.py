@@ -1,0 +1,164 @@
+"""The aggregated delta discovery service on a UNIX socket: the one thing that tells Envoy anything.
+
+Decides how snapshots and streams meet. What is sent is decided by ``delta``, when a snapshot is published by ``apply``.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from concurrent import futures
+from pathlib import Path
+from typing import Any
+
+import grpc  # type: ignore[import-untyped]
+
+from amphitrite.dataplane.envoy.process.launch_command import LAUNCH
+from amphitrite.dataplane.envoy.protobuf.messages import DeltaRequest, DeltaResponse
+from amphitrite.dataplane.envoy.translate.resources import CLUSTER, ENDPOINTS, EXTENSION, ROUTES, SCOPES
+from amphitrite.dataplane.envoy.xds.delta_stream import DeltaStream, Refusal, Request, Response, Snapshot
+
+#: What a routing table consists of; the certificate is followed apart from it.
+TABLE_TYPES = (CLUSTER, ENDPOINTS, EXTENSION, ROUTES, SCOPES)
+_METHOD = "DeltaAggregatedResources"
+_SERVICE = "envoy.service.discovery.v3.AggregatedDiscoveryService"
+#: One stream lives; a second is there while one Envoy takes over from another.
+_STREAMS = 4
+
+
+class _Connection:
+    """A stream with its mailbox: requests, True for "look again", None for the end."""
+
+    def __init__(self) -> None:
+        self.stream = DeltaStream()
+        self.launch = ""  #: which Envoy it is, as its first request says
+        self.mailbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+
+class AdsServer:
+    """Serves the published snapshot to Envoy's stream and says what that stream has accepted.
+
+    ``changed`` is notified when a stream begins, ends or answers. ``on_refusal`` is called with it held, on a thread of
+    the server, for each response that Envoy refuses. Nothing is sent before the first ``publish``.
+    """
+
+    def __init__(self, socket: Path, changed: threading.Condition, on_refusal: Callable[[Refusal], None]) -> None:
+        self._changed = changed
+        self._snapshot: Snapshot | None = None
+        self._connections: list[_Connection] = []
+        self._launch: str | None = None
+        self._on_refusal = on_refusal
+        self._socket = socket
+        self._pool = futures.ThreadPoolExecutor(_STREAMS, thread_name_prefix="ads")
+        self._server = grpc.server(self._pool, options=[("grpc.max_receive_message_length", 64 * 1024 * 1024)])
+        handler = grpc.stream_stream_rpc_method_handler(
+            self._serve,
+            request_deserializer=DeltaRequest.FromString,
+            response_serializer=DeltaResponse.SerializeToString,
+        )
+        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(_SERVICE, {_METHOD: handler}),))
+
+    def start(self) -> None:
+        self._socket.unlink(missing_ok=True)
+        self._server.add_insecure_port(f"unix:{self._socket}")
+        self._server.start()
+
+    def stop(self) -> None:
+        with self._changed:
+            for connection in self._connections:
+                connection.mailbox.put(None)
+        self._server.stop(grace=0.5).wait()
+        self._pool.shutdown()
+        self._socket.unlink(missing_ok=True)
+
+    def publish(self, snapshot: Snapshot) -> None:
+        """Make this what Envoy should have."""
+        with self._changed:
+            self._snapshot = snapshot
+            for connection in self._connections:
+                connection.mailbox.put(True)
+
+    def only(self, launch: str) -> None:
+        """From now on serve the Envoy of this launch alone; any other finishes by what it has."""
+        with self._changed:
+            self._launch = launch
+            self._changed.notify_all()
+
+    @property
+    def serving(self) -> bool:
+        """Whether Envoy is connected and may hold anything, of this agent's or of one's before it."""
+        with self._changed:
+            return any(self._meant(c) and not c.stream.empty for c in self._connections)
+
+    def in_force(self) -> bool:
+        """Whether Envoy has accepted the whole published table; false while it is not connected."""
+        with self._changed:
+            meant = [c for c in self._connections if self._meant(c)]
+            if self._snapshot is None or not meant:
+                return False
+            return meant[-1].stream.in_force(self._snapshot, TABLE_TYPES)
+
+    def _meant(self, connection: _Connection) -> bool:
+        return self._launch is None or connection.launch == self._launch
+
+    def _serve(self, requests: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
+        connection = _Connection()
+        context.add_callback(lambda: connection.mailbox.put(None))
+        threading.Thread(target=_read, args=(requests, connection.mailbox), daemon=True).start()
+        with self._changed:
+            self._connections.append(connection)
+        try:
+            while (message := connection.mailbox.get()) is not None:
+                if message is not True and message.HasField("node"):
+                    connection.launch = launch_of(message.node)
+                yield from self._answer(connection, None if message is True else _request(message))
+        finally:
+            with self._changed:
+                self._connections.remove(connection)
+                self._changed.notify_all()
+
+    def _answer(self, connection: _Connection, request: Request | None) -> list[Any]:
+        with self._changed:
+            refusal = connection.stream.receive(request) if request is not None else None
+            meant = self._meant(connection)
+            if refusal is not None and meant:
+                self._on_refusal(refusal)
+            self._changed.notify_all()
+            if self._snapshot is None or not meant:
+                return []
+            return [self._message(response) for response in connection.stream.pending(self._snapshot)]
+
+    def _message(self, response: Response) -> Any:
+        message = DeltaResponse(type_url=response.type_url, nonce=response.nonce)
+        for name, resource in response.changed:
+            message.resources.add(name=name, version=resource.version, resource=resource.packed)
+        message.removed_resources.extend(response.removed)
+        return message
+
+
+def launch_of(node: Any) -> str:
+    """Which Envoy it is, of those that follow each other; empty for one that was not told."""
+    fields = node.metadata.fields
+    return str(fields[LAUNCH].string_value) if LAUNCH in fields else ""
+
+
+def _read(requests: Iterator[Any], mailbox: queue.SimpleQueue[Any]) -> None:
+    try:
+        for request in requests:
+            mailbox.put(request)
+    except grpc.RpcError:  # the stream has broken; its end is all there is to say
+        pass
+    finally:
+        mailbox.put(None)
+
+
+def _request(message: Any) -> Request:
+    return Request(
+        type_url=message.type_url,
+        subscribe=tuple(message.resource_names_subscribe),
+        unsubscribe=tuple(message.resource_names_unsubscribe),
+        held=dict(message.initial_resource_versions),
+        nonce=message.response_nonce,
+        error=message.error_detail.message if message.HasField("error_detail") else None,
+    )

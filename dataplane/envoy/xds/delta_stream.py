@@ -1,0 +1,176 @@
+"""One delta-xDS stream, seen from the server: what the client asked for, was sent, and has accepted.
+
+Decides what goes into the next response. Must not know gRPC, protobuf or threads: it is a state machine over values.
+Source of the rules: Envoy's page "xDS REST and gRPC protocol", section "Incremental xDS".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from amphitrite.dataplane.envoy.translate.resources import CLUSTER, ENDPOINTS, ROUTES, TYPES, Named, Resource
+
+#: All resources that the proxy should have, by type and name. A mapping that was given once is never changed: what has
+#: been compared with it need not be again.
+Snapshot = Mapping[str, Named]
+#: So many addresses' or routes' resources go into one response, of those that Envoy names one by one: a message with a
+#: thousand needs ten times its size while Envoy takes it in. Clusters stay together: a starting proxy waits for one
+#: answer, and takes that for all of them.
+_AT_ONCE = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A ``DeltaDiscoveryRequest``. ``error`` is set when it refuses the response ``nonce``."""
+
+    type_url: str
+    subscribe: tuple[str, ...] = ()
+    unsubscribe: tuple[str, ...] = ()
+    held: Mapping[str, str] = field(default_factory=dict)  #: initial_resource_versions
+    nonce: str = ""
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A ``DeltaDiscoveryResponse``."""
+
+    type_url: str
+    nonce: str
+    changed: tuple[tuple[str, Resource], ...]
+    removed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The client refused a response (NACK) and keeps what it had."""
+
+    type_url: str
+    names: tuple[str, ...]
+    message: str
+
+
+@dataclass(slots=True)
+class _Subscription:
+    """One type on one stream. ``sent`` and ``accepted``: name -> version; None stands for "there is none".
+
+    ``told``: the resources of which nothing is left to send. ``holds``: those that are what the client has accepted.
+    """
+
+    wildcard: bool = False
+    answered: bool = False
+    names: set[str] = field(default_factory=set)
+    sent: dict[str, str | None] = field(default_factory=dict)
+    accepted: dict[str, str] = field(default_factory=dict)
+    waiting: dict[str, dict[str, str | None]] = field(default_factory=dict)  #: by nonce
+    told: Named | None = None
+    holds: Named | None = None
+
+
+class DeltaStream:
+    """The state of one stream. Not safe for threads: whoever shares one locks."""
+
+    def __init__(self) -> None:
+        self._subscriptions: dict[str, _Subscription] = {}
+        self._nonce = 0
+
+    @property
+    def empty(self) -> bool:
+        """Whether the client has said that it holds nothing, and has been sent nothing since."""
+        states = self._subscriptions.values()
+        return bool(states) and not any(state.sent or state.answered for state in states)
+
+    def receive(self, request: Request) -> Refusal | None:
+        """Take in one request; a refusal is returned for whoever wants to know."""
+        first = request.type_url not in self._subscriptions
+        state = self._subscriptions.setdefault(request.type_url, _Subscription())
+        if first:
+            # Without names the first request of a type asks for all of them.
+            state.wildcard = not request.subscribe
+            state.sent.update(request.held)
+            state.accepted.update(request.held)
+        if first or request.subscribe or request.unsubscribe:
+            state.told = state.holds = None
+        for name in request.subscribe:
+            if name == "*":
+                state.wildcard = True
+                continue
+            state.names.add(name)
+            if name not in request.held:
+                state.sent.pop(name, None)
+        for name in request.unsubscribe:
+            if name == "*":
+                state.wildcard = False
+                continue
+            state.names.discard(name)
+            state.sent.pop(name, None)
+            state.accepted.pop(name, None)
+        return self._answer(state, request)
+
+    def _answer(self, state: _Subscription, request: Request) -> Refusal | None:
+        versions = state.waiting.pop(request.nonce, None)
+        if versions:
+            state.holds = None
+        if request.error is not None:
+            return Refusal(request.type_url, tuple(sorted(versions or ())), request.error)
+        for name, version in (versions or {}).items():
+            if version is None:
+                state.accepted.pop(name, None)
+            elif state.wildcard or name in state.names:
+                state.accepted[name] = version
+        return None
+
+    def pending(self, snapshot: Snapshot) -> Iterator[Response]:
+        """What the client lacks, in the order of dependence; counts as sent once it is taken from the iterator."""
+        for type_url in TYPES:
+            state = self._subscriptions.get(type_url)
+            if state is None:
+                continue
+            have = snapshot.get(type_url, {})
+            if state.told is have:
+                continue
+            wanted = sorted({*have, *state.names} if state.wildcard else state.names)
+            changed = [(n, have[n]) for n in wanted if n in have and state.sent.get(n) != have[n].version]
+            gone = [n for n, version in state.sent.items() if version is not None and n not in have]
+            gone += [n for n in state.names if n not in have and n not in state.sent]
+            if not changed and not gone and (state.answered or not state.wildcard):
+                state.told = have
+                continue
+            at_once = _AT_ONCE if type_url in (ENDPOINTS, ROUTES) else len(changed)
+            while len(changed) > at_once:
+                yield self._response(type_url, state, changed[:at_once], [])
+                changed = changed[at_once:]
+            yield self._response(type_url, state, changed, gone)
+            state.told = have
+
+    def _response(
+        self, type_url: str, state: _Subscription, changed: list[tuple[str, Resource]], gone: list[str]
+    ) -> Response:
+        state.answered = True
+        versions: dict[str, str | None] = {name: resource.version for name, resource in changed}
+        versions.update(dict.fromkeys(gone))
+        state.sent.update(versions)
+        self._nonce += 1
+        nonce = str(self._nonce)
+        state.waiting[nonce] = versions
+        if type_url == CLUSTER and ENDPOINTS in self._subscriptions:
+            # A changed cluster starts anew and waits for its addresses, even when those are the same.
+            for name in versions:
+                self._subscriptions[ENDPOINTS].sent.pop(name, None)
+            self._subscriptions[ENDPOINTS].told = None
+        return Response(type_url, nonce, tuple(changed), tuple(sorted(gone)))
+
+    def in_force(self, snapshot: Snapshot, types: tuple[str, ...]) -> bool:
+        """Whether the client has accepted exactly what ``snapshot`` holds of these types."""
+        for type_url in types:
+            state = self._subscriptions.get(type_url, _Subscription())
+            wanted = snapshot.get(type_url, {})
+            if state.waiting:
+                return False
+            if state.holds is wanted:
+                continue
+            if state.accepted != {name: resource.version for name, resource in wanted.items()}:
+                return False
+            state.holds = wanted
+        return True

@@ -1,0 +1,110 @@
+"""The steps from what a proxy has to what a new table wants, so that no request meets something half made.
+
+Decides which clusters and addresses are published at each step: first what is new beside what is old, then the new
+routes with what they no longer name on its way out. Pure; must not know Envoy, time or how a step is carried out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from amphitrite.dataplane.table.routing_table import Address, Cluster, RoutingTable
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Leaving:
+    """One address of a cluster that stays, or (``address`` None) a whole cluster."""
+
+    cluster: str
+    address: Address | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What the proxy is told: the routes of ``table``, and clusters, which may be more than the table's.
+
+    ``clusters``, by name, hold the addresses that get new requests; ``draining`` those that only finish what they have.
+    """
+
+    table: RoutingTable
+    clusters: Mapping[str, Cluster]
+    draining: Mapping[str, tuple[Address, ...]]
+
+    def leaving(self) -> dict[Leaving, float]:
+        """What the table does not name, with the seconds that its requests are given to end."""
+        named = {c.name: c for c in self.table.clusters}
+        out = {Leaving(name): cluster.drain_timeout_s for name, cluster in self.clusters.items() if name not in named}
+        for name, addresses in self.draining.items():
+            if name in named:
+                out.update({Leaving(name, a): named[name].drain_timeout_s for a in addresses})
+        return out
+
+
+NOTHING = Published(RoutingTable(0), {}, {})
+
+
+def additions(before: Published, table: RoutingTable) -> tuple[tuple[str, Address], ...]:
+    """(cluster, address) that get no requests yet and would by ``table``."""
+    return tuple(
+        (cluster.name, address)
+        for cluster in table.clusters
+        if before.clusters.get(cluster.name) is not cluster
+        for address in cluster.addresses
+        if cluster.name not in before.clusters or address not in before.clusters[cluster.name].addresses
+    )
+
+
+def preparation(before: Published, table: RoutingTable) -> Published:
+    """The old routes; clusters and addresses of both."""
+    clusters = dict(before.clusters)
+    for cluster in table.clusters:
+        old = before.clusters.get(cluster.name)
+        addresses = set(cluster.addresses) | set(old.addresses if old is not None else ())
+        clusters[cluster.name] = replace(old or cluster, addresses=tuple(sorted(addresses)))
+    return Published(before.table, clusters, _still_draining(before.draining, clusters))
+
+
+def placement(before: Published, table: RoutingTable) -> Published:
+    """The new routes. What they no longer name stays, without new requests, until it is taken out by ``without``.
+
+    A cluster with a draining address keeps its other settings until then: a changed cluster starts anew in Envoy, and
+    the requests that are still in flight on the old one could no longer be counted.
+    """
+    clusters = dict(before.clusters)
+    draining: dict[str, tuple[Address, ...]] = {}
+    for cluster in table.clusters:
+        old = before.clusters.get(cluster.name)
+        if old is cluster and cluster.name not in before.draining:
+            continue
+        gone = set(old.addresses if old is not None else ()) | set(before.draining.get(cluster.name, ()))
+        gone -= set(cluster.addresses)
+        draining[cluster.name] = tuple(sorted(gone))
+        clusters[cluster.name] = replace(old, addresses=cluster.addresses) if old and gone else cluster
+    for name, addresses in before.draining.items():
+        draining.setdefault(name, addresses)
+    return Published(table, clusters, {name: gone for name, gone in draining.items() if gone})
+
+
+def without(published: Published, gone: set[Leaving]) -> Published:
+    """The same, less what has been drained; a cluster with nothing left to drain gets the table's settings."""
+    draining = {
+        name: tuple(a for a in addresses if Leaving(name, a) not in gone)
+        for name, addresses in published.draining.items()
+        if Leaving(name) not in gone
+    }
+    draining = {name: addresses for name, addresses in draining.items() if addresses}
+    clusters = {n: c for n, c in published.clusters.items() if Leaving(n) not in gone}
+    clusters.update({c.name: c for c in published.table.clusters if c.name not in draining})
+    return Published(published.table, clusters, draining)
+
+
+def _still_draining(
+    draining: Mapping[str, tuple[Address, ...]], clusters: Mapping[str, Cluster]
+) -> dict[str, tuple[Address, ...]]:
+    """An address that is named again drains no longer."""
+    kept = {
+        name: tuple(a for a in addresses if name not in clusters or a not in clusters[name].addresses)
+        for name, addresses in draining.items()
+    }
+    return {name: addresses for name, addresses in kept.items() if addresses}

@@ -1,0 +1,110 @@
+"""Which process is meant: a pid together with the time at which it started.
+
+Decides how a process is recognised after our own restart, when it counts as alive, and how a record of it lies on
+disk. A pid alone is not enough: it is used again after the process has gone. Must not know what the process does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from amphitrite.dataplane.machine.atomic_files import write_private
+
+#: Seconds by which two readings of one process's start time may differ: the kernel derives the time of boot, to
+#: which it is relative, from the wall clock in whole seconds, and the wall clock is adjusted while a machine runs.
+_TOLERANCE_S = 2.0
+_POLL_S = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessRecord:
+    """One process. ``create_time``: seconds since the epoch, as the kernel reports it."""
+
+    pid: int
+    create_time: float
+
+
+def of(pid: int) -> ProcessRecord:
+    """The record of a process that exists now. Raises ProcessLookupError when there is none."""
+    try:
+        return ProcessRecord(pid, psutil.Process(pid).create_time())
+    except psutil.NoSuchProcess as exc:
+        raise ProcessLookupError(pid) from exc
+
+
+def own() -> ProcessRecord:
+    return of(os.getpid())
+
+
+def alive(record: ProcessRecord) -> bool:
+    """Whether this very process still runs; a zombie does not."""
+    try:
+        process = psutil.Process(record.pid)
+        with process.oneshot():
+            same = abs(process.create_time() - record.create_time) <= _TOLERANCE_S
+            return same and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def send_signal(record: ProcessRecord, number: int = signal.SIGTERM) -> bool:
+    """Signal this very process; False when it is gone already."""
+    if not alive(record):
+        return False
+    try:
+        os.kill(record.pid, number)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def end(record: ProcessRecord, within_s: float) -> None:
+    """Ask this very process to end, kill it after ``within_s``, and return when it is gone."""
+    send_signal(record, signal.SIGTERM)
+    deadline = time.monotonic() + within_s
+    while alive(record):
+        if time.monotonic() > deadline:
+            send_signal(record, signal.SIGKILL)
+        time.sleep(_POLL_S)
+
+
+def first() -> bool:
+    """Whether this process is the first of its PID namespace: all others end with it, and orphans are its to reap."""
+    return os.getpid() == 1
+
+
+def reap_orphans(own: Collection[int]) -> int:
+    """Let children that have ended go, but for those in ``own``, whose end somebody waits for. How many they were."""
+    reaped = 0
+    while True:
+        try:
+            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return reaped
+        if ended is None or ended.si_pid in own:
+            return reaped
+        os.waitpid(ended.si_pid, 0)
+        reaped += 1
+
+
+def read(path: Path) -> ProcessRecord | None:
+    """The record in a JSON file with at least ``pid`` and ``create_time``; None when absent or not such a file."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+        return ProcessRecord(int(value["pid"]), float(value["create_time"]))
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return None
+
+
+def write(path: Path, record: ProcessRecord, **more: Any) -> None:
+    """Replace the file (0600, atomically) with the record and whatever else the owner wants to keep there."""
+    write_private(path, json.dumps({"pid": record.pid, "create_time": record.create_time, **more}))

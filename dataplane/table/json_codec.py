@@ -1,0 +1,129 @@
+"""Routing tables as JSON values, there and back, and the digest that names their content.
+
+Decides the names of fields, and what a table of an older release is taken to say. It carries secrets: a file that holds
+one has mode 0600. Must not know who sends it, nor what becomes of it as text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
+
+from amphitrite.dataplane.table.routing_table import (
+    Address,
+    Cluster,
+    HealthCheck,
+    Route,
+    RoutingTable,
+    Secret,
+    Target,
+    TokenIssuer,
+)
+
+
+def digest(table: RoutingTable) -> str:
+    """Names the content of ``table``, whatever its version: tells two tables of one version apart."""
+    # A database may give 5 where it was given 5.0.
+    content = json.loads(json.dumps({**to_json(table), "version": 0}), parse_int=float)
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def to_json(table: RoutingTable) -> dict[str, Any]:
+    """The table as JSON values, secrets revealed."""
+    return {
+        "version": table.version,
+        "max_body_bytes": table.max_body_bytes,
+        "routes": [route_to_json(r) for r in table.routes],
+        "issuers": issuers_to_json(table.issuers),
+        "clusters": [cluster_to_json(c) for c in table.clusters],
+    }
+
+
+def route_to_json(r: Route) -> dict[str, Any]:
+    return {
+        "name": r.name,
+        "credentials": [c.reveal() for c in r.credentials],
+        "targets": [
+            {
+                "name": t.name,
+                "cluster": t.cluster,
+                "timeout_s": t.timeout_s,
+                "score_path": t.score_path,
+                "score_reason": t.score_reason,
+                "sequences": t.sequences,
+                "retry_lost": t.retry_lost,
+                "container": t.container,
+                "per_instance": t.per_instance,
+            }
+            for t in r.targets
+        ],
+        "split": [list(share) for share in r.split],
+        "mirrors": [list(share) for share in r.mirrors],
+        "auth": r.auth,
+        "cors": list(r.cors),
+    }
+
+
+def cluster_to_json(c: Cluster) -> dict[str, Any]:
+    return {
+        "name": c.name,
+        "addresses": [
+            {"host": a.host, "port": a.port, **({"grpc_port": a.grpc_port} if a.grpc_port else {})} for a in c.addresses
+        ],
+        "max_requests": c.max_requests,
+        "drain_timeout_s": c.drain_timeout_s,
+        "health_check": {
+            "path": c.health_check.path,
+            "interval_s": c.health_check.interval_s,
+            "timeout_s": c.health_check.timeout_s,
+            "healthy_threshold": c.health_check.healthy_threshold,
+            "unhealthy_threshold": c.health_check.unhealthy_threshold,
+        },
+        "sequences": c.sequences,
+    }
+
+
+def issuers_to_json(issuers: Iterable[TokenIssuer]) -> list[dict[str, Any]]:
+    return [{**asdict(i), "audiences": list(i.audiences)} for i in issuers]
+
+
+def from_json(value: dict[str, Any]) -> RoutingTable:
+    """The inverse of :func:`to_json`. Raises KeyError, TypeError or ValueError on anything else."""
+    return RoutingTable(
+        version=int(value["version"]),
+        max_body_bytes=int(value["max_body_bytes"]),
+        routes=tuple(route_from_json(r) for r in value["routes"]),
+        # Tables of releases before 0.2 have keys only.
+        issuers=issuers_from_json(value.get("issuers", ())),
+        clusters=tuple(cluster_from_json(c) for c in value["clusters"]),
+    )
+
+
+def route_from_json(r: dict[str, Any]) -> Route:
+    return Route(
+        name=r["name"],
+        credentials=tuple(Secret(c) for c in r["credentials"]),
+        targets=tuple(Target(**t) for t in r["targets"]),
+        split=tuple((name, percent) for name, percent in r["split"]),
+        mirrors=tuple((name, percent) for name, percent in r["mirrors"]),
+        auth=r.get("auth", "key"),
+        cors=tuple(r.get("cors", ())),
+    )
+
+
+def cluster_from_json(c: dict[str, Any]) -> Cluster:
+    return Cluster(
+        name=c["name"],
+        addresses=tuple(Address(**a) for a in c["addresses"]),
+        max_requests=c["max_requests"],
+        drain_timeout_s=c["drain_timeout_s"],
+        health_check=HealthCheck(**c["health_check"]),
+        sequences=c.get("sequences", False),
+    )
+
+
+def issuers_from_json(issuers: Iterable[dict[str, Any]]) -> tuple[TokenIssuer, ...]:
+    return tuple(TokenIssuer(**{**i, "audiences": tuple(i["audiences"])}) for i in issuers)

@@ -1,0 +1,131 @@
+"""Triton's command line and environment.
+
+Decides, purely, with which options and variables one instance runs: HTTP and gRPC on a port each and nothing else, all
+models of one repository or none, and the services that steer the server shut to everybody. Must not know where Triton
+comes from or who keeps the process.
+"""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from amphitrite.dataplane.table.routing_table import Address
+from amphitrite.dataplane.triton.installation import Installation, library_path
+
+#: Variables of the machine that Triton's processes see; everything else stays with the control plane.
+_PASSED = ("HOME", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ", "USER")
+_PASSED_PREFIXES = ("CUDA_", "NVIDIA_")
+
+#: Triton's groups of APIs that nobody needs who only wants predictions. Proxies refuse them; so does the server, to
+#: everybody who does not know a key.
+RESTRICTED = "model-repository,shared-memory,trace,logging"
+#: The header, and the metadata, in which the key would be.
+KEY_HEADER = "amphitrite-admin"
+#: Options that not every Triton knows.
+HTTP_RESTRICTED, GRPC_RESTRICTED = "--http-restricted-api", "--grpc-restricted-protocol"
+MAX_INPUT_SIZE = "--http-max-input-size"
+
+#: What an instance keeps at most of the answers of models whose config.pbtxt has ``response_cache``. Memory is taken as
+#: answers come.
+RESPONSE_CACHE_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What differs between instances.
+
+    ``server_id``: the name that the server gives itself in its metadata, by which one knows that it is the one meant
+    and not another on a port that changed hands. ``shm_prefix``: how each region in /dev/shm of this instance's Python
+    stubs is called, so that what a killed instance leaves can be found. ``exit_timeout_s``: how long Triton lets
+    requests finish after SIGTERM. ``max_input_bytes``: the largest request body, by HTTP.
+    ``admin_key``: what would open the services of RESTRICTED. ``known``: which of the options that not every Triton
+    knows this one does.
+    """
+
+    server_id: str
+    repository: Path
+    backends: Path
+    address: Address
+    shm_prefix: str
+    exit_timeout_s: int = 30
+    max_input_bytes: int | None = None
+    admin_key: str = field(default="", repr=False)
+    known: frozenset[str] = frozenset()
+
+
+def arguments(installation: Installation, options: Options) -> list[str]:
+    """The argument vector."""
+    limit, shut = options.max_input_bytes, f"{RESTRICTED}:{KEY_HEADER}={options.admin_key}"
+    return [
+        str(installation.binary),
+        f"--id={options.server_id}",
+        f"--model-repository={options.repository}",
+        "--model-control-mode=none",
+        "--exit-on-error=true",
+        "--strict-readiness=true",
+        f"--exit-timeout-secs={options.exit_timeout_s}",
+        f"--backend-directory={options.backends}",
+        f"--backend-config=python,shm-region-prefix-name={options.shm_prefix}",
+        *_response_cache(installation),
+        "--allow-http=true",
+        f"--http-address={options.address.host}",
+        f"--http-port={options.address.port}",
+        *([f"{MAX_INPUT_SIZE}={limit}"] if limit is not None and MAX_INPUT_SIZE in options.known else []),
+        *([f"{HTTP_RESTRICTED}={shut}"] if HTTP_RESTRICTED in options.known else []),
+        *_grpc(options, shut),
+        "--allow-metrics=false",
+        "--allow-sagemaker=false",
+        "--allow-vertex-ai=false",
+        "--log-format=ISO8601",
+    ]
+
+
+def _grpc(options: Options, shut: str) -> list[str]:
+    if options.address.grpc_port is None:
+        return ["--allow-grpc=false"]
+    return [
+        "--allow-grpc=true",
+        f"--grpc-address={options.address.host}",
+        f"--grpc-port={options.address.grpc_port}",
+        *([f"{GRPC_RESTRICTED}={shut}"] if GRPC_RESTRICTED in options.known else []),
+    ]
+
+
+def _response_cache(installation: Installation) -> list[str]:
+    if installation.caches is None:
+        return []
+    return [f"--cache-directory={installation.caches}", f"--cache-config=local,size={RESPONSE_CACHE_BYTES}"]
+
+
+def environment(
+    installation: Installation,
+    machine: Mapping[str, str],
+    *,
+    marker: str,
+    cores: int,
+    gpus: bool,
+    variables: Mapping[str, str],
+) -> dict[str, str]:
+    """The environment: a few of the machine's variables, the deployment's, and ours, which win.
+
+    ``marker`` identifies the instance to whoever looks for its processes. ``cores``: how many the model may use.
+    ``gpus``: whether it may use the machine's.
+    """
+    passed = {n: v for n, v in machine.items() if n in _PASSED or n.startswith(_PASSED_PREFIXES)}
+    passed["PYTHONUNBUFFERED"] = "1"
+    if not gpus:
+        passed["CUDA_VISIBLE_DEVICES"] = ""
+    ours = {"AMPHITRITE_INSTANCE": marker, "AMPHITRITE_CORES": str(cores)}
+    path = machine.get("PATH", "/usr/local/bin:/usr/bin:/bin")
+    if installation.stub is not None:
+        # The stub's Python finds its library, and this environment's packages, through the `python3` it meets first.
+        path = f"{Path(sys.executable).parent}:{path}"
+        ours["PYTHONPATH"] = sysconfig.get_path("purelib")
+    ours["PATH"] = path
+    if libraries := library_path(installation, machine):
+        ours["LD_LIBRARY_PATH"] = libraries
+    return {**passed, **variables, **ours}
