@@ -47,11 +47,11 @@ def run(work: Path) -> list[dict[str, Any]]:
 
 def fill(home: Path) -> None:
     """A home with models of one file and endpoints that serve nothing, as their creation one by one leaves it."""
-    from amphitrite.controlplane import settings
-    from amphitrite.controlplane.core.status import Ref, Status
-    from amphitrite.controlplane.store.content import open_content
-    from amphitrite.controlplane.store.database import open_store
-    from amphitrite.controlplane.store.models import ModelStore
+    from amphitrite.controlplane.core.observed.status import Ref, Status
+    from amphitrite.controlplane.settings import settings
+    from amphitrite.controlplane.store.assets.model_store import ModelStore
+    from amphitrite.controlplane.store.content.content_store import open_content
+    from amphitrite.controlplane.store.state.database import open_store
 
     chosen = settings.read({"ML_HOME": str(home)})
     chosen.home.create()

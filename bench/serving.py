@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from amphitrite.controlplane.runtimes import instance_records
+from amphitrite.controlplane.runtimes.local import instance_records
 from bench import machine, peers, product, serving_parts, tritons
 from bench.loadgen import TOLERATED, Generator, Load, request_file
 from bench.product import Unavailable

@@ -31,8 +31,8 @@ from urllib.parse import quote, urlsplit
 
 import psutil
 
-from amphitrite.controlplane import certificates
-from amphitrite.controlplane.home import Home
+from amphitrite.controlplane.auth import certificates
+from amphitrite.controlplane.settings.home import Home
 from bench.lists import started
 from bench.product import ML, Product, Unavailable
 

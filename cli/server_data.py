@@ -1,7 +1,7 @@
 """``ml server migrate``, ``backup`` and ``restore``: moving what a control plane keeps.
 
 Decides their options and what is said afterwards. Must not know how it is done: it is run as
-``python -m amphitrite.controlplane.data``, which answers with one JSON object.
+``python -m amphitrite.controlplane.transfer``, which answers with one JSON object.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _note_left_out(session: Session, answer: dict[str, Any]) -> None:
 def _run(session: Session, name: str, options: dict[str, str | None], *words: str) -> dict[str, Any]:
     """What the process answered. Raises the Error with which it refused."""
     process.require_server()
-    command = [sys.executable, "-m", "amphitrite.controlplane.data", name, "--home", str(homes.path())]
+    command = [sys.executable, "-m", "amphitrite.controlplane.transfer", name, "--home", str(homes.path())]
     command += [f"{option}={value}" for option, value in options.items() if value is not None]
     command += ["--", *words] if words else []
     with session.progress(name) as progress:

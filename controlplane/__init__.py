@@ -1,0 +1,4 @@
+"""The control plane: REST API, store and reconciler.
+
+``docs/architecture.md`` shows the rooms. It imports ``dataplane`` and ``schemas``; the data plane never imports it.
+"""

@@ -13,9 +13,9 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from amphitrite.controlplane import settings
-from amphitrite.controlplane.home import Home
-from amphitrite.controlplane.settings import Settings
+from amphitrite.controlplane.settings import settings
+from amphitrite.controlplane.settings.home import Home
+from amphitrite.controlplane.settings.settings import Settings
 from amphitrite.dataplane.machine import garbage_collection
 from amphitrite.schemas.errors import Error
 
@@ -31,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Heavy imports come after parsing, so that a usage error is told at once. All that they make stays, so there is
         # no garbage to look for meanwhile.
         garbage_collection.none()
-        from amphitrite.controlplane import server
+        from amphitrite.controlplane.process import server
 
         chosen = settings.read(
             os.environ,
@@ -58,10 +58,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _stop(home: Home, *, keep_serving: bool) -> None:
-    from amphitrite.controlplane import stopping
-    from amphitrite.controlplane.runtimes.local import stop_all
+    from amphitrite.controlplane.process import shutdown
+    from amphitrite.controlplane.runtimes.local.local_runtime import stop_all
 
-    stopping.stop(home, keep_serving=keep_serving, stop_instances=stop_all)
+    shutdown.stop(home, keep_serving=keep_serving, stop_instances=stop_all)
 
 
 def _for_people(error: Error) -> str:

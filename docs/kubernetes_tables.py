@@ -1,7 +1,7 @@
 """Writes the generated tables of docs/kubernetes.md: the contract of the runtimes, and the control plane's rights.
 
 Decides how a test's name and a rule read as a row. Must not add facts: a row that is missing here is missing in
-``tests/controlplane/test_runtimes.py`` or in ``controlplane/runtimes/kubernetes/permissions.py``.
+``tests/controlplane/test_runtimes.py`` or in ``controlplane/runtimes/kubernetes/client/permissions.py``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from amphitrite.controlplane.runtimes.kubernetes.permissions import CLUSTER_RULES, RULES, Rule
+from amphitrite.controlplane.runtimes.kubernetes.client.permissions import CLUSTER_RULES, RULES, Rule
 
 PAGE = Path(__file__).parent / "kubernetes.md"
 ROOT = Path(__file__).parents[1]

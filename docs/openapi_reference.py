@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from amphitrite.controlplane.api import openapi
-from amphitrite.controlplane.app import create_app
+from amphitrite.controlplane.process.app import create_app
 
 FILE = Path(__file__).parent / "reference" / "openapi.json"
 

@@ -16,7 +16,7 @@ from moto.moto_server.werkzeug_app import MotoRequestHandler, create_backend_app
 from moto.s3 import models as of_the_server
 from werkzeug.serving import make_server
 
-from amphitrite.controlplane.store.content_s3 import ContentBucket, connect
+from amphitrite.controlplane.store.content.s3_content import ContentBucket, connect
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

@@ -9,7 +9,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from amphitrite.controlplane.store.database import SqlStore, open_store
+from amphitrite.controlplane.store.state.database import SqlStore, open_store
 
 
 def new_store(path: Path) -> SqlStore:

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from amphitrite.cli.documents import check, load_document
-from amphitrite.controlplane.core import rules
+from amphitrite.controlplane.core.rules import deployment_rules
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"
@@ -35,10 +35,14 @@ def test_documents_are_valid_and_can_be_honoured(path: Path) -> None:
     kind = KINDS[document.value["$schema"].rpartition("/")[2]]
     wanted = check(document, kind)
     if kind == "managed_online_endpoint":
-        assert rules.check_endpoint(wanted, deployments=()) == []
+        assert deployment_rules.check_endpoint(wanted, deployments=()) == []
     if kind == "managed_online_deployment":
-        model = rules.ModelFacts("efficientnet-lite0", "1", "triton_model", archived=False, model_names=("model_1",))
-        assert rules.check_deployment(wanted, siblings=0, model=model, bounds=rules.Bounds()) == []
+        model = deployment_rules.ModelFacts(
+            "efficientnet-lite0", "1", "triton_model", archived=False, model_names=("model_1",)
+        )
+        assert (
+            deployment_rules.check_deployment(wanted, siblings=0, model=model, bounds=deployment_rules.Bounds()) == []
+        )
 
 
 def test_documents_name_each_other() -> None:

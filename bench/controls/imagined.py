@@ -10,9 +10,9 @@ import sys
 import time
 from dataclasses import replace
 
-from amphitrite.controlplane import assembly
 from amphitrite.controlplane.__main__ import main
-from amphitrite.controlplane.core.observed import Instance
+from amphitrite.controlplane.core.observed.observations import Instance
+from amphitrite.controlplane.process import assembly
 from amphitrite.controlplane.runtimes.memory import MemoryRuntime
 from amphitrite.dataplane.table.routing_table import Address
 

@@ -26,8 +26,8 @@ _API = {"api-version": "2023-04-01"}
 
 def fill(home: Path, endpoints: int) -> None:
     """A home as it is after so many endpoints of two deployments have been created; all traffic on blue."""
-    from amphitrite.controlplane import settings
-    from amphitrite.controlplane.store.database import open_store
+    from amphitrite.controlplane.settings import settings
+    from amphitrite.controlplane.store.state.database import open_store
 
     chosen = settings.read({"ML_HOME": str(home)})
     chosen.home.create()

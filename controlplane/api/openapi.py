@@ -21,7 +21,7 @@ from amphitrite.controlplane.api import openapi_answers, openapi_bodies, openapi
 from amphitrite.controlplane.api.openapi_operation import Answer, Operation
 from amphitrite.controlplane.api.openapi_operations import OPERATIONS
 from amphitrite.controlplane.api.openapi_shapes import ref
-from amphitrite.controlplane.version import VERSION
+from amphitrite.controlplane.settings.version import VERSION
 from amphitrite.schemas.errors import CODES
 
 router = APIRouter()

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from amphitrite.controlplane.api.dataplane import VERSION_MAX
+from amphitrite.controlplane.api.agents.routing_tables import VERSION_MAX
+from amphitrite.controlplane.api.azure.workspace import SECRET_HOURS_MAX
 from amphitrite.controlplane.api.openapi_wire import (
     ABSENT,
     TEXT,
@@ -21,7 +22,6 @@ from amphitrite.controlplane.api.openapi_wire import (
     unread,
     value,
 )
-from amphitrite.controlplane.api.workspace import SECRET_HOURS_MAX
 from amphitrite.dataplane.metrics.counters import CREDENTIAL, FIELD, NAME
 from amphitrite.schemas import documents
 from amphitrite.schemas.documents.schema_files import resolve

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from amphitrite.controlplane.api.authority import TENANT
+from amphitrite.controlplane.api.azure.token_authority import TENANT
 from amphitrite.controlplane.api.openapi_wire import value
 from amphitrite.schemas import documents
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from amphitrite.controlplane.api.code_uploads import PREFIX
 from amphitrite.controlplane.api.openapi_operation import GATED, Answer, Operation
 from amphitrite.controlplane.api.openapi_parameters import BLOB_NAME, BLOB_PATH, IF_MATCH, header
+from amphitrite.controlplane.api.storage.code_uploads import PREFIX
 
 BINARY = "application/octet-stream"
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from amphitrite.controlplane.api.azure.workspace import WORKSPACE
 from amphitrite.controlplane.api.openapi_operation import (
     CHANGE,
     DOCUMENT,
@@ -19,7 +20,6 @@ from amphitrite.controlplane.api.openapi_operation import (
 )
 from amphitrite.controlplane.api.openapi_operation import WORKSPACE as ERRORS
 from amphitrite.controlplane.api.openapi_parameters import IF_MATCH, IF_NONE_MATCH, NAMES, ORDER
-from amphitrite.controlplane.api.workspace import WORKSPACE
 
 _CONDITIONS = (IF_MATCH, IF_NONE_MATCH)
 _ENDPOINTS, _ENDPOINT = f"{WORKSPACE}/onlineEndpoints", f"{WORKSPACE}/onlineEndpoints/{{name}}"

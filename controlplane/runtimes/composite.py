@@ -9,9 +9,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from amphitrite.controlplane.core.observed import Instance
-from amphitrite.controlplane.core.resources import LOCAL, Probe, WorkloadSpec
-from amphitrite.controlplane.runtimes import Container, Runtime
+from amphitrite.controlplane.core.desired.resources import LOCAL, Probe, WorkloadSpec
+from amphitrite.controlplane.core.observed.observations import Instance
+from amphitrite.controlplane.runtimes.runtime import Container, Runtime
 from amphitrite.schemas.errors import Error
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from amphitrite.controlplane.core.observed import Instance
+from amphitrite.controlplane.core.observed.observations import Instance
 from amphitrite.schemas.errors import Error
 
 _MARK = "==> "

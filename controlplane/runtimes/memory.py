@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from amphitrite.controlplane.core.observed import Instance
-from amphitrite.controlplane.core.resources import Probe, WorkloadSpec
-from amphitrite.controlplane.runtimes import Container
+from amphitrite.controlplane.core.desired.resources import Probe, WorkloadSpec
+from amphitrite.controlplane.core.observed.observations import Instance
 from amphitrite.controlplane.runtimes.log_text import render
+from amphitrite.controlplane.runtimes.runtime import Container
 from amphitrite.dataplane.table.routing_table import Address
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import key

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from amphitrite.controlplane.core.observed import Instance
-from amphitrite.controlplane.core.resources import Probe, WorkloadSpec
-from amphitrite.controlplane.runtimes import Container
+from amphitrite.controlplane.core.desired.resources import Probe, WorkloadSpec
+from amphitrite.controlplane.core.observed.observations import Instance
+from amphitrite.controlplane.runtimes.runtime import Container
 from amphitrite.schemas.errors import Error
 
 

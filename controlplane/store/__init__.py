@@ -1,1 +1,5 @@
-"""What the control plane remembers. See ``protocol.Store`` for the verbs; ``database`` keeps them in SQL."""
+"""What the control plane remembers.
+
+The rooms: ``sql`` (databases), ``migrations``, ``state`` (endpoints, deployments, operations), ``assets`` (models,
+environments, code), ``content`` (their bytes) and ``reports`` (what proxies reported).
+"""

@@ -19,22 +19,23 @@ from amphitrite.cli.client import Client
 from amphitrite.cli.main import main
 from amphitrite.cli.options import Options, scope
 from amphitrite.cli.trace import Trace
-from amphitrite.controlplane import credentials, settings
-from amphitrite.controlplane.agents import AgentRegistry, TableFeed
-from amphitrite.controlplane.api.services import Services
-from amphitrite.controlplane.app import create_app
-from amphitrite.controlplane.core.capacity import NodeCapacity, PodDemand
-from amphitrite.controlplane.core.observed import AgentReport
-from amphitrite.controlplane.delivery import Delivery
-from amphitrite.controlplane.reconciler import Reconciler
+from amphitrite.controlplane.agents.agent_registry import AgentRegistry, TableFeed
+from amphitrite.controlplane.auth import credentials
+from amphitrite.controlplane.auth.fetch_grants import Delivery
+from amphitrite.controlplane.core.capacity.node_capacity import NodeCapacity, PodDemand
+from amphitrite.controlplane.core.observed.observations import AgentReport
+from amphitrite.controlplane.process.app import create_app
+from amphitrite.controlplane.reconciliation.reconciler import Reconciler
 from amphitrite.controlplane.runtimes.memory import MemoryRuntime
-from amphitrite.controlplane.store.codes import CodeStore
-from amphitrite.controlplane.store.content_directory import ContentDirectory
-from amphitrite.controlplane.store.database import SqlStore
-from amphitrite.controlplane.store.environments import EnvironmentStore
-from amphitrite.controlplane.store.key_uses import KeyUses
-from amphitrite.controlplane.store.metric_minutes import StoredMetrics
-from amphitrite.controlplane.store.models import ModelStore
+from amphitrite.controlplane.services.services import Services
+from amphitrite.controlplane.settings import settings
+from amphitrite.controlplane.store.assets.code_store import CodeStore
+from amphitrite.controlplane.store.assets.environment_store import EnvironmentStore
+from amphitrite.controlplane.store.assets.model_store import ModelStore
+from amphitrite.controlplane.store.content.directory_content import ContentDirectory
+from amphitrite.controlplane.store.reports.key_uses import KeyUses
+from amphitrite.controlplane.store.reports.metric_minutes import StoredMetrics
+from amphitrite.controlplane.store.state.database import SqlStore
 
 from ..asgi import InProcess
 from ..stores import new_store

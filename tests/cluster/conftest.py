@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from amphitrite.controlplane.runtimes.kubernetes.settings import TRITON_IMAGE
+from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_settings import TRITON_IMAGE
 
 from .images import Images, provide
 from .namespaces import gone

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from amphitrite.controlplane.runtimes.kubernetes.settings import TRITON_IMAGE
+from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_settings import TRITON_IMAGE
 from amphitrite.dataplane.triton import native_backend
 
 from .builder import Builder, builder, debian, wheels

@@ -22,7 +22,7 @@ import httpx
 import pytest
 from kubernetes.client import CoordinationV1Api
 
-from amphitrite.controlplane.leadership import DURATION_S
+from amphitrite.controlplane.leadership.lease_rules import DURATION_S
 from amphitrite.dataplane.table.json_codec import from_json
 from amphitrite.dataplane.table.seed import decode_seed
 

@@ -18,16 +18,16 @@ import kubernetes.client
 import pytest
 import yaml
 
-from amphitrite.controlplane.core.computes import BUILT_IN, PodShape
-from amphitrite.controlplane.core.resources import ModelReference, PodSettings, workload_spec
-from amphitrite.controlplane.runtimes.kubernetes import client
-from amphitrite.controlplane.runtimes.kubernetes.log_reading import lines_of
-from amphitrite.controlplane.runtimes.kubernetes.names import SERVER
-from amphitrite.controlplane.runtimes.kubernetes.objects import Objects
-from amphitrite.controlplane.runtimes.kubernetes.permissions import RULES, Rule, policy_rules
-from amphitrite.controlplane.runtimes.kubernetes.runtime import KubernetesRuntime
-from amphitrite.controlplane.runtimes.kubernetes.settings import KubernetesSettings
-from amphitrite.controlplane.runtimes.kubernetes.writing import Writer
+from amphitrite.controlplane.core.desired.compute_clusters import BUILT_IN, PodShape
+from amphitrite.controlplane.core.desired.resources import ModelReference, PodSettings, workload_spec
+from amphitrite.controlplane.runtimes.kubernetes.client import api_client
+from amphitrite.controlplane.runtimes.kubernetes.client.permissions import RULES, Rule, policy_rules
+from amphitrite.controlplane.runtimes.kubernetes.kubernetes_runtime import KubernetesRuntime
+from amphitrite.controlplane.runtimes.kubernetes.pods.object_cache import Objects
+from amphitrite.controlplane.runtimes.kubernetes.pods.pod_logs import lines_of
+from amphitrite.controlplane.runtimes.kubernetes.workload_writer import Writer
+from amphitrite.controlplane.runtimes.kubernetes.workloads.object_names import SERVER
+from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_settings import KubernetesSettings
 from amphitrite.schemas.errors import Error
 
 from ..controlplane.runtime_subjects import PROBE
@@ -86,8 +86,8 @@ class Place:
             fetch_url="https://controlplane.invalid",
         )
 
-    def api(self) -> client.Cluster:
-        return client.Cluster(client.from_text(self._kubeconfig))
+    def api(self) -> api_client.Cluster:
+        return api_client.Cluster(api_client.from_text(self._kubeconfig))
 
     def clear(self) -> None:
         """Nothing is left of what a life has made."""
@@ -189,7 +189,7 @@ class Life:
         )
 
     def _stop_what_somebody_else_has_changed(self) -> None:
-        admin = client.Cluster(self._place.cluster.api)
+        admin = api_client.Cluster(self._place.cluster.api)
         where = f"/apis/apps/v1/namespaces/{self._place.namespace}/deployments/{SPEC.name}"
         before = admin.get(where)
         admin.patch(where, {"metadata": {"annotations": {"somebody": "else"}}}, "somebody")

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from amphitrite.controlplane.core.computes import BUILT_IN, PodShape
-from amphitrite.controlplane.core.containers import Container
-from amphitrite.controlplane.core.observed import Fault
-from amphitrite.controlplane.core.resources import PodSettings, WorkloadSpec, workload_spec
-from amphitrite.controlplane.runtimes.kubernetes.names import SERVER
-from amphitrite.controlplane.runtimes.kubernetes.settings import KubernetesSettings, ModelCache
+from amphitrite.controlplane.core.desired.compute_clusters import BUILT_IN, PodShape
+from amphitrite.controlplane.core.desired.containers import Container
+from amphitrite.controlplane.core.desired.resources import PodSettings, WorkloadSpec, workload_spec
+from amphitrite.controlplane.core.observed.observations import Fault
+from amphitrite.controlplane.runtimes.kubernetes.workloads.object_names import SERVER
+from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_settings import KubernetesSettings, ModelCache
 
 from ..controlplane.kubernetes_subject import Pods
 from ..controlplane.runtime_subjects import PROBE

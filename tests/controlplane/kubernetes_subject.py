@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from amphitrite.controlplane.core.computes import BUILT_IN, PodShape
-from amphitrite.controlplane.core.resources import ModelReference, PodSettings, WorkloadSpec, workload_spec
-from amphitrite.controlplane.runtimes import Runtime
-from amphitrite.controlplane.runtimes.kubernetes import client
-from amphitrite.controlplane.runtimes.kubernetes.runtime import KubernetesRuntime
-from amphitrite.controlplane.runtimes.kubernetes.settings import KubernetesSettings
+from amphitrite.controlplane.core.desired.compute_clusters import BUILT_IN, PodShape
+from amphitrite.controlplane.core.desired.resources import ModelReference, PodSettings, WorkloadSpec, workload_spec
+from amphitrite.controlplane.runtimes.kubernetes.client import api_client
+from amphitrite.controlplane.runtimes.kubernetes.kubernetes_runtime import KubernetesRuntime
+from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_settings import KubernetesSettings
+from amphitrite.controlplane.runtimes.runtime import Runtime
 
 from ..cluster.node import Cluster
 from .model_source import GRANT, ModelSource
@@ -57,7 +57,7 @@ class Pods:
 
     def open(self, settings: KubernetesSettings | None = None, api: object = None) -> KubernetesRuntime:
         """A runtime as the next control plane would have it."""
-        cluster = client.Cluster(api or client.from_file(self.cluster.kubeconfig))
+        cluster = api_client.Cluster(api or api_client.from_file(self.cluster.kubeconfig))
         runtime = KubernetesRuntime(BUILT_IN, cluster, settings or self.settings())
         runtime.watch(self.changed.set)
         return runtime

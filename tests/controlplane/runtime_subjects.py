@@ -12,12 +12,13 @@ from pathlib import Path
 import onnx
 from onnx import TensorProto, helper
 
-from amphitrite.controlplane.core.observed import Instance
-from amphitrite.controlplane.core.resources import ModelReference, Probe, WorkloadSpec, workload_spec
-from amphitrite.controlplane.home import Home
-from amphitrite.controlplane.runtimes import Runtime, instance_records
-from amphitrite.controlplane.runtimes.local import LocalRuntime
+from amphitrite.controlplane.core.desired.resources import ModelReference, Probe, WorkloadSpec, workload_spec
+from amphitrite.controlplane.core.observed.observations import Instance
+from amphitrite.controlplane.runtimes.local import instance_records
+from amphitrite.controlplane.runtimes.local.local_runtime import LocalRuntime
 from amphitrite.controlplane.runtimes.memory import MemoryRuntime
+from amphitrite.controlplane.runtimes.runtime import Runtime
+from amphitrite.controlplane.settings.home import Home
 
 DEADLINE_S = 180.0
 PROBE = Probe(initial_delay=0, period=1, timeout=2, success_threshold=1, failure_threshold=2)

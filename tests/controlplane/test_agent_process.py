@@ -9,9 +9,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from amphitrite.controlplane.agent_process import SETTLED_S, AgentProcess, record_file
-from amphitrite.controlplane.home import Home
-from amphitrite.controlplane.version import VERSION
+from amphitrite.controlplane.process.agent_process import SETTLED_S, AgentProcess, record_file
+from amphitrite.controlplane.settings.home import Home
+from amphitrite.controlplane.settings.version import VERSION
 from amphitrite.dataplane.machine import processes
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from amphitrite.controlplane.agents import TableFeed
+from amphitrite.controlplane.agents.agent_registry import TableFeed
 from amphitrite.dataplane.table.routing_table import RoutingTable
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from amphitrite.controlplane import certificates
-from amphitrite.controlplane.home import Home
+from amphitrite.controlplane.auth import certificates
+from amphitrite.controlplane.settings.home import Home
 from amphitrite.schemas.errors import Error
 
 DAY = 86_400.0

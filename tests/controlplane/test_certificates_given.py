@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from amphitrite.controlplane import certificates_given
-from amphitrite.controlplane.home import Home
+from amphitrite.controlplane.auth import provided_certificates
+from amphitrite.controlplane.settings.home import Home
 from amphitrite.schemas.errors import Error
 
 from ..certificate import write_certificate
@@ -33,7 +33,7 @@ def given(tmp_path: Path) -> Path:
 
 def test_an_authority_of_ones_own_is_what_clients_trust(given: Path, home: Home) -> None:
     (given / "ca.crt").write_bytes((given / "tls.crt").read_bytes())
-    tls = certificates_given.load(given, home)
+    tls = provided_certificates.load(given, home)
     assert (tls.certificate_file, tls.key_file, tls.ca_file) == tuple(
         given / n for n in ("tls.crt", "tls.key", "ca.crt")
     )
@@ -42,18 +42,18 @@ def test_an_authority_of_ones_own_is_what_clients_trust(given: Path, home: Home)
 
 
 def test_without_an_authority_the_systems_roots_are_trusted(given: Path, home: Home) -> None:
-    tls = certificates_given.load(given, home)
+    tls = provided_certificates.load(given, home)
     assert tls.ca_file == tls.bundle_file
 
 
 def test_a_missing_file_is_named(given: Path, home: Home) -> None:
     (given / "tls.key").unlink()
     with pytest.raises(Error, match=r"cannot read .*/tls\.key: No such file"):
-        certificates_given.load(given, home)
+        provided_certificates.load(given, home)
 
 
 def test_a_key_of_another_certificate_is_refused(given: Path, home: Home, tmp_path: Path) -> None:
     _, other = write_certificate(tmp_path)
     other.rename(given / "tls.key")
     with pytest.raises(Error, match="no certificate with its key"):
-        certificates_given.load(given, home)
+        provided_certificates.load(given, home)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from amphitrite.controlplane import credentials
-from amphitrite.controlplane.home import Home
-from amphitrite.controlplane.random_text import random_text
+from amphitrite.controlplane.auth import credentials
+from amphitrite.controlplane.auth.random_text import random_text
+from amphitrite.controlplane.settings.home import Home
 from amphitrite.schemas.errors import Error
 
 

@@ -1,6 +1,6 @@
 """Moving what a control plane keeps: to another database, into a file, out of it. On SQLite and PostgreSQL.
 
-The verbs run in this process, as ``python -m amphitrite.controlplane.data`` runs them.
+The verbs run in this process, as ``python -m amphitrite.controlplane.transfer`` runs them.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from amphitrite.controlplane import data
-from amphitrite.controlplane.core.computes import Compute
-from amphitrite.controlplane.core.resources import resolved
-from amphitrite.controlplane.core.status import Ref, Status
-from amphitrite.controlplane.core.token_keys import SigningKey
-from amphitrite.controlplane.home import Home
-from amphitrite.controlplane.store import transfer
-from amphitrite.controlplane.store.codes import CodeStore
-from amphitrite.controlplane.store.content_directory import ContentDirectory
-from amphitrite.controlplane.store.database import SqlStore, open_store
-from amphitrite.controlplane.store.environments import EnvironmentStore
-from amphitrite.controlplane.store.key_uses import KeyUses
-from amphitrite.controlplane.store.models import ModelStore
-from amphitrite.controlplane.store.transactions import CONTROL_PLANE
+from amphitrite.controlplane.core.desired.compute_clusters import Compute
+from amphitrite.controlplane.core.desired.resources import resolved
+from amphitrite.controlplane.core.observed.status import Ref, Status
+from amphitrite.controlplane.core.planning.key_rotation import SigningKey
+from amphitrite.controlplane.settings.home import Home
+from amphitrite.controlplane.store.assets.code_store import CodeStore
+from amphitrite.controlplane.store.assets.environment_store import EnvironmentStore
+from amphitrite.controlplane.store.assets.model_store import ModelStore
+from amphitrite.controlplane.store.content.directory_content import ContentDirectory
+from amphitrite.controlplane.store.reports.key_uses import KeyUses
+from amphitrite.controlplane.store.sql.transactions import CONTROL_PLANE
+from amphitrite.controlplane.store.state import row_transfer
+from amphitrite.controlplane.store.state.database import SqlStore, open_store
+from amphitrite.controlplane.transfer import __main__
 from amphitrite.dataplane.table.routing_table import RoutingTable, Secret
 from amphitrite.schemas.errors import Error
 
@@ -73,7 +73,7 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
     def call(home: Home, verb: str, *words: str, database: str | None = None) -> dict[str, Any]:
         if database is not None:
             monkeypatch.setenv("ML_DATABASE_URL", database)
-        code = data.main([verb, "--home", str(home.root), *words])
+        code = __main__.main([verb, "--home", str(home.root), *words])
         said = capsys.readouterr()
         if code:
             raise Error.from_body(json.loads(said.err.removeprefix("amphitrite-error: ")))
@@ -115,7 +115,7 @@ def fill(url: str, home: Home) -> Any:
 def rows_of(store: SqlStore) -> Any:
     with store.database.read() as connection:
         return {
-            table.name: [dict(row) for row in transfer.rows(connection, table)] for table in transfer.TABLES
+            table.name: [dict(row) for row in row_transfer.rows(connection, table)] for table in row_transfer.TABLES
         }  # fmt: skip
 
 
@@ -131,7 +131,7 @@ def kept_in(url: str) -> Any:
 def test_every_row_moves(home: Home, database: Databases, run: Run, source: str, target: str) -> None:
     old, new = database(source, "old"), database(target, "new")
     before = fill(old, home)
-    assert all(before[table.name] for table in transfer.TABLES if table.name != "blocks")
+    assert all(before[table.name] for table in row_transfer.TABLES if table.name != "blocks")
     answer = run(home, "migrate", "--from", old, "--to", new)
     assert answer["rows"] == {name: len(rows) for name, rows in before.items()}
     assert kept_in(new) == kept_in(old) == before
@@ -157,7 +157,7 @@ def test_deployments_and_content_move_along(home: Home, database: Databases, run
 
 def _reference(store: SqlStore) -> dict[str, Any]:
     with store.database.read() as connection:
-        (row,) = connection.execute(select(transfer.deployments.c.model)).all()
+        (row,) = connection.execute(select(row_transfer.deployments.c.model)).all()
     return dict(row.model)
 
 
@@ -306,7 +306,7 @@ def test_what_is_damaged_is_refused_before_anything_changes(
 
 
 def test_a_newer_versions_backup_is_refused(home: Home, database: Databases, run: Run, tmp_path: Path) -> None:
-    from amphitrite.controlplane import archive
+    from amphitrite.controlplane.transfer import archive
 
     file = tmp_path / "backup.tar"
     with archive.writing(file, lambda: {"format": 1, "revision": "9999", "version": "9.9"}):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amphitrite.controlplane.delivery import URL_LIFETIME_S, Delivery
+from amphitrite.controlplane.auth.fetch_grants import URL_LIFETIME_S, Delivery
 from amphitrite.dataplane.table.routing_table import Secret
 
 ONE, OTHER = "1" * 64, "2" * 64

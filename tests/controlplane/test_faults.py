@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from amphitrite.controlplane.agents import AgentRegistry, TableFeed
-from amphitrite.controlplane.core.observed import AgentReport
-from amphitrite.controlplane.core.status import Ref
-from amphitrite.controlplane.reconciler import Reconciler
+from amphitrite.controlplane.agents.agent_registry import AgentRegistry, TableFeed
+from amphitrite.controlplane.core.observed.observations import AgentReport
+from amphitrite.controlplane.core.observed.status import Ref
+from amphitrite.controlplane.reconciliation.reconciler import Reconciler
 from amphitrite.controlplane.runtimes.memory import MemoryRuntime
-from amphitrite.controlplane.store.database import SqlStore
+from amphitrite.controlplane.store.state.database import SqlStore
 from amphitrite.schemas.errors import Error
 
 from ..stores import new_store

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from amphitrite.controlplane.home import Home
+from amphitrite.controlplane.settings.home import Home
 from amphitrite.schemas.errors import Error
 
 

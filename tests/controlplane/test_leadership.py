@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amphitrite.controlplane import leadership
-from amphitrite.controlplane.leadership import DURATION_S, Lease, Sight, Verdict
-from amphitrite.controlplane.leadership_election import AlwaysLeader, Election
+from amphitrite.controlplane.leadership import lease_rules
+from amphitrite.controlplane.leadership.election import AlwaysLeader, Election
+from amphitrite.controlplane.leadership.lease_rules import DURATION_S, Lease, Sight, Verdict
 from amphitrite.schemas.errors import Error
 
 from ..waiting import wait_until
@@ -35,15 +35,15 @@ DEADLINE_S = 60.0
     ],
 )
 def test_decision(lease: Lease | None, since: float, now: float, verdict: Verdict) -> None:
-    assert leadership.decide(Sight(lease, since), "me", now) == verdict
+    assert lease_rules.decide(Sight(lease, since), "me", now) == verdict
 
 
 def test_a_lease_keeps_its_time_until_it_is_renewed() -> None:
-    first = leadership.seen(None, THEIRS, 1.0)
-    same = leadership.seen(first, Lease("other", 10.0, "t1", revision="2"), 5.0)
+    first = lease_rules.seen(None, THEIRS, 1.0)
+    same = lease_rules.seen(first, Lease("other", 10.0, "t1", revision="2"), 5.0)
     assert (first.since, same.since) == (1.0, 1.0)
-    assert leadership.seen(same, Lease("other", 10.0, "t2"), 6.0).since == 6.0
-    assert leadership.seen(same, Lease("third", 10.0, "t1"), 6.0).since == 6.0
+    assert lease_rules.seen(same, Lease("other", 10.0, "t2"), 6.0).since == 6.0
+    assert lease_rules.seen(same, Lease("third", 10.0, "t1"), 6.0).since == 6.0
 
 
 @dataclass
@@ -111,8 +111,8 @@ def test_between_two_leaders_there_is_a_pause_in_which_the_first_one_ends() -> N
         clock.now += 0.25
         ended = ended or (0.0 if first.leading() else clock.now)
         taken = clock.now
-    assert taken - ended >= leadership.MARGIN_S - 0.5
-    assert taken <= DURATION_S + leadership.LOOK_S
+    assert taken - ended >= lease_rules.MARGIN_S - 0.5
+    assert taken <= DURATION_S + lease_rules.LOOK_S
 
 
 def test_a_renewal_without_an_answer_does_not_end_a_term() -> None:
@@ -121,9 +121,9 @@ def test_a_renewal_without_an_answer_does_not_end_a_term() -> None:
     assert election.attempt()
     for _ in range(10):
         leases.mute = True
-        clock.now += leadership.RENEW_S
+        clock.now += lease_rules.RENEW_S
         assert election.attempt()
-        clock.now += leadership.RENEW_S
+        clock.now += lease_rules.RENEW_S
         assert election.attempt()
 
 

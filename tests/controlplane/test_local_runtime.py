@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from amphitrite.controlplane.runtimes import failures, instance_processes, instance_records
-from amphitrite.controlplane.runtimes.local import LocalRuntime, free_port, stop_all
+from amphitrite.controlplane.runtimes import exit_reasons
+from amphitrite.controlplane.runtimes.local import instance_processes, instance_records
+from amphitrite.controlplane.runtimes.local.local_runtime import LocalRuntime, free_port, stop_all
 from amphitrite.schemas.errors import Error
 
 from .runtime_subjects import PROBE, Local, one, workload
@@ -145,7 +146,7 @@ def test_a_loading_process_that_dies_unnoticed_by_triton_is_a_failure(local: Loc
     spec = workload("broken")
     local.runtime.start(spec, 0, 0, PROBE, PROBE)
     local.until(lambda: one(local.runtime, f"{spec.name}-0-0").phase == "exited")
-    assert one(local.runtime, f"{spec.name}-0-0").reason == failures.DEAD_STUB
+    assert one(local.runtime, f"{spec.name}-0-0").reason == exit_reasons.DEAD_STUB
 
 
 def test_a_home_that_triton_cannot_name_is_refused(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from amphitrite.controlplane import logs
+from amphitrite.controlplane.process import logs
 
 
 @pytest.fixture(autouse=True)

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 import uvicorn
 
-from amphitrite.controlplane import certificates
-from amphitrite.controlplane.certificates import LEAF_DAYS, Certificates
-from amphitrite.controlplane.home import Home
-from amphitrite.controlplane.renewal import Renewal
-from amphitrite.controlplane.web import reloader
+from amphitrite.controlplane.auth import certificates
+from amphitrite.controlplane.auth.certificates import LEAF_DAYS, Certificates
+from amphitrite.controlplane.auth.renewal import Renewal
+from amphitrite.controlplane.process.https_server import reloader
+from amphitrite.controlplane.settings.home import Home
 
 HOSTS = ("localhost", "127.0.0.1")
 DAY = 86_400.0

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from amphitrite.controlplane.core import instance_types
-from amphitrite.controlplane.core.resources import Probe
-from amphitrite.controlplane.runtimes import failures, instance_logs
-from amphitrite.controlplane.runtimes.probes import ProbeState, step
+from amphitrite.controlplane.core.desired import instance_types
+from amphitrite.controlplane.core.desired.resources import Probe
+from amphitrite.controlplane.runtimes import exit_reasons
+from amphitrite.controlplane.runtimes.local import instance_logs
+from amphitrite.controlplane.runtimes.local.probe_counts import ProbeState, step
 from amphitrite.schemas.errors import Error
 
 TWO_THEN_THREE = Probe(initial_delay=0, period=1, timeout=1, success_threshold=2, failure_threshold=3)
@@ -59,12 +60,12 @@ REASONS = [
 
 @pytest.mark.parametrize(("log", "exit_code", "was_ready", "reason"), REASONS)
 def test_reasons(log: str, exit_code: int | None, was_ready: bool, reason: str) -> None:
-    assert failures.reason(log, exit_code, was_ready=was_ready) == reason
+    assert exit_reasons.reason(log, exit_code, was_ready=was_ready) == reason
 
 
 def test_a_reason_is_bounded() -> None:
-    text = failures.reason(LOAD.replace("is odd", "x" * 9000), 1, was_ready=False)
-    assert len(text) == failures.MAX_CHARACTERS
+    text = exit_reasons.reason(LOAD.replace("is odd", "x" * 9000), 1, was_ready=False)
+    assert len(text) == exit_reasons.MAX_CHARACTERS
 
 
 def test_a_log_is_rotated_and_read_across_the_rotation(tmp_path: Path) -> None:

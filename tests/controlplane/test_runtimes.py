@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from amphitrite.controlplane.core.observed import Instance
-from amphitrite.controlplane.runtimes.kubernetes.settings import TRITON_IMAGE
+from amphitrite.controlplane.core.observed.observations import Instance
+from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_settings import TRITON_IMAGE
 
 from ..cluster.images import provide
 from ..cluster.node import Cluster, running

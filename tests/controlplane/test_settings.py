@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from amphitrite.controlplane import addresses, settings
-from amphitrite.controlplane.core.rules import Bounds
-from amphitrite.controlplane.settings import Limits
+from amphitrite.controlplane.core.rules.deployment_rules import Bounds
+from amphitrite.controlplane.settings import addresses, settings
+from amphitrite.controlplane.settings.settings import Limits
 from amphitrite.schemas.errors import Error
 
 

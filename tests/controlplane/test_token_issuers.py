@@ -13,11 +13,12 @@ from typing import Any
 import jwt
 import pytest
 
-from amphitrite.controlplane import settings_tokens, tokens, tokens_oidc
-from amphitrite.controlplane.settings_tokens import TokenSettings
-from amphitrite.controlplane.store.database import SqlStore
-from amphitrite.controlplane.tokens_issuers import Issuers
-from amphitrite.controlplane.tokens_oidc import IssuerKeys, fetch_keys
+from amphitrite.controlplane.auth import oidc_keys, scoring_tokens
+from amphitrite.controlplane.auth.oidc_keys import IssuerKeys, fetch_keys
+from amphitrite.controlplane.reconciliation.token_issuers import Issuers
+from amphitrite.controlplane.settings import token_settings
+from amphitrite.controlplane.settings.token_settings import TokenSettings
+from amphitrite.controlplane.store.state.database import SqlStore
 from amphitrite.schemas.errors import Error
 
 from ..certificate import write_certificate
@@ -26,7 +27,7 @@ from ..stores import new_store
 DAY = 86_400.0
 ISSUER = "https://issuer.test/tenant"
 CONFIGURATION = f"{ISSUER}/.well-known/openid-configuration"
-RSA = json.loads(tokens.issuers([tokens.make_key(0.0)], identity=False)[0].jwks)["keys"][0]
+RSA = json.loads(scoring_tokens.issuers([scoring_tokens.make_key(0.0)], identity=False)[0].jwks)["keys"][0]
 EC = {
     "kty": "EC", "crv": "P-256", "kid": "ec", "x": "WKn-ZIGevcwGIyyrzFoZNBdaq9_TsqzGl96oc0CWuis",
     "y": "y77t-RvAHRKTsSGdIYUfweuOvwrvDD-Q3Hv5J0fSKbE",
@@ -93,7 +94,7 @@ class _Handler(BaseHTTPRequestHandler):
             "/keys": (200, {}, b"{}"),
             "/moved": (302, {"location": "/keys"}, b""),
             "/broken": (500, {}, b"secret"),
-            "/endless": (200, {}, b"x" * (tokens_oidc.MAX_BYTES + 1)),
+            "/endless": (200, {}, b"x" * (oidc_keys.MAX_BYTES + 1)),
         }[self.path]
         self.send_response(status)
         for name, value in {**headers, "content-length": str(len(body))}.items():
@@ -126,16 +127,16 @@ def test_what_is_fetched_has_bounds(
     served: tuple[str, Path], path: str, says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(served[1]))
-    assert tokens_oidc.fetch(f"{served[0]}/keys") == b"{}"
+    assert oidc_keys.fetch(f"{served[0]}/keys") == b"{}"
     with pytest.raises(Error) as caught:
-        tokens_oidc.fetch(served[0] + path)
+        oidc_keys.fetch(served[0] + path)
     assert says in caught.value.message
     assert "secret" not in caught.value.message
 
 
 def test_an_issuer_whom_nobody_vouches_for(served: tuple[str, Path]) -> None:
     with pytest.raises(Error, match="no answer from"):
-        tokens_oidc.fetch(f"{served[0]}/keys")
+        oidc_keys.fetch(f"{served[0]}/keys")
 
 
 def test_what_was_had_last_stays() -> None:
@@ -164,7 +165,7 @@ def test_our_keys_come_sign_and_go(store: SqlStore) -> None:
     now = [1000.0 * DAY]
     settings = TokenSettings()
     issuers = Issuers(store, settings, lambda: None)
-    signer = tokens.ScoringTokens(store.signing_keys, settings, "test", lambda: now[0])
+    signer = scoring_tokens.ScoringTokens(store.signing_keys, settings, "test", lambda: now[0])
     with pytest.raises(Error, match="no key yet"):
         signer.for_endpoint("cats")
 
@@ -195,7 +196,7 @@ def test_what_a_token_says(store: SqlStore) -> None:
     now = 1000.0 * DAY + 0.5
     settings = TokenSettings(lifetime_s=600)
     (theirs, ours) = Issuers(store, settings, lambda: None)((), now)
-    signer = tokens.ScoringTokens(store.signing_keys, settings, "a workspace", lambda: now)
+    signer = scoring_tokens.ScoringTokens(store.signing_keys, settings, "a workspace", lambda: now)
     token = signer.for_endpoint("Cats")
     claims = jwt.decode(
         token.text.reveal(), jwt.PyJWKSet.from_json(ours.jwks).keys[0], ["RS256"], audience=ours.audiences,
@@ -230,18 +231,18 @@ def test_the_configured_issuer_is_kept_while_it_is_away(store: SqlStore) -> None
         assert [one.auth for one in Issuers(store, other, lambda: None)(published, 0.0)] == ["aml_token"]
     # None is configured any more.
     own = Issuers(store, TokenSettings(), lambda: None)(published, 0.0)
-    assert [one.issuer for one in own] == [tokens.IDENTITY, tokens.ENDPOINTS]
+    assert [one.issuer for one in own] == [scoring_tokens.IDENTITY, scoring_tokens.ENDPOINTS]
     with pytest.raises(Error, match="ML_SCORING_ISSUER"):
-        tokens.ScoringTokens(store.signing_keys, settings, "", lambda: 0.0).for_resource("https://ml.azure.com")
+        scoring_tokens.ScoringTokens(store.signing_keys, settings, "", lambda: 0.0).for_resource("https://ml.azure.com")
 
 
 def test_settings() -> None:
-    assert settings_tokens.read({}) == TokenSettings(12 * 3600, 30 * 86_400, None, ("https://ml.azure.com",))
+    assert token_settings.read({}) == TokenSettings(12 * 3600, 30 * 86_400, None, ("https://ml.azure.com",))
     given = {
         "ML_SCORING_TOKEN_LIFETIME_S": "600", "ML_SCORING_TOKEN_ROTATION_S": "7200", "ML_SCORING_ISSUER": f"{ISSUER}/",
         "ML_SCORING_AUDIENCES": "b, a",
     }  # fmt: skip
-    assert settings_tokens.read(given) == TokenSettings(600, 7200, f"{ISSUER}/", ("a", "b"))
+    assert token_settings.read(given) == TokenSettings(600, 7200, f"{ISSUER}/", ("a", "b"))
 
 
 @pytest.mark.parametrize(
@@ -257,6 +258,6 @@ def test_settings() -> None:
 )
 def test_settings_that_are_refused(environ: Mapping[str, str], says: str) -> None:
     with pytest.raises(Error) as caught:
-        settings_tokens.read(environ)
+        token_settings.read(environ)
     assert says in caught.value.message
     assert "secret" not in caught.value.message

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from amphitrite.controlplane.core.observed import AgentReport, Instance
-from amphitrite.controlplane.core.resources import (
+from amphitrite.controlplane.core.desired.resources import (
     DEFAULT_LIVENESS_PROBE,
     DEFAULT_READINESS_PROBE,
     Deployment,
@@ -15,7 +14,8 @@ from amphitrite.controlplane.core.resources import (
     WorkloadSpec,
     workload_spec,
 )
-from amphitrite.controlplane.core.status import World
+from amphitrite.controlplane.core.observed.observations import AgentReport, Instance
+from amphitrite.controlplane.core.observed.status import World
 from amphitrite.dataplane.table.routing_table import Address, Cluster, Route, RoutingTable, Secret, Target
 
 NOW = 1_000.0

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amphitrite.controlplane.core.capacity import NodeCapacity, PodDemand, Taint, fits, quantity, shown
-from amphitrite.controlplane.core.computes import PodShape
-from amphitrite.controlplane.core.instance_types import GPU
+from amphitrite.controlplane.core.capacity.node_capacity import NodeCapacity, PodDemand, Taint, fits, quantity, shown
+from amphitrite.controlplane.core.desired.compute_clusters import PodShape
+from amphitrite.controlplane.core.desired.instance_types import GPU
 
 V100 = PodShape("Standard_NC6s_v3", requests=(("cpu", "1"), (GPU, "1")), limits=((GPU, "1"),))
 TAINTED = {"taints": (Taint(GPU, "", "NoSchedule"),)}

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from amphitrite.controlplane.core import images
-from amphitrite.controlplane.core.containers import Container, ModelFiles, decide
-from amphitrite.controlplane.core.resources import LOCAL, ModelReference, PodSettings, resolved, workload_spec
-from amphitrite.controlplane.core.routing import score_path_of
+from amphitrite.controlplane.core.desired import images
+from amphitrite.controlplane.core.desired.containers import Container, ModelFiles, decide
+from amphitrite.controlplane.core.desired.resources import LOCAL, ModelReference, PodSettings, resolved, workload_spec
+from amphitrite.controlplane.core.planning.routing import score_path_of
 from amphitrite.schemas.errors import Violation
 
 NVIDIA = "nvcr.io/nvidia/tritonserver:25.04-py3"

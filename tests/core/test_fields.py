@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from amphitrite.controlplane.core.containers import Container
-from amphitrite.controlplane.core.resources import LOCAL, Deployment, deployment_from_document
-from amphitrite.controlplane.core.rollout import IN_PLACE, REPLACES, REPLACES_PODS
-from amphitrite.controlplane.core.unsupported import in_deployment
+from amphitrite.controlplane.core.desired.containers import Container
+from amphitrite.controlplane.core.desired.resources import LOCAL, Deployment, deployment_from_document
+from amphitrite.controlplane.core.planning.rollout import IN_PLACE, REPLACES, REPLACES_PODS
+from amphitrite.controlplane.core.rules.unsupported_fields import in_deployment
 from amphitrite.schemas import documents
 
 from .builders import model

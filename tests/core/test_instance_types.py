@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from amphitrite.controlplane.core import instance_types
-from amphitrite.controlplane.core.capacity import asked, quantity
-from amphitrite.controlplane.core.computes import (
+from amphitrite.controlplane.core.capacity.node_capacity import asked, quantity
+from amphitrite.controlplane.core.desired import instance_types
+from amphitrite.controlplane.core.desired.compute_clusters import (
     Compute,
     PodShape,
     instance_types_from_document,
     pod_shape,
     type_document,
 )
-from amphitrite.controlplane.core.instance_types import GPU, INSTANCE_TYPES, azure_shapes, shape, shapes
+from amphitrite.controlplane.core.desired.instance_types import GPU, INSTANCE_TYPES, azure_shapes, shape, shapes
 from amphitrite.schemas import documents
 from amphitrite.schemas.errors import Error
 

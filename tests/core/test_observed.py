@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amphitrite.controlplane.core.observed import AgentReport, newest_version, of_this_history
+from amphitrite.controlplane.core.observed.observations import AgentReport, newest_version, of_this_history
 
 
 def test_the_newest_version_that_a_proxy_has_seen() -> None:

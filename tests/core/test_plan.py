@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from amphitrite.controlplane.core.memory import Memory
-from amphitrite.controlplane.core.observed import AgentReport, Instance
-from amphitrite.controlplane.core.plan import GRACE_S, plan
-from amphitrite.controlplane.core.resources import DEFAULT_READINESS_PROBE
-from amphitrite.controlplane.core.rollout import LOAD_DEADLINE_S, backoff_s
-from amphitrite.controlplane.core.status import Ref, World
+from amphitrite.controlplane.core.desired.resources import DEFAULT_READINESS_PROBE
+from amphitrite.controlplane.core.observed.observations import AgentReport, Instance
+from amphitrite.controlplane.core.observed.status import Ref, World
+from amphitrite.controlplane.core.planning.memo import Memory
+from amphitrite.controlplane.core.planning.plan import GRACE_S, plan
+from amphitrite.controlplane.core.planning.rollout import LOAD_DEADLINE_S, backoff_s
 from amphitrite.dataplane.table.routing_table import RoutingTable
 
 from .builders import NOW, agent, deployment, endpoint, instance, table, workload, world

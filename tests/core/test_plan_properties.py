@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from amphitrite.controlplane.core.memory import Memory
-from amphitrite.controlplane.core.observed import AgentReport, Instance
-from amphitrite.controlplane.core.plan import Plan, plan
-from amphitrite.controlplane.core.resources import Deployment, Endpoint
-from amphitrite.controlplane.core.status import Ref, World
+from amphitrite.controlplane.core.desired.resources import Deployment, Endpoint
+from amphitrite.controlplane.core.observed.observations import AgentReport, Instance
+from amphitrite.controlplane.core.observed.status import Ref, World
+from amphitrite.controlplane.core.planning.memo import Memory
+from amphitrite.controlplane.core.planning.plan import Plan, plan
 from amphitrite.dataplane.table.routing_table import Address, RoutingTable
 
 from .builders import deployment, endpoint, workload

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from amphitrite.controlplane.core.preview import Preview, preview, replacing_fields
+from amphitrite.controlplane.core.planning.preview import Preview, preview, replacing_fields
 
 BLUE = {"name": "blue", "model": "m:1", "instance_type": "Standard_DS3_v2"}
 

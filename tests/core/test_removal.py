@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from amphitrite.controlplane.core.removal import check_removal, without
+from amphitrite.controlplane.core.rules.traffic_removal import check_removal, without
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from amphitrite.controlplane.core.observed import Instance
-from amphitrite.controlplane.core.resources import DEFAULT_READINESS_PROBE
-from amphitrite.controlplane.core.rollout import (
+from amphitrite.controlplane.core.desired.resources import DEFAULT_READINESS_PROBE
+from amphitrite.controlplane.core.observed.observations import Instance
+from amphitrite.controlplane.core.planning.rollout import (
     LOAD_DEADLINE_S,
     STABLE_S,
     backoff_s,

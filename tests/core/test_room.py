@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from amphitrite.controlplane.core import room
-from amphitrite.controlplane.core.observed import Fault, Instance, ModelFetch
-from amphitrite.controlplane.core.plan import plan
-from amphitrite.controlplane.core.resources import Deployment
-from amphitrite.controlplane.core.status import Ref, Status
+from amphitrite.controlplane.core.capacity import capacity_policy
+from amphitrite.controlplane.core.desired.resources import Deployment
+from amphitrite.controlplane.core.observed.observations import Fault, Instance, ModelFetch
+from amphitrite.controlplane.core.observed.status import Ref, Status
+from amphitrite.controlplane.core.planning.plan import plan
 
 from .builders import NOW, agent, deployment, endpoint, instance, table, workload, world
 
 OLD, NEW = workload(version=1), workload(version=2)
 SCARCE = Fault("PodUnschedulable", "0/1 nodes are available: 1 Insufficient nvidia.com/gpu.", scarce=True, since=NOW)
-SETTLED = replace(SCARCE, since=NOW - room.SETTLE_S)
+SETTLED = replace(SCARCE, since=NOW - capacity_policy.SETTLE_S)
 BROKEN = Fault("ImagePullLoopBackOff", "image not found", hint="check the image")
 
 
@@ -30,7 +30,7 @@ def pending(slot: int = 0, fault: Fault = SETTLED) -> Instance:
     [
         ("drain-first", [pending()], [instance(OLD, 0), instance(OLD, 1)], 1, None),
         ("drain-first", [pending()], [instance(OLD, 0)], 0, None),
-        ("drain-first", [pending(fault=SCARCE)], [instance(OLD)], None, NOW + room.SETTLE_S),
+        ("drain-first", [pending(fault=SCARCE)], [instance(OLD)], None, NOW + capacity_policy.SETTLE_S),
         ("drain-first", [pending()], [], None, None),
         ("drain-first", [instance(NEW, phase="starting")], [instance(OLD)], None, None),
         ("drain-first", [pending(), instance(NEW, 1, phase="starting")], [instance(OLD)], None, None),
@@ -43,7 +43,7 @@ def pending(slot: int = 0, fault: Fault = SETTLED) -> Instance:
 def test_who_gives_way(
     policy: Any, new: list[Instance], old: list[Instance], leaves: int | None, look_at: float | None
 ) -> None:
-    chosen, due = room.give_way(policy, new, old, NOW)
+    chosen, due = capacity_policy.give_way(policy, new, old, NOW)
     assert (chosen.slot if chosen else None, due) == (leaves, look_at)
 
 
@@ -58,7 +58,7 @@ def test_who_gives_way(
     ],
 )
 def test_when_the_new_ones_take_over(policy: Any, new_ready: int, old_ready: int, over: bool) -> None:
-    assert room.takes_over(policy, new_ready, old_ready) is over
+    assert capacity_policy.takes_over(policy, new_ready, old_ready) is over
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_when_the_new_ones_take_over(policy: Any, new_ready: int, old_ready: int
     ],
 )  # fmt: skip
 def test_what_is_told(policy: Any, count: int, former: int, text: str) -> None:
-    assert room.told(policy, [replace(SCARCE, message="full")] * count, former) == text
+    assert capacity_policy.told(policy, [replace(SCARCE, message="full")] * count, former) == text
 
 
 def outcome(wanted: Deployment, *instances: Instance) -> Status:

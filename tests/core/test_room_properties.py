@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from amphitrite.controlplane.core.observed import AgentReport, Fault, Instance
-from amphitrite.controlplane.core.plan import plan
-from amphitrite.controlplane.core.resources import CapacityPolicy, Deployment, WorkloadSpec
-from amphitrite.controlplane.core.status import Ref, World
+from amphitrite.controlplane.core.desired.resources import CapacityPolicy, Deployment, WorkloadSpec
+from amphitrite.controlplane.core.observed.observations import AgentReport, Fault, Instance
+from amphitrite.controlplane.core.observed.status import Ref, World
+from amphitrite.controlplane.core.planning.plan import plan
 from amphitrite.dataplane.table.routing_table import Address, RoutingTable
 
 from .builders import deployment, endpoint

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from amphitrite.controlplane.core.resources import (
+from amphitrite.controlplane.core.desired.resources import (
     CORS,
     RETRY,
     deployment_from_document,
     endpoint_from_document,
     workload_spec,
 )
-from amphitrite.controlplane.core.routing import routing_table, score_path_of
-from amphitrite.controlplane.core.supply import supply
+from amphitrite.controlplane.core.planning.routing import routing_table, score_path_of
+from amphitrite.controlplane.core.planning.supply import supply
 from amphitrite.dataplane.table.json_codec import from_json, to_json
 from amphitrite.dataplane.table.routing_table import Address, Cluster, Route, RoutingTable, Secret, Target
 

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from amphitrite.controlplane.core.compute_rules import check_compute
-from amphitrite.controlplane.core.computes import Compute, PodShape
-from amphitrite.controlplane.core.rules import (
+from amphitrite.controlplane.core.desired.compute_clusters import Compute, PodShape
+from amphitrite.controlplane.core.rules.compute_rules import check_compute
+from amphitrite.controlplane.core.rules.deployment_rules import (
     Bounds,
     ModelFacts,
     Place,
     check_deployment,
     check_endpoint,
 )
-from amphitrite.controlplane.settings import Limits
+from amphitrite.controlplane.settings.settings import Limits
 from amphitrite.schemas.errors import Violation
 
 MODEL = ModelFacts("m", "1", "triton_model", False, ("model_1",))

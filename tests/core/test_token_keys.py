@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amphitrite.controlplane.core.token_keys import (
+from amphitrite.controlplane.core.planning.key_rotation import (
     CLOCK_SKEW_S,
     Schedule,
     SigningKey,

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amphitrite.controlplane.store import manifests
+from amphitrite.controlplane.store.content import manifests
 from amphitrite.dataplane.fetch import manifest
 from amphitrite.dataplane.fetch.cache import KEEP_S, Cache, size_of
 from amphitrite.dataplane.fetch.fetch_failure import DiskFull, Problem, disk_problems

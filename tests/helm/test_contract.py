@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 import yaml
 
-from amphitrite.controlplane import settings as controlplane_settings
-from amphitrite.controlplane import settings_cluster, settings_tokens
-from amphitrite.controlplane.runtimes.kubernetes.permissions import CLUSTER_RULES, RULES, Rule
-from amphitrite.controlplane.runtimes.kubernetes.settings import TRITON_IMAGE
-from amphitrite.controlplane.version import VERSION
+from amphitrite.controlplane.runtimes.kubernetes.client.permissions import CLUSTER_RULES, RULES, Rule
+from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_settings import TRITON_IMAGE
+from amphitrite.controlplane.settings import cluster_settings, token_settings
+from amphitrite.controlplane.settings import settings as controlplane_settings
+from amphitrite.controlplane.settings.version import VERSION
 from amphitrite.dataplane.agent import settings as dataplane_settings
 from amphitrite.schemas import documents as schemas
 from amphitrite.schemas.documents.schema_files import resolve
@@ -35,7 +35,7 @@ def environment(rendered: list[Document]) -> dict[str, str]:
 
 @each_example
 def test_the_control_plane_takes_its_environment(name: str, tmp_path: Path) -> None:
-    told = {**environment(example(name)), settings_cluster.IN_CLUSTER: "10.0.0.1"}
+    told = {**environment(example(name)), cluster_settings.IN_CLUSTER: "10.0.0.1"}
     # Directories must be there.
     told |= {variable: str(tmp_path) for variable in told if variable.endswith("_DIRECTORY")}
     settings = controlplane_settings.read(told)
@@ -58,7 +58,7 @@ def test_no_variable_is_set_that_nobody_reads(name: str) -> None:
     """A name that is misspelt would be silently without effect."""
     read = {
         node.value
-        for module in (controlplane_settings, settings_cluster, settings_tokens)
+        for module in (controlplane_settings, cluster_settings, token_settings)
         for node in ast.walk(ast.parse(inspect.getsource(module)))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
@@ -69,7 +69,7 @@ def test_no_variable_is_set_that_nobody_reads(name: str) -> None:
 
 def test_the_defaults_of_tokens_are_the_programs() -> None:
     told = {n: v for n, v in environment(example("production")).items() if n.startswith("ML_SCORING_T")}
-    assert settings_tokens.read(told) == settings_tokens.TokenSettings()
+    assert token_settings.read(told) == token_settings.TokenSettings()
     assert len(told) == 2
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from amphitrite.controlplane.metrics_text import render
+from amphitrite.controlplane.metrics.prometheus import render
 
 from ..kubernetes_schemas import offences
 from .chart import CHART, EXAMPLES, Document, containers, documents, example, one, pods

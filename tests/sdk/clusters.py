@@ -15,8 +15,8 @@ from pathlib import Path
 
 import uvicorn
 
-from amphitrite.controlplane.app import create_app
-from amphitrite.controlplane.core.computes import Compute, PodShape
+from amphitrite.controlplane.core.desired.compute_clusters import Compute, PodShape
+from amphitrite.controlplane.process.app import create_app
 from amphitrite.dataplane.table.routing_table import Secret
 
 from ..controlplane.api.conftest import World, opened

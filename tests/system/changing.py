@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from amphitrite.controlplane import certificates
-from amphitrite.controlplane.home import Home
+from amphitrite.controlplane.auth import certificates
+from amphitrite.controlplane.settings.home import Home
 from amphitrite.dataplane.machine import processes
 
 from ..load.background import Client, Load, load

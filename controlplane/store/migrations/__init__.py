@@ -18,8 +18,8 @@ from pathlib import Path
 
 from sqlalchemy import Connection, inspect, text
 
-from amphitrite.controlplane.store.tables import REVISION
-from amphitrite.controlplane.store.transactions import Database
+from amphitrite.controlplane.store.sql.tables import REVISION
+from amphitrite.controlplane.store.sql.transactions import Database
 from amphitrite.schemas.errors import Error
 
 log = logging.getLogger(__name__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alembic import context
 
-from amphitrite.controlplane.store.tables import metadata
+from amphitrite.controlplane.store.sql.tables import metadata
 
 context.configure(
     connection=context.config.attributes["connection"],

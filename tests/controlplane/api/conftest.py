@@ -13,24 +13,25 @@ import httpx
 import pytest
 from anyio.from_thread import start_blocking_portal
 
-from amphitrite.controlplane import credentials, settings
-from amphitrite.controlplane.agents import AgentRegistry, TableFeed
-from amphitrite.controlplane.api.services import Services
-from amphitrite.controlplane.app import create_app
-from amphitrite.controlplane.core.capacity import NodeCapacity
-from amphitrite.controlplane.core.computes import Compute
-from amphitrite.controlplane.core.observed import Instance
-from amphitrite.controlplane.core.resources import Probe, WorkloadSpec
-from amphitrite.controlplane.core.status import Ref, Status
-from amphitrite.controlplane.delivery import Delivery
-from amphitrite.controlplane.runtimes import Container
-from amphitrite.controlplane.store.codes import CodeStore
-from amphitrite.controlplane.store.content import open_content
-from amphitrite.controlplane.store.database import SqlStore
-from amphitrite.controlplane.store.environments import EnvironmentStore
-from amphitrite.controlplane.store.key_uses import KeyUses
-from amphitrite.controlplane.store.metric_minutes import StoredMetrics
-from amphitrite.controlplane.store.models import ModelStore
+from amphitrite.controlplane.agents.agent_registry import AgentRegistry, TableFeed
+from amphitrite.controlplane.auth import credentials
+from amphitrite.controlplane.auth.fetch_grants import Delivery
+from amphitrite.controlplane.core.capacity.node_capacity import NodeCapacity
+from amphitrite.controlplane.core.desired.compute_clusters import Compute
+from amphitrite.controlplane.core.desired.resources import Probe, WorkloadSpec
+from amphitrite.controlplane.core.observed.observations import Instance
+from amphitrite.controlplane.core.observed.status import Ref, Status
+from amphitrite.controlplane.process.app import create_app
+from amphitrite.controlplane.runtimes.runtime import Container
+from amphitrite.controlplane.services.services import Services
+from amphitrite.controlplane.settings import settings
+from amphitrite.controlplane.store.assets.code_store import CodeStore
+from amphitrite.controlplane.store.assets.environment_store import EnvironmentStore
+from amphitrite.controlplane.store.assets.model_store import ModelStore
+from amphitrite.controlplane.store.content.content_store import open_content
+from amphitrite.controlplane.store.reports.key_uses import KeyUses
+from amphitrite.controlplane.store.reports.metric_minutes import StoredMetrics
+from amphitrite.controlplane.store.state.database import SqlStore
 from amphitrite.schemas.errors import Error
 
 from ...asgi import InProcess

@@ -20,9 +20,9 @@ from typing import Any
 import uvicorn
 from anyio.to_thread import run_sync
 
-from amphitrite.controlplane import certificates
-from amphitrite.controlplane.app import create_app
-from amphitrite.controlplane.delivery import Delivery
+from amphitrite.controlplane.auth import certificates
+from amphitrite.controlplane.auth.fetch_grants import Delivery
+from amphitrite.controlplane.process.app import create_app
 
 from .conftest import World, opened
 

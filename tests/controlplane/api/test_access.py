@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from amphitrite.controlplane.app import create_app
+from amphitrite.controlplane.process.app import create_app
 
 WS = "/subscriptions/local/resourceGroups/local/providers/Microsoft.MachineLearningServices/workspaces/local"
 TABLE = "/dataplane/v1/routing-table"

@@ -8,7 +8,7 @@ from typing import Any
 import msal
 import pytest
 
-from amphitrite.controlplane import tokens
+from amphitrite.controlplane.auth import scoring_tokens
 
 NOBODY = {"Authorization": ""}
 TOKEN = "/amphitrite/oauth2/v2.0/token"
@@ -63,7 +63,7 @@ def test_to_score_it_is_another_token(world: Any) -> None:
     sent = form(world, scope="https://ml.azure.com/.default")
     answer = world.client.post(TOKEN, data=sent, headers=NOBODY)
     assert (answer.status_code, answer.json()["error"]) == (503, "temporarily_unavailable")
-    world.store.change_signing_keys((tokens.make_key(world.now[0]),), ())
+    world.store.change_signing_keys((scoring_tokens.make_key(world.now[0]),), ())
     body = world.client.post(TOKEN, data=sent, headers=NOBODY).json()
     assert (body["access_token"].count("."), body["expires_in"] > 0) == (2, True)
 

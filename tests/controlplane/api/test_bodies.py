@@ -8,15 +8,15 @@ import time
 
 import pytest
 
-from amphitrite.controlplane import bodies
+from amphitrite.controlplane.process import http_protocol
 
 from .conftest import BLOBS
 from .test_stalling_clients import Live, Quick, live, read, select_closed
 
 __all__ = ["live"]
 
-PIECE, HEAD = bodies._PIECE_BYTES, bodies._HEAD_BYTES
-WAITING = bodies._WAITING_MAX * PIECE
+PIECE, HEAD = http_protocol._PIECE_BYTES, http_protocol._HEAD_BYTES
+WAITING = http_protocol._WAITING_MAX * PIECE
 CLOSE = b"Connection: close"
 
 

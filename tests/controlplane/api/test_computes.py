@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from amphitrite.controlplane.core.capacity import NodeCapacity, PodDemand
-from amphitrite.controlplane.core.computes import Compute, PodShape
-from amphitrite.controlplane.core.instance_types import GPU
+from amphitrite.controlplane.core.capacity.node_capacity import NodeCapacity, PodDemand
+from amphitrite.controlplane.core.desired.compute_clusters import Compute, PodShape
+from amphitrite.controlplane.core.desired.instance_types import GPU
 from amphitrite.schemas import wire
 from amphitrite.schemas.errors import Error
 

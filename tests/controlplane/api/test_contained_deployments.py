@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from amphitrite.controlplane.core.computes import Compute
-from amphitrite.controlplane.core.containers import Container
+from amphitrite.controlplane.core.desired.compute_clusters import Compute
+from amphitrite.controlplane.core.desired.containers import Container
 
 from .conftest import BLOBS, BLOCK_BLOB, URI, WS, World, opened
 

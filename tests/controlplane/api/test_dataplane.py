@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from amphitrite.controlplane.core.observed import AgentReport
+from amphitrite.controlplane.core.observed.observations import AgentReport
 from amphitrite.dataplane.table.json_codec import digest, from_json
 from amphitrite.dataplane.table.routing_table import Cluster, Route, RoutingTable, Secret
 from amphitrite.dataplane.table.text_codec import changed

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from amphitrite.controlplane.core.status import Ref
+from amphitrite.controlplane.core.observed.status import Ref
 from amphitrite.schemas.errors import Error
 
 WS = "/subscriptions/local/resourceGroups/local/providers/Microsoft.MachineLearningServices/workspaces/local"

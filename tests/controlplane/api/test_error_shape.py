@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from amphitrite.controlplane.app import create_app
+from amphitrite.controlplane.process.app import create_app
 from amphitrite.schemas.errors import CODES
 
 WS = "/subscriptions/local/resourceGroups/local/providers/Microsoft.MachineLearningServices/workspaces/local"

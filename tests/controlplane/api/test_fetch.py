@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
-from amphitrite.controlplane.app import create_app
-from amphitrite.controlplane.store.content import open_content
-from amphitrite.controlplane.store.models import ModelStore
+from amphitrite.controlplane.process.app import create_app
+from amphitrite.controlplane.store.assets.model_store import ModelStore
+from amphitrite.controlplane.store.content.content_store import open_content
 
 from ... import s3
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import boto3
 import pytest
 
-from amphitrite.controlplane.delivery import URL_LIFETIME_S
-from amphitrite.controlplane.store.content_directory import ContentDirectory
+from amphitrite.controlplane.auth.fetch_grants import URL_LIFETIME_S
+from amphitrite.controlplane.store.content.directory_content import ContentDirectory
 from amphitrite.dataplane import fetch as package
 
 from ... import s3

@@ -15,8 +15,8 @@ import pytest
 import uvicorn
 from azure.identity import DefaultAzureCredential, EnvironmentCredential, ManagedIdentityCredential
 
-from amphitrite.controlplane import certificates
-from amphitrite.controlplane.app import create_app
+from amphitrite.controlplane.auth import certificates
+from amphitrite.controlplane.process.app import create_app
 
 from ...waiting import wait_until
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from amphitrite.controlplane.api.paths import canonical
+from amphitrite.controlplane.api.http.arm_paths import canonical
 
 P = "Microsoft.MachineLearningServices"
 

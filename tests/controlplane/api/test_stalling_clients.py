@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from amphitrite.controlplane import certificates, patience, web
-from amphitrite.controlplane.app import create_app
+from amphitrite.controlplane.auth import certificates
+from amphitrite.controlplane.process import connection_limits, https_server
+from amphitrite.controlplane.process.app import create_app
 
 from ...waiting import wait_until
 from .conftest import BLOBS, opened
@@ -23,7 +24,7 @@ from .conftest import BLOBS, opened
 CONNECTIONS = 12
 
 
-class Quick(patience.PatientProtocol):
+class Quick(connection_limits.PatientProtocol):
     """As in service, within a test's time."""
 
     HEAD_S = 0.8
@@ -77,7 +78,7 @@ def read(connection: ssl.SSLSocket) -> bytes:
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     with opened(tmp_path_factory.mktemp("live") / "home") as world:
         made = certificates.ensure(world.services.settings.home, ["127.0.0.1"], time.time())
-        server = web.server(replace(world.services.settings, port=0), made, create_app(world.services))
+        server = https_server.server(replace(world.services.settings, port=0), made, create_app(world.services))
         server.config.http = Quick
         with socket.create_server(("127.0.0.1", 0)) as listener:
             thread = threading.Thread(target=server.run, args=([listener],))

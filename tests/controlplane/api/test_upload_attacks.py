@@ -15,8 +15,8 @@ from xml.etree import ElementTree
 import httpx
 import pytest
 
-from amphitrite.controlplane.store.blobs import Limits
-from amphitrite.controlplane.store.tables import blobs as table
+from amphitrite.controlplane.store.content.blob_store import Limits
+from amphitrite.controlplane.store.sql.tables import blobs as table
 
 from .conftest import BLOBS, URI, WS, opened
 
@@ -195,7 +195,7 @@ def test_a_small_block_that_is_named_very_often(attacked: Any) -> None:
 
 
 def test_too_many_blocks(attacked: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("amphitrite.controlplane.store.blocks._UNCOMMITTED_MAX", 3)
+    monkeypatch.setattr("amphitrite.controlplane.store.content.blocks._UNCOMMITTED_MAX", 3)
     sent = [attacked.client.put(f"{BLOBS}/many?comp=block&blockid={n}", content=b"x", headers=XML) for n in range(4)]
     assert [answer.status_code for answer in sent[:3]] == [201, 201, 201]
     refused(sent[3], 409, "BlockCountExceedsLimit")

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from amphitrite.controlplane.core.computes import PodShape
-from amphitrite.controlplane.core.containers import Container
-from amphitrite.controlplane.core.resources import ModelReference, PodSettings, Probe, WorkloadSpec, workload_spec
-from amphitrite.controlplane.runtimes.kubernetes.model_facts import ModelFacts
-from amphitrite.controlplane.runtimes.kubernetes.settings import KubernetesSettings, model_cache
+from amphitrite.controlplane.core.desired.compute_clusters import PodShape
+from amphitrite.controlplane.core.desired.containers import Container
+from amphitrite.controlplane.core.desired.resources import (
+    ModelReference,
+    PodSettings,
+    Probe,
+    WorkloadSpec,
+    workload_spec,
+)
+from amphitrite.controlplane.runtimes.kubernetes.workloads.model_facts import ModelFacts
+from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_settings import KubernetesSettings, model_cache
 
 DIGEST = "0123456789abcdef" * 4
 CPU = PodShape("Standard_DS2_v2", (("cpu", "1800m"), ("memory", "5Gi")), (("memory", "5Gi"),))

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from amphitrite.controlplane.core.observed import Instance
-from amphitrite.controlplane.runtimes.kubernetes.names import STOPPING_ANNOTATION
-from amphitrite.controlplane.runtimes.kubernetes.pod_facts import seconds
-from amphitrite.controlplane.runtimes.kubernetes.pods import instances
-from amphitrite.controlplane.runtimes.kubernetes.seen import Seen
+from amphitrite.controlplane.core.observed.observations import Instance
+from amphitrite.controlplane.runtimes.kubernetes.pods.pod_facts import seconds
+from amphitrite.controlplane.runtimes.kubernetes.pods.pod_history import Seen
+from amphitrite.controlplane.runtimes.kubernetes.pods.pod_instances import instances
+from amphitrite.controlplane.runtimes.kubernetes.workloads.object_names import STOPPING_ANNOTATION
 
 from .golden_inputs import CASES
 

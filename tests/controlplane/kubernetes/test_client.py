@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from amphitrite.controlplane.runtimes.kubernetes import client
+from amphitrite.controlplane.runtimes.kubernetes.client import api_client
 from amphitrite.schemas.errors import Error
 
 PATH = "/apis/apps/v1/namespaces/ns/deployments/d"
@@ -35,7 +35,7 @@ REFUSALS: list[tuple[int, str, str, str]] = [
 
 @pytest.mark.parametrize(("status", "words", "code", "said"), REFUSALS, ids=[f"{r[0]}-{r[2]}" for r in REFUSALS])
 def test_a_refusal_in_the_products_words(status: int, words: str, code: str, said: str) -> None:
-    error = client.refusal(status, "reason", json.dumps({"kind": "Status", "message": words}), "PATCH", PATH)
+    error = api_client.refusal(status, "reason", json.dumps({"kind": "Status", "message": words}), "PATCH", PATH)
     assert error.code == code
     assert said in error.message
 
@@ -54,8 +54,8 @@ def kubeconfig(user: dict[str, Any], cluster: dict[str, Any]) -> str:
 
 
 def test_a_kubeconfig_with_everything_in_it_is_taken() -> None:
-    api = client.from_text(kubeconfig({"token": "abc"}, {}))
-    assert client.Cluster(api).address == "https://198.51.100.1:6443"
+    api = api_client.from_text(kubeconfig({"token": "abc"}, {}))
+    assert api_client.Cluster(api).address == "https://198.51.100.1:6443"
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_kubeconfig_that_would_use_what_is_ours_is_refused(
     user: dict[str, Any], cluster: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(Error) as caught:
-        client.from_text(kubeconfig(user, cluster))
+        api_client.from_text(kubeconfig(user, cluster))
     assert caught.value.code == "BadArgument"
     assert said in caught.value.message
 
@@ -80,6 +80,6 @@ def test_a_kubeconfig_that_would_use_what_is_ours_is_refused(
 @pytest.mark.parametrize("text", ["", "[]", "secret: [", "users: 7", "current-context: nowhere"])
 def test_a_text_that_is_none_is_refused_without_telling_it(text: str) -> None:
     with pytest.raises(Error) as caught:
-        client.from_text(text)
+        api_client.from_text(text)
     assert caught.value.code == "BadArgument"
     assert "secret" not in caught.value.message

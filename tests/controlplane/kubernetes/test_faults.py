@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from amphitrite.controlplane.core.observed import ModelFetch
-from amphitrite.controlplane.runtimes.kubernetes.seen import Seen
+from amphitrite.controlplane.core.observed.observations import ModelFetch
+from amphitrite.controlplane.runtimes.kubernetes.pods.pod_history import Seen
 
 from .recordings import Recording, condition, recorded, server, stamp
 

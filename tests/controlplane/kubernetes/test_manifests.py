@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import yaml
 
-from amphitrite.controlplane.runtimes.kubernetes import manifests
-from amphitrite.controlplane.runtimes.kubernetes.names import NAME_MAX, object_name
-from amphitrite.controlplane.runtimes.kubernetes.workload_json import from_json, to_json
+from amphitrite.controlplane.runtimes.kubernetes.workloads import workload_manifests
+from amphitrite.controlplane.runtimes.kubernetes.workloads.object_names import NAME_MAX, object_name
+from amphitrite.controlplane.runtimes.kubernetes.workloads.workload_json import from_json, to_json
 from amphitrite.schemas.errors import Error
 
 from ...kubernetes_schemas import offences
@@ -29,9 +29,9 @@ VERSIONS = [f"1.{minor}" for minor in range(30, 38)]
 
 def made(case: Case) -> list[dict[str, Any]]:
     return [
-        manifests.deployment(case.workload, case.settings, case.timeout_s),
-        *manifests.companions(case.workload, case.settings, "uid-of-the-deployment"),
-        manifests.disruption_budget(case.workload, case.settings, "uid-of-the-deployment"),
+        workload_manifests.deployment(case.workload, case.settings, case.timeout_s),
+        *workload_manifests.companions(case.workload, case.settings, "uid-of-the-deployment"),
+        workload_manifests.disruption_budget(case.workload, case.settings, "uid-of-the-deployment"),
     ]
 
 
@@ -87,4 +87,4 @@ def test_what_no_kubelet_can_do_is_refused() -> None:
     assert case.workload.pod.liveness is not None
     pod = replace(case.workload.pod, liveness=replace(case.workload.pod.liveness, success_threshold=2))
     with pytest.raises(Error, match=r"success_threshold is 2; on Kubernetes it can only be 1"):
-        manifests.deployment(replace(case.workload, pod=pod), case.settings, 5.0)
+        workload_manifests.deployment(replace(case.workload, pod=pod), case.settings, 5.0)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from amphitrite.controlplane.core.capacity import NodeCapacity, PodDemand, Taint
-from amphitrite.controlplane.runtimes.kubernetes.names import labels
-from amphitrite.controlplane.runtimes.kubernetes.nodes import capacities, requests
+from amphitrite.controlplane.core.capacity.node_capacity import NodeCapacity, PodDemand, Taint
+from amphitrite.controlplane.runtimes.kubernetes.pods.node_facts import capacities, requests
+from amphitrite.controlplane.runtimes.kubernetes.workloads.object_names import labels
 
 from .recordings import SPEC
 

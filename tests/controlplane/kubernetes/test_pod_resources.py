@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from amphitrite.controlplane.core.computes import PodShape
-from amphitrite.controlplane.core.resources import PodSettings
-from amphitrite.controlplane.runtimes.kubernetes.model_facts import ModelFacts, model_facts
-from amphitrite.controlplane.runtimes.kubernetes.pod_resources import demand
-from amphitrite.controlplane.runtimes.kubernetes.settings import TRITON_IMAGE
+from amphitrite.controlplane.core.desired.compute_clusters import PodShape
+from amphitrite.controlplane.core.desired.resources import PodSettings
+from amphitrite.controlplane.runtimes.kubernetes.workloads.model_facts import ModelFacts, model_facts
+from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_resources import demand
+from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_settings import TRITON_IMAGE
 from amphitrite.schemas.errors import Error
 
 from .golden_inputs import CASES

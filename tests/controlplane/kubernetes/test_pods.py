@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amphitrite.controlplane.runtimes.kubernetes.chores import crashed, done, fault_event
-from amphitrite.controlplane.runtimes.kubernetes.objects import Snapshot
-from amphitrite.controlplane.runtimes.kubernetes.pods import chosen_since
+from amphitrite.controlplane.runtimes.kubernetes.background_tasks import crashed, done, fault_event
+from amphitrite.controlplane.runtimes.kubernetes.pods.object_cache import Snapshot
+from amphitrite.controlplane.runtimes.kubernetes.pods.pod_instances import chosen_since
 
 from .recordings import Recording, a_deployment, a_pod, condition, recorded, stamp
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from amphitrite.controlplane.runtimes.kubernetes.objects import KINDS, Objects
-from amphitrite.controlplane.runtimes.kubernetes.watching import Watch
+from amphitrite.controlplane.runtimes.kubernetes.client.watches import Watch
+from amphitrite.controlplane.runtimes.kubernetes.pods.object_cache import KINDS, Objects
 from amphitrite.schemas.errors import Error
 
 from .recordings import a_pod, server

@@ -11,12 +11,12 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from amphitrite.controlplane.store.blob_rows import Blob
-from amphitrite.controlplane.store.content import Content
-from amphitrite.controlplane.store.content_directory import ContentDirectory
-from amphitrite.controlplane.store.database import SqlStore, open_store
-from amphitrite.controlplane.store.models import ModelStore
-from amphitrite.controlplane.store.tables import metadata
+from amphitrite.controlplane.store.assets.model_store import ModelStore
+from amphitrite.controlplane.store.content.blob_rows import Blob
+from amphitrite.controlplane.store.content.content_store import Content
+from amphitrite.controlplane.store.content.directory_content import ContentDirectory
+from amphitrite.controlplane.store.sql.tables import metadata
+from amphitrite.controlplane.store.state.database import SqlStore, open_store
 
 from ... import postgresql, s3
 from ...stores import new_store

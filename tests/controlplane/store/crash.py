@@ -24,11 +24,11 @@ import psycopg
 from psycopg import sql
 from sqlalchemy import URL, make_url, select
 
-from amphitrite.controlplane.core.status import Ref, Status
-from amphitrite.controlplane.store import tables
-from amphitrite.controlplane.store.content_directory import ContentDirectory
-from amphitrite.controlplane.store.database import SqlStore, open_store
-from amphitrite.controlplane.store.models import ModelStore
+from amphitrite.controlplane.core.observed.status import Ref, Status
+from amphitrite.controlplane.store.assets.model_store import ModelStore
+from amphitrite.controlplane.store.content.directory_content import ContentDirectory
+from amphitrite.controlplane.store.sql import tables
+from amphitrite.controlplane.store.state.database import SqlStore, open_store
 from amphitrite.dataplane.table.routing_table import RoutingTable
 from amphitrite.schemas.errors import Error
 

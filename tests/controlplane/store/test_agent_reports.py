@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from amphitrite.controlplane.agents import AgentRegistry, Agents, Proxy
-from amphitrite.controlplane.core.observed import AgentReport
-from amphitrite.controlplane.store import agent_reports
-from amphitrite.controlplane.store.agent_reports import StoredAgents
-from amphitrite.controlplane.store.database import SqlStore
+from amphitrite.controlplane.agents.agent_registry import AgentRegistry, Agents, Proxy
+from amphitrite.controlplane.core.observed.observations import AgentReport
+from amphitrite.controlplane.store.reports import agent_reports
+from amphitrite.controlplane.store.reports.agent_reports import StoredAgents
+from amphitrite.controlplane.store.state.database import SqlStore
 
 from .conftest import opened_store
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from amphitrite.controlplane.store.blob_rows import Blob
-from amphitrite.controlplane.store.blobs import BlobStore, Limits
-from amphitrite.controlplane.store.content import Content
-from amphitrite.controlplane.store.content_directory import ContentDirectory
-from amphitrite.controlplane.store.database import SqlStore
-from amphitrite.controlplane.store.models import ModelStore
-from amphitrite.controlplane.store.spool import disk_errors
+from amphitrite.controlplane.store.assets.model_store import ModelStore
+from amphitrite.controlplane.store.content.blob_rows import Blob
+from amphitrite.controlplane.store.content.blob_store import BlobStore, Limits
+from amphitrite.controlplane.store.content.content_store import Content
+from amphitrite.controlplane.store.content.directory_content import ContentDirectory
+from amphitrite.controlplane.store.content.spool import disk_errors
+from amphitrite.controlplane.store.state.database import SqlStore
 from amphitrite.schemas.errors import Error
 
 Upload = Callable[..., Blob]

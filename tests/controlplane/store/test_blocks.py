@@ -9,9 +9,9 @@ from pathlib import Path
 import boto3
 import pytest
 
-from amphitrite.controlplane.store.content import Content
-from amphitrite.controlplane.store.content_directory import ContentDirectory
-from amphitrite.controlplane.store.models import ModelStore
+from amphitrite.controlplane.store.assets.model_store import ModelStore
+from amphitrite.controlplane.store.content.content_store import Content
+from amphitrite.controlplane.store.content.directory_content import ContentDirectory
 from amphitrite.schemas.errors import Error
 
 Kept = Callable[[], int]

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from amphitrite.controlplane.core.status import Ref, Status
-from amphitrite.controlplane.store.database import SqlStore
-from amphitrite.controlplane.store.protocol import Operation, Record
+from amphitrite.controlplane.core.observed.status import Ref, Status
+from amphitrite.controlplane.store.state.database import SqlStore
+from amphitrite.controlplane.store.state.store import Operation, Record
 from amphitrite.schemas.errors import Error
 
 MODEL = {"name": "m", "version": "1", "digest": "d1", "model_names": ["model_1"]}

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from amphitrite.controlplane.store import codes
-from amphitrite.controlplane.store.codes import CodeStore
-from amphitrite.controlplane.store.database import SqlStore
-from amphitrite.controlplane.store.garbage import AGE_S
-from amphitrite.controlplane.store.models import ModelStore
+from amphitrite.controlplane.store.assets import code_store
+from amphitrite.controlplane.store.assets.code_store import CodeStore
+from amphitrite.controlplane.store.assets.model_store import ModelStore
+from amphitrite.controlplane.store.content.garbage_collection import AGE_S
+from amphitrite.controlplane.store.state.database import SqlStore
 from amphitrite.schemas.errors import Error
 
 
@@ -23,7 +23,7 @@ def code_of(call: Any) -> str:
 def test_a_life(store: SqlStore, models: ModelStore, upload: Any, clock: Any) -> None:
     """One test for what does not depend on another, as each database costs its making."""
     assets = CodeStore(store.database, models.blobs)
-    first, second, left = (codes.directory(codes.new_upload()) for _ in range(3))
+    first, second, left = (code_store.directory(code_store.new_upload()) for _ in range(3))
     for place, content in ((first, b"run"), (second, b"run"), (left, b"other")):
         upload(f"{place}src/score.py", content)
 
@@ -41,7 +41,7 @@ def test_a_life(store: SqlStore, models: ModelStore, upload: Any, clock: Any) ->
     again, created = put("mine", second, now=2.0, description="d")
     assert (created, again.document["path"], again.modified_at) == (False, found.document["path"], 2.0)
     assert code_of(lambda: put("mine", left)) == "UserError"
-    assert code_of(lambda: put("none", codes.directory("0" * 32))) == "UserError"
+    assert code_of(lambda: put("none", code_store.directory("0" * 32))) == "UserError"
     assert code_of(lambda: assets.get_version("none", "1")) == "ResourceNotFound"
     # An upload is closed by the version that has it.
     assert code_of(lambda: assets.require_open(first.split("/")[1])) == "Conflict"

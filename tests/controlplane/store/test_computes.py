@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from amphitrite.controlplane.core.computes import Compute, PodShape
-from amphitrite.controlplane.core.status import Ref
-from amphitrite.controlplane.store.database import SqlStore
-from amphitrite.controlplane.store.tables import computes
+from amphitrite.controlplane.core.desired.compute_clusters import Compute, PodShape
+from amphitrite.controlplane.core.observed.status import Ref
+from amphitrite.controlplane.store.sql.tables import computes
+from amphitrite.controlplane.store.state.database import SqlStore
 from amphitrite.dataplane.table.routing_table import Secret
 from amphitrite.schemas.errors import Error
 

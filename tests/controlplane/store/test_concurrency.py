@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from amphitrite.controlplane.core.status import Ref, Status
-from amphitrite.controlplane.store.database import SqlStore
-from amphitrite.controlplane.store.models import ModelStore
-from amphitrite.controlplane.store.transactions import Database
+from amphitrite.controlplane.core.observed.status import Ref, Status
+from amphitrite.controlplane.store.assets.model_store import ModelStore
+from amphitrite.controlplane.store.sql.transactions import Database
+from amphitrite.controlplane.store.state.database import SqlStore
 from amphitrite.schemas.errors import Error
 
 WRITERS, CHANGES = 12, 8

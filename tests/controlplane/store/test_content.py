@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from amphitrite.controlplane.store.content import Content, open_content
-from amphitrite.controlplane.store.content_directory import ContentDirectory
-from amphitrite.controlplane.store.database import open_store
-from amphitrite.controlplane.store.models import ModelStore
-from amphitrite.controlplane.store.tables import blobs
+from amphitrite.controlplane.store.assets.model_store import ModelStore
+from amphitrite.controlplane.store.content.content_store import Content, open_content
+from amphitrite.controlplane.store.content.directory_content import ContentDirectory
+from amphitrite.controlplane.store.sql.tables import blobs
+from amphitrite.controlplane.store.state.database import open_store
 from amphitrite.schemas.errors import Error
 
 from ... import s3

@@ -13,8 +13,8 @@ import boto3
 import httpx
 import pytest
 
-from amphitrite.controlplane.store.content import open_content
-from amphitrite.controlplane.store.content_s3 import open_bucket
+from amphitrite.controlplane.store.content.content_store import open_content
+from amphitrite.controlplane.store.content.s3_content import open_bucket
 from amphitrite.schemas.errors import Error
 
 from ... import s3

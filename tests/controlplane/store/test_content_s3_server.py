@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import boto3
 import pytest
 
-from amphitrite.controlplane.store.content import Content, open_content
+from amphitrite.controlplane.store.content.content_store import Content, open_content
 
 from ...cluster.machine import cache, locked
 from ...waiting import wait_until

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from amphitrite.controlplane.store.database import SqlStore
-from amphitrite.controlplane.store.environments import EnvironmentStore
+from amphitrite.controlplane.store.assets.environment_store import EnvironmentStore
+from amphitrite.controlplane.store.state.database import SqlStore
 from amphitrite.schemas.errors import Error
 
 ROUTES = {"liveness_route": {"port": 8000, "path": "/v2/health/live"}}

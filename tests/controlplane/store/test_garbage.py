@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from amphitrite.controlplane.store.models import ModelStore
+from amphitrite.controlplane.store.assets.model_store import ModelStore
 from amphitrite.schemas.errors import Error
 
 DAY = 24 * 3600.0

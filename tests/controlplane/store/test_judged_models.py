@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from amphitrite.controlplane import model_check
-from amphitrite.controlplane.store.database import SqlStore
-from amphitrite.controlplane.store.manifests import File
-from amphitrite.controlplane.store.models import ModelStore
-from amphitrite.controlplane.store.stored_files import StoredFiles
+from amphitrite.controlplane.services import model_validation
+from amphitrite.controlplane.store.assets.model_store import ModelStore
+from amphitrite.controlplane.store.content.manifest_files import StoredFiles
+from amphitrite.controlplane.store.content.manifests import File
+from amphitrite.controlplane.store.state.database import SqlStore
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.repository import Server
 
@@ -25,7 +25,7 @@ BAD = {"m/1/model.onnx": tiny("x"), "m/config.pbtxt": b"max_batch_sizes: 8\n"}
 @pytest.fixture
 def models(store: SqlStore, content: Any, tmp_path: Path, clock: Any) -> ModelStore:
     def check(files: StoredFiles) -> None:
-        model_check.check(files, Server(gpus=0))
+        model_validation.check(files, Server(gpus=0))
 
     return ModelStore(store.database, content, tmp_path / "models", clock=clock, check=check)
 
@@ -80,4 +80,4 @@ def test_a_stored_file_reads_like_any_other(models: ModelStore, upload: Callable
 @pytest.mark.parametrize(("on_clusters", "open_backends"), [(True, True), (False, False)])
 def test_clusters_have_what_they_have(on_clusters: bool, open_backends: bool) -> None:
     """The wheel's Triton is installed where these tests run."""
-    assert (model_check.server({}, on_clusters).backends is None) is open_backends
+    assert (model_validation.server({}, on_clusters).backends is None) is open_backends

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from amphitrite.controlplane.store.database import SqlStore
-from amphitrite.controlplane.store.key_uses import KEEP_S, KeyUse, KeyUses
+from amphitrite.controlplane.store.reports.key_uses import KEEP_S, KeyUse, KeyUses
+from amphitrite.controlplane.store.state.database import SqlStore
 
 MADE = 1_800_000_030.0  # half a minute
 MINUTE = 1_800_000_000

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import func, select
 
-from amphitrite.controlplane.store.database import SqlStore
-from amphitrite.controlplane.store.metric_minutes import KEEP_S, StoredMetrics
-from amphitrite.controlplane.store.tables import metric_minutes
+from amphitrite.controlplane.store.reports.metric_minutes import KEEP_S, StoredMetrics
+from amphitrite.controlplane.store.sql.tables import metric_minutes
+from amphitrite.controlplane.store.state.database import SqlStore
 from amphitrite.dataplane.metrics.counters import Totals
 
 START = 28_000_000  # a minute

@@ -17,9 +17,9 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Column, MetaData, delete, insert, select, text, update
 
 from amphitrite.controlplane.store import migrations
-from amphitrite.controlplane.store.database import SqlStore, open_store
-from amphitrite.controlplane.store.tables import REVISION, metadata
-from amphitrite.controlplane.store.transactions import Database
+from amphitrite.controlplane.store.sql.tables import REVISION, metadata
+from amphitrite.controlplane.store.sql.transactions import Database
+from amphitrite.controlplane.store.state.database import SqlStore, open_store
 from amphitrite.schemas.errors import Error
 
 
@@ -192,7 +192,7 @@ def test_other_addresses_are_refused(url: str, code: str) -> None:
 def test_without_the_driver_it_is_said_what_to_install() -> None:
     program = """import sys
 sys.modules["psycopg"] = None
-from amphitrite.controlplane.store.transactions import Database
+from amphitrite.controlplane.store.sql.transactions import Database
 Database("postgresql://u:hush@h/db")"""
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert "the driver for PostgreSQL is not installed here" in ended.stderr and "hush" not in ended.stderr

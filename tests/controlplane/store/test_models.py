@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from amphitrite.controlplane.store.database import SqlStore
-from amphitrite.controlplane.store.models import Limits, ModelStore
+from amphitrite.controlplane.store.assets.model_store import Limits, ModelStore
+from amphitrite.controlplane.store.state.database import SqlStore
 from amphitrite.schemas.errors import Error
 
 Register = Callable[..., Any]

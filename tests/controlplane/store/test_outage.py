@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import text
 
-from amphitrite.controlplane.store.database import SqlStore, open_store
-from amphitrite.controlplane.store.transactions import CONTROL_PLANE, Database
+from amphitrite.controlplane.store.sql.transactions import CONTROL_PLANE, Database
+from amphitrite.controlplane.store.state.database import SqlStore, open_store
 from amphitrite.schemas.errors import Error
 
 from ... import postgresql

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from amphitrite.controlplane.core.resources import ModelReference
-from amphitrite.controlplane.core.status import Ref, Status
-from amphitrite.controlplane.store import operations
-from amphitrite.controlplane.store.database import SqlStore
+from amphitrite.controlplane.core.desired.resources import ModelReference
+from amphitrite.controlplane.core.observed.status import Ref, Status
+from amphitrite.controlplane.store.state import operation_rows
+from amphitrite.controlplane.store.state.database import SqlStore
 from amphitrite.dataplane.table.routing_table import Cluster, Route, RoutingTable, Secret
 from amphitrite.schemas.errors import Error
 
@@ -179,8 +179,8 @@ def test_ended_operations_are_kept_for_a_week(store: SqlStore, days: float, kept
 
 def test_progress_is_bounded(store: SqlStore) -> None:
     operation = put(store)
-    for attempt in range(operations.MAX_PHASES + 5):
+    for attempt in range(operation_rows.MAX_PHASES + 5):
         store.record({EP: Status("Creating", 0, "Retrying", f"attempt {attempt}")}, now=float(attempt))
     phases = store.get_operation(operation).phases
-    assert len(phases) == operations.MAX_PHASES
-    assert phases[0][1] == "attempt 0" and phases[-1][1] == f"attempt {operations.MAX_PHASES + 4}"
+    assert len(phases) == operation_rows.MAX_PHASES
+    assert phases[0][1] == "attempt 0" and phases[-1][1] == f"attempt {operation_rows.MAX_PHASES + 4}"

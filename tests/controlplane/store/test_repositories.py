@@ -13,11 +13,11 @@ from typing import Any
 import boto3
 import pytest
 
-from amphitrite.controlplane.store.content_directory import ContentDirectory
-from amphitrite.controlplane.store.manifests import File
-from amphitrite.controlplane.store.models import ModelStore
-from amphitrite.controlplane.store.repositories import materialise
-from amphitrite.controlplane.store.spool import Scratch
+from amphitrite.controlplane.store.assets.model_store import ModelStore
+from amphitrite.controlplane.store.content.directory_content import ContentDirectory
+from amphitrite.controlplane.store.content.manifests import File
+from amphitrite.controlplane.store.content.repository_directories import materialise
+from amphitrite.controlplane.store.content.spool import Scratch
 from amphitrite.schemas.errors import Error
 
 Register = Callable[..., Any]

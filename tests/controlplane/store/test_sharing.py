@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from sqlalchemy import insert, text
 
-from amphitrite.controlplane.store.database import SqlStore
-from amphitrite.controlplane.store.tables import counters
-from amphitrite.controlplane.store.transactions import CONTROL_PLANE, Database
+from amphitrite.controlplane.store.sql.tables import counters
+from amphitrite.controlplane.store.sql.transactions import CONTROL_PLANE, Database
+from amphitrite.controlplane.store.state.database import SqlStore
 from amphitrite.dataplane.table.routing_table import RoutingTable
 from amphitrite.schemas.errors import Error
 

@@ -1,0 +1,82 @@
+"""Models on their way to pods.
+
+Decides what a pod is told about the model that its grant opens, and who may read a file. These routes have credentials
+of their own (``delivery``); the control plane's token opens none of them. Must not know how a pod gets its grant.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from amphitrite.controlplane.api.http import byte_ranges
+from amphitrite.controlplane.api.http.content_streams import Streamed
+from amphitrite.controlplane.auth.fetch_grants import CONTENT_PATH, URL_LIFETIME_S
+from amphitrite.controlplane.services.in_use_models import digests_in_use
+from amphitrite.controlplane.services.services import Here
+from amphitrite.schemas.errors import Error
+
+router = APIRouter()
+
+
+@router.get("/fetch/v1/models/{digest}")
+def model(request: Request, digest: str, here: Here) -> dict[str, Any]:
+    """The files of a model version with an address for each, and ``in_use``: the digests that must not leave a cache.
+
+    Raises Error AuthenticationFailed (not the grant for it), ResourceNotFound, AuthorizationFailed (nothing uses it).
+    """
+    scheme, _, grant = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not here.delivery.opens(grant.strip(), digest):
+        raise Error("AuthenticationFailed", "a grant for this model is needed; this is none", target=digest)
+    layout = here.models.layout(digest)
+    in_use = digests_in_use(here.store, here.runtime)
+    if digest not in in_use:
+        message = "no deployment uses this model any more"
+        raise Error("AuthorizationFailed", message, target=digest, hint="the pod that asks for it is about to go")
+    content = here.models.blobs.content
+    files = [
+        {
+            "path": file.path,
+            "digest": file.digest,
+            "size": file.size,
+            "url": content.url(file.digest, URL_LIFETIME_S) or here.delivery.signed_path(file.digest),
+        }
+        for file in layout.files
+    ]
+    return {
+        "digest": digest,
+        "bytes": sum(file.size for file in layout.files),
+        "files": files,
+        "empty_directories": list(layout.empty_directories),
+        "in_use": sorted(in_use),
+    }
+
+
+@router.get(CONTENT_PATH + "/{digest}")
+def content(request: Request, digest: str, here: Here, expires: str = "", signature: str = "") -> Response:
+    """The bytes of one file, or those that ``Range`` names.
+
+    Raises Error AuthenticationFailed, AuthorizationFailed (the address has expired), ResourceNotFound, InvalidRange.
+    """
+    if not here.delivery.signed(digest, expires, signature):
+        raise Error("AuthenticationFailed", "the signature of this address is not ours", target=digest)
+    if here.delivery.expired(expires):
+        raise Error("AuthorizationFailed", "this address has expired", target=digest, hint="ask for the model again")
+    size = here.models.blobs.content.size(digest)
+    if size is None:
+        raise Error("ResourceNotFound", "this content is not there any more", target=digest)
+    part = byte_ranges.read(request.headers.get("range"))
+    first, last = (0, size - 1) if part is None else (part[0], size - 1 if part[1] is None else min(part[1], size - 1))
+    if part is not None and first > last:
+        raise Error("InvalidRange", f"bytes {first}- of {size}", target=digest)
+    try:
+        chunks = here.models.blobs.content.read(digest, first, last + 1)
+    except LookupError as exc:
+        raise Error("ResourceNotFound", "this content is not there any more", target=digest) from exc
+    headers = {"Content-Type": "application/octet-stream", "Accept-Ranges": "bytes"}
+    if part is None:
+        return Streamed(chunks, size, headers)
+    return Streamed(chunks, last - first + 1, headers | {"Content-Range": f"bytes {first}-{last}/{size}"}, 206)

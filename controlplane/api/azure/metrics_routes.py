@@ -1,0 +1,80 @@
+"""Routes of the numbers: for Prometheus, in the form of Azure Monitor, of keys, and for agents that report theirs.
+
+Decides only HTTP. Must not know what is counted.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from importlib.metadata import version
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from amphitrite.controlplane.api.azure.workspace import IN_WORKSPACE, WORKSPACE
+from amphitrite.controlplane.api.http.request_bodies import Body
+from amphitrite.controlplane.metrics import azure_monitor, azure_query, minute_windows, prometheus
+from amphitrite.controlplane.services.services import Here
+from amphitrite.controlplane.store.reports.metric_minutes import KEEP_S
+from amphitrite.dataplane.metrics.counters import TOKEN, totals_from_json
+from amphitrite.schemas.errors import Error
+from amphitrite.schemas.names import endpoint_id
+
+_ENDPOINT = f"{WORKSPACE}/onlineEndpoints/{{name}}"
+Text = Annotated[str | None, Query(max_length=1024)]
+
+router = APIRouter()
+
+
+@router.get("/metrics")
+def metrics(here: Here) -> Response:
+    """What every live proxy has counted, each under its own name: what one has counted never goes back."""
+    live = [report.id for report in here.agents.live(here.clock())]
+    text = prometheus.render(here.metrics.newest(live), here.key_uses.newest(), version("amphitrite"))
+    return Response(text, media_type=prometheus.CONTENT_TYPE)
+
+
+@router.put("/dataplane/v1/agents/{agent_id}/metrics", status_code=204)
+def put(agent_id: str, body: Body, here: Here) -> None:
+    """What an agent's proxy has counted so far."""
+    try:
+        totals = totals_from_json(body)
+    except ValueError as exc:
+        raise Error("BadArgument", str(exc), target="metrics") from exc
+    here.metrics.put(agent_id, totals, here.clock())
+    here.key_uses.put(totals.used, here.clock())
+
+
+@router.get(f"{_ENDPOINT}/providers/microsoft.insights/metrics", dependencies=IN_WORKSPACE)
+def of_endpoint(
+    request: Request,
+    name: str,
+    here: Here,
+    metricnames: Text = None,
+    timespan: Text = None,
+    interval: Text = None,
+    aggregation: Text = None,
+    filter_: Annotated[str | None, Query(alias="$filter", max_length=1024)] = None,
+) -> dict[str, Any]:
+    """An endpoint's metrics; the parameters are read, without case, by ``metrics_azure_query``."""
+    record = here.store.get_endpoint(name)
+    query = azure_query.parse(dict(request.query_params), here.clock(), KEEP_S)
+    first, last = query.start // 60, query.end // 60
+    minutes = minute_windows.by_minute(here.metrics.history(first, last), record.name, first, last)
+    address = endpoint_id(here.workspace, record.name)
+    return azure_monitor.answer(query, address, here.settings.location, minutes)
+
+
+@router.get(f"{_ENDPOINT}/keyUsage", dependencies=IN_WORKSPACE)
+def of_keys(name: str, here: Here) -> dict[str, Any]:
+    """When each of its keys, or any token, has last let a request in; None where that was never seen."""
+    record = here.store.get_endpoint(name)
+    used = {use.key: use.at for use in here.key_uses.newest(record.name)}
+    keys = ("primary", "secondary") if record.document.get("auth_mode", "key") == "key" else (TOKEN,)
+    return {"value": [{"key": key, "lastUsedTime": _time(used[key]) if key in used else None} for key in keys]}
+
+
+def _time(at: int) -> str:
+    return datetime.fromtimestamp(at, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

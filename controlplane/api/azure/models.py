@@ -1,0 +1,86 @@
+"""Routes of models: versions and what holds them together.
+
+Decides only HTTP and the shape of replies (B3, B4). Must not know files.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.responses import JSONResponse, Response
+
+from amphitrite.controlplane.api.azure import resource_bodies
+from amphitrite.controlplane.api.azure.workspace import IN_WORKSPACE, WORKSPACE
+from amphitrite.controlplane.api.http.list_views import Order, View, read_order
+from amphitrite.controlplane.api.http.paging import Page
+from amphitrite.controlplane.api.http.request_bodies import Body
+from amphitrite.controlplane.services import wire_documents
+from amphitrite.controlplane.services.services import Here, Services
+from amphitrite.controlplane.store.assets.model_store import Container, ModelVersion
+from amphitrite.schemas import wire
+from amphitrite.schemas.names import PROVIDER, model_id
+
+router = APIRouter(prefix=f"{WORKSPACE}/models", dependencies=IN_WORKSPACE)
+
+
+@router.get("")
+def list_(here: Here, pager: Page, view: View = "ActiveOnly") -> dict[str, Any]:
+    return pager.part(partial(here.models.list_models, view), lambda found: _container(found, here))
+
+
+@router.get("/{name}")
+def get_container(name: str, here: Here) -> dict[str, Any]:
+    return _container(here.models.get_container(name), here)
+
+
+@router.put("/{name}")
+def put_container(name: str, body: Body, here: Here) -> dict[str, Any]:
+    """Archive or restore all versions; they are what makes a model, so there is no creating one without."""
+    texts, (archived, _) = wire_documents.container(name, body), wire.model_flags(body)
+    return _container(here.models.set_container_archived(name, archived, **texts, now=here.clock()), here)
+
+
+@router.get("/{name}/versions")
+def list_versions(
+    name: str,
+    here: Here,
+    pager: Page,
+    view: View = "ActiveOnly",
+    order: Order = "createdtime desc",
+) -> dict[str, Any]:
+    return pager.page(here.models.list_versions(name, view, read_order(order)), lambda found: _version(found, here))
+
+
+@router.get("/{name}/versions/{version}")
+def get_version(name: str, version: str, here: Here) -> dict[str, Any]:
+    return _version(here.models.get_version(name, version), here)
+
+
+@router.put("/{name}/versions/{version}")
+def put_version(name: str, version: str, body: Body, here: Here) -> Response:
+    """Register, or change what is not the files. Not a long-running operation: the files are here already."""
+    document, (archived, anonymous) = wire_documents.model(name, version, body), wire.model_flags(body)
+    found, created = here.models.put_version(
+        name, version, document, is_anonymous=anonymous, is_archived=archived, now=here.clock()
+    )
+    return JSONResponse(_version(found, here), 201 if created else 200)
+
+
+def _version(found: ModelVersion, here: Services) -> dict[str, Any]:
+    body = wire.model_to_wire(
+        found.document, found.document["path"], anonymous=found.is_anonymous, archived=found.is_archived
+    )
+    return {
+        "id": model_id(here.workspace, found.name, found.version),
+        "name": found.version,
+        "type": f"{PROVIDER}/workspaces/models/versions",
+        # An object always: the SDK reads its keys.
+        "properties": {"flavors": {}, **body["properties"]},
+        "systemData": resource_bodies.system_data(found.created_at, found.modified_at),
+    }
+
+
+def _container(found: Container, here: Services) -> dict[str, Any]:
+    return resource_bodies.container(found, "models", model_id(here.workspace, found.name))

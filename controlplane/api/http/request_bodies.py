@@ -1,0 +1,116 @@
+"""Reading what a client sends: a JSON object, preconditions.
+
+Decides what is a readable body and how large it may be. Must not know what is in it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import Depends
+from starlette.requests import Request
+
+from amphitrite.controlplane.services.services import Here
+from amphitrite.controlplane.settings.settings import Limits
+from amphitrite.schemas.errors import Error
+
+#: Levels of objects and lists in a body.
+DEPTH_MAX = 64
+
+
+async def read_bytes(request: Request, limit: int) -> bytes:
+    """The body. Raises Error("RequestTooLarge") as soon as it is known to be longer than ``limit`` bytes."""
+    declared = request.headers.get("content-length", "")
+    size, parts = 0, []
+    if declared.isdigit() and int(declared) > limit:
+        raise _too_large(int(declared), limit)
+    async for part in request.stream():
+        size += len(part)
+        if size > limit:
+            raise _too_large(size, limit)
+        parts.append(part)
+    return b"".join(parts)
+
+
+async def _json_object(request: Request, here: Here) -> dict[str, Any]:
+    """An empty body counts as ``{}``. Raises Error BadArgument, RequestTooLarge."""
+    data = await read_bytes(request, here.settings.limits.json_body_bytes)
+    if not data:
+        return {}
+    try:
+        value = json.loads(data, parse_float=_finite, parse_constant=_refuse)
+        # A lone surrogate is valid in JSON's escapes and can be written nowhere.
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+        _require_shallow(value)
+    except (ValueError, RecursionError) as exc:
+        raise Error("BadArgument", f"the body is not JSON: {exc}") from exc
+    if not isinstance(value, dict):
+        raise Error("BadArgument", f"the body must be a JSON object, found {type(value).__name__}")
+    return value
+
+
+#: The parameter type by which a route asks for the body.
+Body = Annotated[dict[str, Any], Depends(_json_object)]
+
+
+def whole(value: Any) -> int | None:
+    """A whole number, which JSON may write as 5 and as 5.0; None for anything else."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """HTTP's preconditions of a write: ``If-Match`` as sent, and whether ``If-None-Match: *`` was."""
+
+    if_match: str | None
+    if_none_match: bool
+
+
+def _conditions(request: Request) -> Conditions:
+    none_match = request.headers.get("if-none-match")
+    if none_match not in (None, "*"):
+        raise Error("BadArgument", f"If-None-Match is {none_match!r}; allowed: *", target="If-None-Match")
+    return Conditions(request.headers.get("if-match"), none_match == "*")
+
+
+#: The parameter type by which a route asks for the preconditions.
+IfMatch = Annotated[Conditions, Depends(_conditions)]
+
+
+def _require_shallow(value: Any) -> None:
+    """No document is nested deeply, and whoever walks it later need not be afraid of it. Raises ValueError."""
+    level, depth = [value], 0
+    while level:
+        depth += 1
+        if depth > DEPTH_MAX:
+            raise ValueError(f"it is nested deeper than {DEPTH_MAX} levels")
+        level = [
+            child
+            for outer in level
+            if isinstance(outer, dict | list)
+            for child in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+
+
+def _too_large(size: int, limit: int) -> Error:
+    return Error(
+        "RequestTooLarge",
+        f"the body has {size} bytes or more; at most json_body_bytes = {limit}",
+        hint=f"raise it with {Limits.variable('json_body_bytes')} and restart the server",
+    )
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is not a finite number")
+    return number
+
+
+def _refuse(text: str) -> float:
+    raise ValueError(f"{text} is not a number in JSON")

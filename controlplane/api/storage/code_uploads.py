@@ -1,0 +1,90 @@
+"""The containers to which code is uploaded: one for each upload, each open to whoever has its signed address.
+
+Decides who may write where. What the calls do is in ``blobs``: a container is a directory among the blobs. Must not
+know how a signature is made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+from anyio.to_thread import run_sync
+from fastapi import APIRouter, Depends, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from amphitrite.controlplane.api.azure.workspace import CONTAINER
+from amphitrite.controlplane.api.http import signed_access, storage_xml
+from amphitrite.controlplane.api.storage import blobs
+from amphitrite.controlplane.services.services import Here
+from amphitrite.controlplane.store.assets import code_store
+from amphitrite.schemas.errors import Error
+from amphitrite.schemas.names import key
+
+#: Before an upload's name in the name of its container.
+PREFIX = "codes-"
+
+
+def _admitted(request: Request, account: str, upload: str, here: Here) -> str:
+    """The directory of the upload. Raises Error AuthenticationFailed, AuthorizationFailed, ResourceNotFound."""
+    # As Azure's clients before 1.35 read code: with what opens the datastore, one account to them.
+    signed_access.require(request, PREFIX + upload, here, readers=CONTAINER)
+    if key(account.split(".")[0]) != key(here.settings.workspace):
+        raise Error("ResourceNotFound", f"there is no account {account}", target=account)
+    return code_store.directory(upload)
+
+
+Directory = Annotated[str, Depends(_admitted)]
+
+router = APIRouter(prefix="/storage/{account}/" + PREFIX + "{upload}")
+
+
+@router.get("")
+def list_(
+    request: Request,
+    upload: str,
+    directory: Directory,
+    here: Here,
+    restype: str = "",
+    comp: str = "",
+    prefix: str = "",
+    delimiter: str = "",
+    marker: str = "",
+    include: str = "",
+    maxresults: Annotated[int, Query(ge=1, le=blobs.LIST_MAX)] = blobs.LIST_MAX,
+) -> Response:
+    """Names are those below the container."""
+    blobs.require_listing(restype, comp)
+    found = here.blobs.list(directory + prefix, delimiter, marker=marker and directory + marker, limit=maxresults)
+    start = len(directory)
+    found = replace(
+        found,
+        blobs=tuple(replace(blob, path=blob.path[start:]) for blob in found.blobs),
+        prefixes=tuple(name[start:] for name in found.prefixes),
+        next_marker=None if found.next_marker is None else found.next_marker[start:],
+    )
+    metadata = "metadata" in include.split(",")
+    listed = storage_xml.listing(found, str(request.base_url), PREFIX + upload, prefix, delimiter, metadata=metadata)
+    return Response(listed, media_type="application/xml")
+
+
+@router.head("/{path:path}")
+def head(path: str, directory: Directory, here: Here) -> Response:
+    return blobs.head(directory + path, here)
+
+
+@router.get("/{path:path}")
+def get(request: Request, path: str, directory: Directory, here: Here, comp: str = "") -> Response:
+    return blobs.get(request, directory + path, here, comp)
+
+
+@router.put("/{path:path}")
+async def put(
+    request: Request, upload: str, path: str, directory: Directory, here: Here, comp: str = "", blockid: str = ""
+) -> Response:
+    """As for any blob, until a version is registered that has these files."""
+    if not path:
+        raise Error("BadArgument", "the blob has no name", target=directory)
+    await run_sync(here.codes.require_open, upload)
+    return await blobs.put(request, directory + path, here, comp, blockid)

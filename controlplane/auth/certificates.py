@@ -1,0 +1,239 @@
+"""TLS of one machine: our own certificate authority and the certificate that both planes serve.
+
+Decides who signs, for how long, for which names, and when a certificate is renewed. Must not know who listens.
+
+The server's private key is made once and kept when its certificate is renewed: certificate and key therefore match at
+every moment, also for a reader that opens the two files on either side of a renewal (Envoy does). Deleting
+``server.key`` makes a new pair at the next start.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from ipaddress import ip_address
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from amphitrite.controlplane.settings.home import Home
+from amphitrite.dataplane.machine.atomic_files import write_atomically
+from amphitrite.schemas.errors import Error
+
+AUTHORITY_DAYS = 3650
+LEAF_DAYS = 90
+RENEW_BEFORE_DAYS = 30
+#: A certificate is valid from a little before it was made, so that a clock that is behind still accepts it.
+BACKDATED = timedelta(minutes=5)
+
+#: Where distributions keep the roots in one file, besides the place that OpenSSL was built with.
+ROOT_FILES = (
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Certificates:
+    """Files in PEM, and when the server's certificate ends (seconds since the epoch)."""
+
+    ca_file: Path
+    certificate_file: Path
+    key_file: Path
+    bundle_file: Path
+    not_after: float
+
+
+def ensure(home: Home, hosts: Iterable[str], now: float) -> Certificates:
+    """Make, keep or renew what is in ``home.certificates`` so that it is good at ``now`` for exactly ``hosts``.
+
+    ``hosts``: names and addresses (see ``addresses.certificate_hosts``). Idempotent; writes only what changes.
+    Raises Error("BadArgument") for a host that cannot be in a certificate.
+    """
+    at = datetime.fromtimestamp(now, timezone.utc)
+    directory = home.certificates
+    names = [_general_name(host) for host in sorted(set(hosts))]
+    authority, authority_key = _authority(directory, at)
+    leaf, key = _load(directory / "server.pem", directory / "server.key")
+    if key is None:
+        key = _new_key(directory / "server.key")
+    if leaf is None or not _good(leaf, key, authority, names, at):
+        leaf = _issue(authority, authority_key, key, names, at)
+        write_atomically(directory / "server.pem", _pem(leaf) + _pem(authority), mode=0o644)
+    bundle = system_roots() + _pem(authority)
+    bundle_file = directory / "bundle.pem"
+    if not bundle_file.exists() or bundle_file.read_bytes() != bundle:
+        write_atomically(bundle_file, bundle, mode=0o644)
+    return Certificates(
+        ca_file=directory / "ca.pem",
+        certificate_file=directory / "server.pem",
+        key_file=directory / "server.key",
+        bundle_file=bundle_file,
+        not_after=leaf.not_valid_after_utc.timestamp(),
+    )
+
+
+def system_roots() -> bytes:
+    """The roots that this machine trusts, in PEM; empty when it has none.
+
+    ``openssl_cafile`` is what OpenSSL was built with. ``cafile`` would follow SSL_CERT_FILE, which may be a bundle of
+    ours already, and the bundle would grow with each start.
+    """
+    for name in (ssl.get_default_verify_paths().openssl_cafile, *ROOT_FILES):
+        path = Path(name)
+        if path.is_file():
+            return path.read_bytes().rstrip(b"\n") + b"\n"
+    try:
+        import certifi
+    except ImportError:
+        return b""
+    return Path(certifi.where()).read_bytes().rstrip(b"\n") + b"\n"
+
+
+def _authority(directory: Path, at: datetime) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+    certificate, key = _load(directory / "ca.pem", directory / "ca.key")
+    if certificate is not None and key is not None and _matches(certificate, key):
+        lasts = certificate.not_valid_after_utc - at
+        if lasts > timedelta(days=LEAF_DAYS) and certificate.not_valid_before_utc <= at:
+            return certificate, key
+    key = _new_key(directory / "ca.key")
+    identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+    # The name carries the key's identifier: a client that trusts the authorities of two homes can tell them apart.
+    name = x509.Name(
+        [
+            x509.NameAttribute(NameOID.ORGANIZATION_NAME, "Amphitrite"),
+            x509.NameAttribute(NameOID.COMMON_NAME, f"Amphitrite authority {identifier.digest.hex()[:16]}"),
+        ]
+    )
+    certificate = (
+        _builder(name, name, key, at, AUTHORITY_DAYS)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_key_usage(key_cert_sign=True, crl_sign=True), critical=True)
+        .add_extension(identifier, critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    write_atomically(directory / "ca.pem", _pem(certificate), mode=0o644)
+    return certificate, key
+
+
+def _issue(
+    authority: x509.Certificate,
+    authority_key: ec.EllipticCurvePrivateKey,
+    key: ec.EllipticCurvePrivateKey,
+    names: list[x509.GeneralName],
+    at: datetime,
+) -> x509.Certificate:
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Amphitrite server")])
+    issuer_identifier = authority.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+    return (
+        _builder(subject, authority.subject, key, at, LEAF_DAYS)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_key_usage(digital_signature=True), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(issuer_identifier), critical=False
+        )
+        .sign(authority_key, hashes.SHA256())
+    )
+
+
+def _good(
+    leaf: x509.Certificate,
+    key: ec.EllipticCurvePrivateKey,
+    authority: x509.Certificate,
+    names: list[x509.GeneralName],
+    at: datetime,
+) -> bool:
+    if not _matches(leaf, key) or leaf.not_valid_before_utc > at:
+        return False
+    if leaf.not_valid_after_utc - at < timedelta(days=RENEW_BEFORE_DAYS):
+        return False
+    try:
+        leaf.verify_directly_issued_by(authority)
+        covered = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (ValueError, TypeError, InvalidSignature, x509.ExtensionNotFound):
+        return False
+    return set(covered) == set(names)
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, at: datetime, days: int
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(at - BACKDATED)
+        .not_valid_after(at + timedelta(days=days))
+    )
+
+
+def _key_usage(
+    *, digital_signature: bool = False, key_cert_sign: bool = False, crl_sign: bool = False
+) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=digital_signature,
+        key_cert_sign=key_cert_sign,
+        crl_sign=crl_sign,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _general_name(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ip_address(host))
+    except ValueError:
+        pass
+    try:
+        return x509.DNSName(host.encode("idna").decode("ascii").lower())
+    except ValueError as exc:
+        message = f"{host!r} is neither a host name nor an IP address"
+        raise Error("BadArgument", message, target="host") from exc
+
+
+def _load(certificate: Path, key: Path) -> tuple[x509.Certificate | None, ec.EllipticCurvePrivateKey | None]:
+    """What is there and readable; anything else is made anew."""
+    loaded: x509.Certificate | None = None
+    private: ec.EllipticCurvePrivateKey | None = None
+    with suppress(FileNotFoundError, ValueError):
+        loaded = x509.load_pem_x509_certificate(certificate.read_bytes())
+    with suppress(FileNotFoundError, ValueError):
+        found = serialization.load_pem_private_key(key.read_bytes(), password=None)
+        private = found if isinstance(found, ec.EllipticCurvePrivateKey) else None
+    return loaded, private
+
+
+def _matches(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> bool:
+    return certificate.public_key() == key.public_key()
+
+
+def _new_key(path: Path) -> ec.EllipticCurvePrivateKey:
+    key = ec.generate_private_key(ec.SECP256R1())
+    text = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    write_atomically(path, text, mode=0o600)
+    return key
+
+
+def _pem(certificate: x509.Certificate) -> bytes:
+    return certificate.public_bytes(serialization.Encoding.PEM)

@@ -1,0 +1,126 @@
+"""JSON Web Tokens of our own, by which clients score: made by any control plane of a database.
+
+Decides what is in a token and how its keys look to those who verify it (``amphitrite.dataplane.envoy.filters.jwt``). Which
+key signs is decided by ``core.token_keys``. Must not know HTTP, nor who may have a token.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import jwt
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from jwt.algorithms import RSAAlgorithm
+
+from amphitrite.controlplane.core.planning import key_rotation
+from amphitrite.controlplane.core.planning.key_rotation import SigningKey
+from amphitrite.controlplane.settings.token_settings import SCORING_RESOURCE, TokenSettings
+from amphitrite.dataplane.table.routing_table import Secret, TokenIssuer
+from amphitrite.schemas.errors import Error
+
+#: Names, not addresses: a token goes on counting when the control plane moves. Whose they are the keys tell.
+ENDPOINTS, SCORING, IDENTITY = "urn:amphitrite:endpoints", "urn:amphitrite:scoring", "urn:amphitrite:identity"
+_ALGORITHM, _BITS = "RS256", 2048
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointToken:
+    """Times: whole seconds since the epoch."""
+
+    text: Secret
+    expires_at: int
+    refresh_after: int
+
+
+class ScoringTokens:
+    """``keys``: those that there are; ``subject``: whom tokens are given to; ``clock``: seconds since the epoch.
+
+    Both methods raise Error("RuntimeUnavailable") before there is a key, which a control plane that leads makes at
+    once."""
+
+    def __init__(
+        self,
+        keys: Callable[[], Iterable[SigningKey]],
+        settings: TokenSettings,
+        subject: str,
+        clock: Callable[[], float],
+    ) -> None:
+        self._keys, self._settings, self._subject, self._clock = keys, settings, subject, clock
+
+    def for_endpoint(self, name: str) -> EndpointToken:
+        """A token that opens the endpoint of this name, in its own spelling, and no other."""
+        now = self._clock()
+        text, expires_at = self._sign({"iss": ENDPOINTS, "aud": SCORING, "endpoint": name}, now)
+        return EndpointToken(text, expires_at, int(now + key_rotation.refresh_after_s(self._settings.schedule)))
+
+    def for_resource(self, resource: str) -> tuple[Secret, int]:
+        """What the issuer of ``aad_token`` gives out for ``SCORING_RESOURCE``, and for how many seconds it counts.
+
+        Raises Error("Unsupported") where that issuer is somebody else."""
+        if self._settings.issuer is not None:
+            raise Error(
+                "Unsupported",
+                f"tokens for {resource} come from {self._settings.issuer} (ML_SCORING_ISSUER), not from this server",
+                target="resource",
+                hint="score with a token of that issuer; ml online-endpoint invoke sends the one in ML_SCORING_TOKEN",
+            )
+        text, _ = self._sign({"iss": IDENTITY, "aud": resource}, self._clock())
+        return text, self._settings.lifetime_s
+
+    def _sign(self, claims: Mapping[str, Any], now: float) -> tuple[Secret, int]:
+        key = key_rotation.signing(self._keys(), self._settings.schedule, now)
+        if key is None:
+            message = "there is no key yet that could sign a token; the control plane that leads is about to make one"
+            raise Error("RuntimeUnavailable", message, hint="try again")
+        issued, expires_at = int(now), int(now) + self._settings.lifetime_s
+        times = {"iat": issued, "nbf": issued, "exp": expires_at}
+        given = {**claims, "sub": self._subject, **times, "jti": uuid.uuid4().hex}
+        return Secret(jwt.encode(given, _loaded(key.private_key), _ALGORITHM, headers={"kid": key.id})), expires_at
+
+
+def is_for_scoring(resource: str) -> bool:
+    """Whether a token for ``resource`` is one to score with."""
+    return resource.rstrip("/") == SCORING_RESOURCE
+
+
+def make_key(now: float) -> SigningKey:
+    """A new key pair, named by its public half."""
+    private = rsa.generate_private_key(public_exponent=65537, key_size=_BITS)
+    pem = private.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    public = private.public_key().public_bytes(
+        serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    return SigningKey(hashlib.sha256(public).hexdigest()[:32], Secret(pem.decode("ascii")), now)
+
+
+def issuers(keys: Iterable[SigningKey], *, identity: bool) -> tuple[TokenIssuer, ...]:
+    """Us, as proxies are told; ``identity``: our identity endpoint is the issuer of ``aad_token`` too."""
+    public = [_public(one) for one in keys]
+    if not public:
+        return ()
+    jwks = json.dumps({"keys": public}, sort_keys=True)
+    ours = TokenIssuer("aml_token", ENDPOINTS, (SCORING,), jwks)
+    return (TokenIssuer("aad_token", IDENTITY, (SCORING_RESOURCE,), jwks), ours) if identity else (ours,)
+
+
+def _public(key: SigningKey) -> dict[str, str]:
+    """As a JSON Web Key."""
+    jwk: dict[str, str] = RSAAlgorithm.to_jwk(_loaded(key.private_key).public_key(), as_dict=True)
+    return {**{name: jwk[name] for name in ("kty", "n", "e")}, "kid": key.id, "alg": _ALGORITHM, "use": "sig"}
+
+
+@lru_cache(maxsize=8)
+def _loaded(pem: Secret) -> rsa.RSAPrivateKey:
+    loaded = serialization.load_pem_private_key(pem.reveal().encode("ascii"), password=None)
+    if not isinstance(loaded, rsa.RSAPrivateKey):
+        raise Error("InternalServerError", "a signing key in the database is no RSA key")
+    return loaded

@@ -1,0 +1,53 @@
+"""Whether a cluster can be used before it is attached: it answers, the namespace is there, the permissions suffice.
+
+Decides what is asked and that the first thing that is missing is named with what to do. Must not know HTTP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from amphitrite.controlplane.core.desired.compute_clusters import Compute
+from amphitrite.controlplane.runtimes.kubernetes.client.api_client import Cluster
+from amphitrite.controlplane.runtimes.kubernetes.client.permissions import RULES, Rule
+from amphitrite.schemas.errors import Error
+
+_REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+FIELD_MANAGER = "amphitrite"
+
+
+def check(compute: Compute, cluster: Cluster) -> None:
+    """Raises Error: KubernetesUnaccessible, NamespaceNotFound."""
+    missing = [
+        f"{verb} {rule.resource}{f'.{rule.group}' if rule.group else ''}"
+        for rule, verb in _asked(RULES)
+        if not _allowed(cluster, compute.namespace, rule, verb)
+    ]
+    if missing:
+        raise Error(
+            "KubernetesUnaccessible",
+            f"the permissions in namespace {compute.namespace} do not suffice: {', '.join(missing)}",
+            target=compute.name,
+            hint="give its service account the Role of the chart (deploy/helm/amphitrite)",
+        )
+    try:
+        cluster.get(f"/api/v1/namespaces/{compute.namespace}")
+    except Error as error:
+        # Who may not look at the namespace itself finds out with the first pod.
+        if "does not let" not in error.message:
+            raise
+
+
+def _asked(rules: Sequence[Rule]) -> list[tuple[Rule, str]]:
+    return [(rule, verb) for rule in rules for verb in rule.verbs]
+
+
+def _allowed(cluster: Cluster, namespace: str, rule: Rule, verb: str) -> bool:
+    resource, _, part = rule.resource.partition("/")
+    attributes = {"namespace": namespace, "group": rule.group, "resource": resource, "subresource": part, "verb": verb}
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": attributes},
+    }
+    return bool(cluster.create(_REVIEWS, review, FIELD_MANAGER)["status"]["allowed"])

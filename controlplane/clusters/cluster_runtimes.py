@@ -1,0 +1,91 @@
+"""The clusters that instances run on: the one that the settings name, and those that users have attached.
+
+Decides which there are, from what is stored: each control plane brings its runtimes in line with that by itself, so a
+cluster attached at one replica is known to all. Must not know pods (``runtimes.kubernetes``) or plans.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from amphitrite.controlplane.core.capacity.node_capacity import NodeCapacity
+from amphitrite.controlplane.core.desired import instance_types
+from amphitrite.controlplane.core.desired.compute_clusters import Compute, PodShape
+from amphitrite.controlplane.runtimes.composite import CompositeRuntime
+from amphitrite.controlplane.runtimes.unreachable import UnreachableRuntime
+from amphitrite.schemas.errors import Error
+
+if TYPE_CHECKING:
+    from amphitrite.controlplane.runtimes.kubernetes.kubernetes_runtime import KubernetesRuntime
+
+log = logging.getLogger(__name__)
+
+#: A runtime for a compute, which asks for instance types by name.
+Make = Callable[[Compute, Callable[[str], PodShape]], "KubernetesRuntime"]
+
+
+class Clusters:
+    """``built_in``: the compute of the settings, None on one machine. ``stored``: those that are attached. ``make``
+    raises Error for a cluster that cannot be worked with."""
+
+    def __init__(
+        self,
+        composite: CompositeRuntime,
+        built_in: Compute | None,
+        stored: Callable[[], Iterable[Compute]],
+        make: Make,
+    ) -> None:
+        self._composite, self._built_in, self._stored, self._make = composite, built_in, stored, make
+        self._lock = threading.Lock()
+        self._computes: dict[str, Compute] = {}
+        self._runtimes: dict[str, KubernetesRuntime] = {}
+        self._failed: dict[str, str] = {}
+
+    def refresh(self) -> None:
+        """Have a runtime for each cluster that there is, and for no other. Raises what ``stored`` raises."""
+        wanted = {compute.name: compute for compute in self._stored()}
+        if self._built_in is not None:
+            wanted[self._built_in.name] = self._built_in
+        with self._lock:
+            for name in self._runtimes.keys() - wanted.keys():
+                log.info("compute %s is detached", name)
+                self._composite.remove(name)
+                del self._runtimes[name], self._computes[name]
+            for name in self._failed.keys() - wanted.keys():
+                self._composite.remove(name)
+                del self._failed[name]
+            for name, compute in wanted.items():
+                self._take(name, compute)
+
+    def capacity(self, name: str) -> tuple[NodeCapacity, ...] | None:
+        """The nodes of a compute; None where they are not known. Raises Error when the cluster does not answer."""
+        with self._lock:
+            runtime = self._runtimes.get(name)
+        return None if runtime is None else runtime.capacity()
+
+    def _take(self, name: str, compute: Compute) -> None:
+        known = self._computes.get(name)
+        self._computes[name] = compute  # Its instance types count from now on, whatever becomes of the rest.
+        if name in self._runtimes and known is not None and _place(known) == _place(compute):
+            return
+        try:
+            runtime = self._make(compute, lambda wanted: instance_types.shape(wanted, self._computes[name]))
+        except Error as error:
+            if self._failed.get(name) != error.message:
+                log.warning("compute %s cannot be worked with: %s", name, error.message)
+                if name not in self._runtimes:  # What runs there lives on: it is unknown, not gone.
+                    self._composite.add(name, UnreachableRuntime(name, error))
+            self._failed[name] = error.message
+            self._computes[name] = known or compute
+            return
+        self._failed.pop(name, None)
+        self._runtimes[name] = runtime
+        self._composite.add(name, runtime)
+
+
+def _place(compute: Compute) -> tuple[str, str | None]:
+    """What a runtime is made for."""
+    return compute.namespace, None if compute.kubeconfig is None else compute.kubeconfig.reveal()

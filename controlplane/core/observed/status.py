@@ -1,0 +1,50 @@
+"""What is told about a resource, and the world that a plan starts from.
+
+Decides the vocabulary of outcomes. Must not know how they are stored or shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from amphitrite.controlplane.core.desired.resources import Deployment, Endpoint
+from amphitrite.dataplane.table.routing_table import RoutingTable
+from amphitrite.schemas.errors import Error
+
+State = Literal["Creating", "Updating", "Scaling", "Succeeded", "Failed", "Deleting"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """An endpoint (``deployment`` None) or a deployment; lower-case names."""
+
+    endpoint: str
+    deployment: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What the reconciler last found out about a resource.
+
+    ``observed_generation`` equals the resource's generation once the outcome of that generation is known.
+    ``phase`` is a short word for progress (``Starting``, ``Loading``, ``Routing``, ``Draining``, ...), ``message`` a
+    sentence. ``facts``: what ``show`` adds (engine, ready instances, notes), JSON values.
+    """
+
+    state: State
+    observed_generation: int
+    phase: str = ""
+    message: str = ""
+    error: Error | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """All desired state, and the routing table published last."""
+
+    endpoints: tuple[Endpoint, ...]
+    deployments: tuple[Deployment, ...]
+    table: RoutingTable

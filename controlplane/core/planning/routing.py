@@ -1,0 +1,173 @@
+"""The first translator: endpoints and what serves them -> the routing table.
+
+Decides when a wanted traffic map takes effect and what each target's limits are. Must not know Envoy, nor how
+instances come to be. The second translator is ``amphitrite.dataplane.envoy``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from amphitrite.controlplane.core.desired.resources import Endpoint, WorkloadSpec
+from amphitrite.controlplane.core.planning.memo import Memory
+from amphitrite.controlplane.core.planning.supply import Supply
+from amphitrite.dataplane.table.routing_table import (
+    Cluster,
+    HealthCheck,
+    Route,
+    RoutingTable,
+    Secret,
+    Target,
+    TokenIssuer,
+)
+from amphitrite.schemas.names import key
+
+Shares = tuple[tuple[str, int], ...]
+
+#: Our own Triton's.
+READY = HealthCheck().path
+#: What has begun on instances that nothing routes to any more may go on at least so long: an answer that comes in parts
+#: may last longer than the deployment's timeout. Where nothing is in flight, nothing waits.
+DRAIN_AT_LEAST_S = 60.0
+
+
+def routing_table(
+    endpoints: Iterable[Endpoint],
+    supplies: Mapping[str, Sequence[Supply]],
+    previous: RoutingTable,
+    issuers: Iterable[TokenIssuer] = (),
+    memory: Memory | None = None,
+) -> RoutingTable:
+    """The table for these endpoints (none that is being deleted), with the version of ``previous``.
+
+    ``supplies``: by lower-case endpoint name, for each deployment that is not being deleted. ``issuers``: whose tokens
+    count now. ``memory``: of the tables before.
+    """
+    memory = memory or Memory()
+    before = {key(route.name): route for route in previous.routes}
+    routes: list[Route] = []
+    clusters: dict[str, Cluster] = {}
+    for endpoint in endpoints:
+        name = key(endpoint.name)
+        mine = tuple(sorted(supplies.get(name, ()), key=lambda s: s.deployment.name))
+        sources = endpoint, mine, before.get(name)
+        route, behind = memory.of(("route", name), sources, partial(_routed, *sources))
+        routes.append(route)
+        clusters |= behind
+    return RoutingTable(
+        version=previous.version,
+        routes=tuple(sorted(routes, key=lambda r: r.name)),
+        clusters=tuple(clusters[name] for name in sorted(clusters)),
+        max_body_bytes=previous.max_body_bytes,
+        issuers=tuple(sorted(issuers, key=lambda i: i.auth)),
+    )
+
+
+def with_unchanged(table: RoutingTable, previous: RoutingTable, endpoints: Mapping[str, Endpoint]) -> RoutingTable:
+    """``table`` and, as they are in ``previous``, the routes of ``endpoints`` (by lower-case name) with their clusters.
+    Only who is let in follows: a withdrawn key must not open anything, whatever else is unknown."""
+    kept = [
+        replace(route, auth=endpoints[key(route.name)].auth_mode, credentials=_keys(endpoints[key(route.name)]))
+        for route in previous.routes
+        if key(route.name) in endpoints
+    ]
+    if not kept:
+        return table
+    named = {target.cluster for route in kept for target in route.targets}
+    clusters = {c.name: c for c in previous.clusters if c.name in named} | {c.name: c for c in table.clusters}
+    return replace(
+        table,
+        routes=tuple(sorted((*table.routes, *kept), key=lambda r: r.name)),
+        clusters=tuple(clusters[name] for name in sorted(clusters)),
+    )
+
+
+def _routed(
+    endpoint: Endpoint, supplies: Sequence[Supply], before: Route | None
+) -> tuple[Route, Mapping[str, Cluster]]:
+    """The route of an endpoint, and by name the clusters behind it."""
+    clusters = {one.routed.name: _cluster(one, one.routed) for one in supplies if one.routed is not None}
+    return _route(endpoint, supplies, before), clusters
+
+
+def _route(endpoint: Endpoint, supplies: Sequence[Supply], before: Route | None) -> Route:
+    targets = tuple(_target(s) for s in supplies)
+    ready = {t.name for t in targets if t.cluster is not None}
+    known = {t.name for t in targets}
+    split, mirrors = endpoint.traffic, endpoint.mirror_traffic
+    if not {name for name, _ in split} <= ready:
+        split = _still(before.split if before else (), known, whole=True)
+    if not {name for name, _ in mirrors} <= ready:
+        mirrors = _still(before.mirrors if before else (), known, whole=False)
+    return Route(endpoint.name, _keys(endpoint), targets, split, mirrors, endpoint.auth_mode, endpoint.cors)
+
+
+def _keys(endpoint: Endpoint) -> tuple[Secret, ...]:
+    """Those that open it: an endpoint with tokens has keys too, for the day on which its auth mode changes."""
+    return endpoint.keys if endpoint.auth_mode == "key" else ()
+
+
+def effective(endpoint: Endpoint, route: Route) -> bool:
+    """Whether ``route`` carries the traffic that the endpoint asks for."""
+    return (route.split, route.mirrors) == (endpoint.traffic, endpoint.mirror_traffic)
+
+
+def _still(shares: Shares, known: set[str], *, whole: bool) -> Shares:
+    """The former shares, as far as their targets exist; a split without one of its targets is no split."""
+    kept = tuple(share for share in shares if share[0] in known)
+    return () if whole and len(kept) != len(shares) else kept
+
+
+def _target(supply: Supply) -> Target:
+    deployment, workload = supply.deployment, supply.routed
+    score_path, reason = score_path_of(workload or deployment.workload, deployment.scoring_model)
+    return Target(
+        name=deployment.name,
+        cluster=workload.name if workload else None,
+        timeout_s=deployment.request_timeout_ms / 1000,
+        score_path=score_path,
+        score_reason=reason,
+        sequences=deployment.sequences,
+        per_instance=deployment.max_concurrent_requests_per_instance,
+        container=(workload or deployment.workload).container is not None,
+        retry_lost=deployment.retry == "lost-requests" and not deployment.sequences,
+    )
+
+
+def score_path_of(workload: WorkloadSpec, chosen: str | None) -> tuple[str | None, str]:
+    """Where a POST to the scoring address itself goes: the only model, or the one that the deployment names; of a
+    container its scoring route, unless that is ``/``, where a Triton answers nothing."""
+    names, container = workload.model.model_names, workload.container
+    if container is not None and (container.scoring_path != "/" or not names):
+        return container.scoring_path, ""
+    if chosen is not None and chosen in names:
+        return f"/v2/models/{chosen}/infer", ""
+    if chosen is not None:
+        return None, f"the deployment names scoring model '{chosen}', but its models are {', '.join(names)}"
+    if len(names) == 1:
+        return f"/v2/models/{names[0]}/infer", ""
+    return None, (
+        f"the deployment serves {len(names)} models ({', '.join(names)}): "
+        "post to v2/models/<model>/infer below this address, or name one in the deployment's property "
+        "amphitrite.scoring_model"
+    )
+
+
+def _cluster(supply: Supply, workload: WorkloadSpec) -> Cluster:
+    deployment, probe = supply.deployment, supply.deployment.readiness_probe
+    return Cluster(
+        name=workload.name,
+        addresses=tuple(sorted(i.address for i in supply.serving if i.address is not None)),
+        max_requests=supply.routed_count * deployment.max_concurrent_requests_per_instance,
+        drain_timeout_s=max(DRAIN_AT_LEAST_S, deployment.request_timeout_ms / 1000 + 1),
+        health_check=HealthCheck(
+            path=READY if workload.container is None else workload.container.readiness_path,
+            interval_s=float(probe.period),
+            timeout_s=float(probe.timeout),
+            healthy_threshold=probe.success_threshold,
+            unhealthy_threshold=probe.failure_threshold,
+        ),
+        sequences=deployment.sequences,
+    )

@@ -1,0 +1,161 @@
+"""The parts of one control plane, made from its settings and put together.
+
+Decides what there is one of and who is given whom; what is opened is closed by the stack that is handed in. Must not
+know when anything is started or ended (``running``).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from amphitrite.controlplane.agents.agent_registry import AgentRegistry, TableFeed
+from amphitrite.controlplane.agents.stored_changes import Following
+from amphitrite.controlplane.auth.credentials import Credentials
+from amphitrite.controlplane.auth.fetch_grants import Delivery
+from amphitrite.controlplane.auth.oidc_keys import IssuerKeys
+from amphitrite.controlplane.clusters import built_in_compute
+from amphitrite.controlplane.clusters.cluster_access import Sources
+from amphitrite.controlplane.clusters.cluster_runtimes import Clusters
+from amphitrite.controlplane.leadership import leadership_choice
+from amphitrite.controlplane.leadership.election import Leadership
+from amphitrite.controlplane.leadership.leader_tasks import LeadersDuties
+from amphitrite.controlplane.reconciliation.maintenance import Maintenance
+from amphitrite.controlplane.reconciliation.reconciler import Reconciler
+from amphitrite.controlplane.reconciliation.token_issuers import Issuers
+from amphitrite.controlplane.runtimes.composite import CompositeRuntime
+from amphitrite.controlplane.runtimes.runtime import Runtime
+from amphitrite.controlplane.services import model_validation
+from amphitrite.controlplane.services.services import Services
+from amphitrite.controlplane.settings.settings import Settings
+from amphitrite.controlplane.store.assets.code_store import CodeStore
+from amphitrite.controlplane.store.assets.environment_store import EnvironmentStore
+from amphitrite.controlplane.store.assets.model_store import ModelStore
+from amphitrite.controlplane.store.content.blob_store import Limits
+from amphitrite.controlplane.store.content.content_store import open_content
+from amphitrite.controlplane.store.content.manifest_files import StoredFiles
+from amphitrite.controlplane.store.reports.agent_reports import StoredAgents
+from amphitrite.controlplane.store.reports.key_uses import KeyUses
+from amphitrite.controlplane.store.reports.metric_minutes import StoredMetrics
+from amphitrite.controlplane.store.state.database import SqlStore, open_store
+from amphitrite.schemas.errors import Error
+
+log = logging.getLogger(__name__)
+
+#: How long a database server that does not answer yet is waited for, and how often it is asked (seconds).
+START_TIMEOUT_S = 60.0
+STORE_RETRY_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class ControlPlane:
+    """What ``running`` starts and ends."""
+
+    services: Services
+    leadership: Leadership
+    duties: LeadersDuties
+    following: Following
+
+
+def assemble(
+    settings: Settings, secrets: Credentials, fetch_ca: str | None, stack: ExitStack, ending: threading.Event
+) -> ControlPlane:
+    """``fetch_ca``: the authority of our certificate in PEM, None for one that everybody knows.
+
+    Raises Error for what cannot be opened: RuntimeUnavailable, BadArgument, Unsupported, KubernetesUnaccessible."""
+    limits = settings.limits
+    store = _open_store(settings, ending)
+    stack.callback(store.close)
+    content = open_content(settings.models_url, settings.home.models, time.time)
+
+    def check(files: StoredFiles) -> None:
+        on_clusters = built_in is not None or bool(store.list_computes())
+        model_validation.check(files, model_validation.server(os.environ, on_clusters))
+
+    file_limits = Limits(file_bytes=limits.file_bytes)
+    models = ModelStore(store.database, content, settings.home.models, file_limits, check=check)
+    feed = TableFeed()
+    delivery = Delivery(secrets.fetch_key, time.time)
+    leadership = leadership_choice.choose(settings, store, stack, ending)
+
+    runtime = CompositeRuntime(_local(settings, models))
+    stack.callback(runtime.close)
+    sources = Sources(settings, models, delivery, fetch_ca)
+    built_in = built_in_compute.built_in(settings)
+    clusters = Clusters(runtime, built_in, store.list_computes, sources.runtime)
+    clusters.refresh()
+
+    def wake() -> None:
+        following.wake()
+        reconciler.wake()
+
+    shared = store.database.is_shared
+    registry = StoredAgents(store.database, wake) if shared else AgentRegistry(wake)
+    oidc = None if settings.tokens.issuer is None else IssuerKeys(settings.tokens.issuer, wake)
+    reconciler = Reconciler(
+        store,
+        runtime,
+        registry,
+        feed,
+        time.time,
+        max_body_bytes=limits.scoring_body_bytes,
+        may_act=leadership.leading,
+        issuers=Issuers(store, settings.tokens, lambda: None if oidc is None else oidc.known()),
+    )
+    runtime.watch(reconciler.wake)
+    following = Following(store.database.listen, store.published, feed, clusters.refresh, reconciler.wake)
+    besides = [("maintenance", Maintenance(store, models, runtime).run)]
+    if oidc is not None:
+        besides.append(("issuer keys", oidc.run))
+    if settings.cluster.table_secret is not None:
+        besides.append(("table secret", sources.table_secret(feed, settings.cluster.table_secret, stack).run))
+    duties = LeadersDuties(reconciler, besides)
+    services = Services(
+        settings=settings,
+        credentials=secrets,
+        delivery=delivery,
+        store=store,
+        models=models,
+        environments=EnvironmentStore(store.database),
+        codes=CodeStore(store.database, models.blobs),
+        blobs=models.blobs,
+        agents=registry,
+        metrics=StoredMetrics(store.database),
+        key_uses=KeyUses(store.database),
+        feed=feed,
+        runtime=runtime,
+        wake=wake,
+        clock=time.time,
+        last_pass=lambda: reconciler.last_pass,
+        built_in=built_in,
+        attach_check=sources.check,
+        capacity=clusters.capacity,
+        leads_since=lambda: duties.since,
+        ending=ending,
+    )
+    return ControlPlane(services, leadership, duties, following)
+
+
+def _local(settings: Settings, models: ModelStore) -> Runtime | None:
+    """This machine's runtime; None in a pod, where nothing but us runs."""
+    if settings.runtime == "kubernetes" and not settings.embedded:
+        return None
+    from amphitrite.controlplane.runtimes.local.local_runtime import LocalRuntime
+
+    return LocalRuntime(settings.home, models.repository, max_input_bytes=settings.limits.scoring_body_bytes)
+
+
+def _open_store(settings: Settings, ending: threading.Event) -> SqlStore:
+    """The store, waited for a while where it is a server's: it may be starting at the same time as we are."""
+    deadline = time.monotonic() + (0.0 if settings.database_url.startswith("sqlite:") else START_TIMEOUT_S)
+    while True:
+        try:
+            return open_store(settings.database_url)
+        except Error as error:
+            if error.code != "RuntimeUnavailable" or time.monotonic() > deadline or ending.wait(STORE_RETRY_S):
+                raise
+            log.warning("%s; trying again", error.message)

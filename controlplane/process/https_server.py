@@ -1,0 +1,46 @@
+"""The HTTPS server of a control plane.
+
+Decides its limits, and how a renewed certificate reaches it. Must not know routes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import uvicorn
+from fastapi import FastAPI
+
+from amphitrite.controlplane.auth.certificates import Certificates
+from amphitrite.controlplane.process import http_protocol
+from amphitrite.controlplane.process.connection_limits import PatientProtocol
+from amphitrite.controlplane.settings.settings import Settings
+
+
+def server(settings: Settings, tls: Certificates, app: FastAPI) -> uvicorn.Server:
+    """Not yet running: ``run`` it in a thread; ``should_exit`` ends it within about a second."""
+    config = uvicorn.Config(
+        app,
+        http=PatientProtocol,
+        host=settings.host,
+        port=settings.port,
+        ssl_certfile=str(tls.certificate_file),
+        ssl_keyfile=str(tls.key_file),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        # An idle TLS connection counts as open until the peer answers its closing, which an idle client does not.
+        timeout_graceful_shutdown=1,
+        timeout_keep_alive=75,
+        h11_max_incomplete_event_size=http_protocol.HEAD_MAX,
+    )
+    return uvicorn.Server(config)
+
+
+def reloader(web: uvicorn.Server) -> Callable[[Certificates], None]:
+    """New connections get a renewed certificate without a restart."""
+
+    def reload(tls: Certificates) -> None:
+        if web.config.loaded and web.config.ssl is not None:
+            web.config.ssl.load_cert_chain(tls.certificate_file, tls.key_file)
+
+    return reload

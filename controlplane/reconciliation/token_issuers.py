@@ -1,0 +1,50 @@
+"""Whose tokens count now, looked at in each pass: our keys, changed when they must be, and the issuer's.
+
+Decides the order: a key is in the database before anybody is told of it. Must not know when a key is due
+(``core.token_keys``) nor how the issuer's are fetched (``tokens_oidc``).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+
+from amphitrite.controlplane.auth import scoring_tokens
+from amphitrite.controlplane.core.planning import key_rotation
+from amphitrite.controlplane.settings.token_settings import TokenSettings
+from amphitrite.controlplane.store.state.store import Store
+from amphitrite.dataplane.table.routing_table import TokenIssuer
+
+log = logging.getLogger(__name__)
+
+
+class Issuers:
+    """``fetched``: the keys of the configured issuer (JWKS), None while they have not been had in this term."""
+
+    def __init__(self, store: Store, settings: TokenSettings, fetched: Callable[[], str | None]) -> None:
+        self._store, self._settings, self._fetched = store, settings, fetched
+
+    def __call__(self, published: Iterable[TokenIssuer], now: float) -> tuple[TokenIssuer, ...]:
+        """For the next table; ``published``: those of the last one. Only who leads may call it: it writes."""
+        schedule, keys = self._settings.schedule, self._store.signing_keys()
+        added = (scoring_tokens.make_key(now),) if key_rotation.is_due(keys, schedule, now) else ()
+        spent = key_rotation.spent(keys, schedule, now)
+        if added or spent:
+            self._store.change_signing_keys(added, spent)
+            for verb, some in (("new", added), ("spent", spent)):
+                for one in some:
+                    log.info("%s signing key %s", verb, one.id)
+            keys = self._store.signing_keys()
+        ours = scoring_tokens.issuers(keys, identity=self._settings.issuer is None)
+        theirs = _theirs(self._settings, self._fetched(), published)
+        return tuple(sorted((*ours, *theirs), key=lambda one: one.auth))
+
+
+def _theirs(settings: TokenSettings, jwks: str | None, published: Iterable[TokenIssuer]) -> tuple[TokenIssuer, ...]:
+    """The configured issuer with its newest keys, or with those last published while it does not answer."""
+    if settings.issuer is None:
+        return ()
+    if jwks is not None:
+        return (TokenIssuer("aad_token", settings.issuer, settings.audiences, jwks),)
+    who = (settings.issuer, settings.audiences)
+    return tuple(one for one in published if one.auth == "aad_token" and (one.issuer, one.audiences) == who)

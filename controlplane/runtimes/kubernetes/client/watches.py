@@ -1,0 +1,102 @@
+"""Keeping up with one kind of object: list, then watch from there, and again when that breaks.
+
+Decides when to list anew and how long to wait before. Must not know what the objects are for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from amphitrite.controlplane.core.planning.rollout import backoff_s
+from amphitrite.controlplane.runtimes.kubernetes.client.api_client import Cluster, Stream
+from amphitrite.schemas.errors import Error
+
+log = logging.getLogger(__name__)
+
+#: Longest pause between two attempts (seconds): a cluster that is back is to be seen soon.
+PAUSE_MAX_S = 8.0
+_PAGE = 500
+
+
+class Watch:
+    """``listed`` gets all there are and their version, ``changed`` each change after it:
+    (``ADDED``/``MODIFIED``/``DELETED``, object).
+
+    Both run in the watch's thread. ``problem``: why it cannot keep up at present.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        path: str,
+        query: Mapping[str, str],
+        listed: Callable[[Iterable[dict[str, Any]], str], None],
+        changed: Callable[[str, dict[str, Any]], None],
+    ) -> None:
+        self._cluster, self._path, self._query = cluster, path, dict(query)
+        self._listed, self._changed = listed, changed
+        self._stop = threading.Event()
+        self._stream: Stream | None = None
+        self.problem: Error | None = None
+        self._thread = threading.Thread(target=self._run, name=f"watch {path.rpartition('/')[2]}", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._stop.set()
+        if (stream := self._stream) is not None:
+            with contextlib.suppress(Exception):
+                stream.close()
+        self._thread.join(5.0)
+
+    def _run(self) -> None:
+        failures, version = 0, ""
+        while not self._stop.is_set():
+            try:
+                if not version:
+                    version = self._list()
+                    self.problem, failures = None, 0
+                version = self._follow(version)
+            except Error as error:
+                if self._stop.is_set():
+                    return
+                if error.code == "ResourceNotFound" and version:
+                    log.info("the cluster forgot the history of %s: listing anew", self._path)
+                    version = ""
+                    continue
+                failures += 1
+                version = ""
+                if self.problem is None or self.problem.message != error.message:
+                    log.warning("watch of %s: %s", self._path, error.message)
+                self.problem = error
+                self._stop.wait(min(backoff_s(failures), PAUSE_MAX_S))
+
+    def _list(self) -> str:
+        """All there are, page by page; the version from which on to watch."""
+        items: list[dict[str, Any]] = []
+        query: dict[str, Any] = {**self._query, "limit": _PAGE}
+        while True:
+            page = self._cluster.get(self._path, **query)
+            items += page.get("items") or []
+            token = page["metadata"].get("continue")
+            if not token:
+                break
+            query["continue"] = token
+        listed_at = str(page["metadata"]["resourceVersion"])
+        self._listed(items, listed_at)
+        return listed_at
+
+    def _follow(self, version: str) -> str:
+        """Changes after ``version`` until the API server ends the watch; the version from which on to go on."""
+        self._stream = self._cluster.watch(self._path, **self._query, resourceVersion=version)
+        if self._stop.is_set():
+            self._stream.close()
+        self.problem = None
+        for kind, found in self._stream:
+            version = str(found["metadata"]["resourceVersion"])
+            if kind != "BOOKMARK":
+                self._changed(kind, found)
+        return version

@@ -1,0 +1,75 @@
+"""The logs of an instance's containers, the present one's and the one's before it.
+
+Decides which logs there are to a pod, and what stands in for one that there is not. Must not know deployments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from amphitrite.controlplane.core.observed.observations import Instance
+from amphitrite.controlplane.runtimes.kubernetes.client.api_client import Cluster
+from amphitrite.controlplane.runtimes.kubernetes.client.api_paths import path
+from amphitrite.controlplane.runtimes.kubernetes.pods.pod_facts import Json, name, state
+from amphitrite.controlplane.runtimes.runtime import Container
+from amphitrite.schemas.errors import Error
+
+#: Of one container's log (bytes).
+_MAX_BYTES = 4 * 1024 * 1024
+#: Enough to find out why a container ended.
+_CRASH_LINES, _CRASH_BYTES = 200, 64 * 1024
+
+
+def read(
+    cluster: Cluster,
+    namespace: str,
+    instances: Sequence[Instance],
+    pods: Sequence[Json],
+    tail: int,
+    container: Container,
+) -> Iterator[tuple[Instance, list[str]]]:
+    """Each instance with its last ``tail`` lines. An instance without a log tells what it waits for instead."""
+    by_name = {name(pod): pod for pod in pods}
+    newest_exit = {one.id.partition("#")[0]: one for one in instances if one.phase == "exited"}
+    for instance in instances:
+        pod_name, _, _ = instance.id.partition("#")
+        pod = by_name.get(pod_name)
+        waits = [f"amphitrite: {instance.fault.message}"] if instance.fault is not None else []
+        if pod is None:
+            yield instance, waits
+        elif instance.phase != "exited":
+            lines = [] if _between(pod, container) else lines_of(cluster, namespace, pod_name, container, tail)
+            yield instance, lines or waits
+        elif instance is newest_exit[pod_name]:
+            before = not _between(pod, container)
+            yield instance, lines_of(cluster, namespace, pod_name, container, tail, previous=before)
+        elif instance.reason:
+            yield instance, [f"amphitrite: {instance.reason}"]
+
+
+def crash_log(cluster: Cluster, namespace: str, pod: str, container: str, *, previous: bool) -> str:
+    """The end of an ended container's log, for whoever looks for the cause."""
+    where = path("Pod", namespace, pod, "log")
+    query = {"container": container, "previous": str(previous).lower()}
+    return cluster.text(where, **query, tailLines=_CRASH_LINES, limitBytes=_CRASH_BYTES)
+
+
+def lines_of(
+    cluster: Cluster, namespace: str, pod: str, container: str, tail: int, *, previous: bool = False
+) -> list[str]:
+    """None where there is no such log: the container has not begun, or the pod is gone."""
+    if tail <= 0:
+        return []
+    query = {"container": container, "previous": str(previous).lower()}
+    try:
+        text = cluster.text(path("Pod", namespace, pod, "log"), **query, tailLines=tail, limitBytes=_MAX_BYTES)
+    except Error as error:
+        if error.code in ("ResourceNotFound", "InvalidDeploymentSpec"):  # 404, and 400: it waits to start.
+            return []
+        raise
+    return text.splitlines()
+
+
+def _between(pod: Json, container: str) -> bool:
+    """The newest container has ended and the next one has not begun: its log is the present one."""
+    return state(pod, container, "running") is None and state(pod, container, "terminated") is None

@@ -1,0 +1,82 @@
+"""What the server's container asks of a node: the instance type, what the deployment says over it, and room for shared
+memory.
+
+Decides which of them wins and what Kubernetes needs to be told twice. Must not know pods or nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+
+from amphitrite.controlplane.core.capacity.node_capacity import quantity
+from amphitrite.controlplane.core.desired.compute_clusters import PodShape
+from amphitrite.controlplane.core.desired.resources import PodSettings
+from amphitrite.controlplane.runtimes.kubernetes.workloads.model_facts import ModelFacts
+from amphitrite.schemas.errors import Error
+
+MIB = 1024 * 1024
+
+#: Triton's Python backend talks to its processes through regions in /dev/shm, which in a container has 64 MiB.
+SHARED_MEMORY_FLOOR = 256 * MIB
+SHARED_MEMORY_EACH = 64 * MIB
+SHARED_MEMORY_SLACK = 64 * MIB
+
+
+def shared_memory(facts: ModelFacts | None, gpus: int) -> int:
+    """Bytes of /dev/shm: 64 MiB for each Python process and 64 MiB more, at least 256 MiB."""
+    processes = facts.python_instances(gpus) if facts is not None else 0
+    return max(SHARED_MEMORY_FLOOR, SHARED_MEMORY_EACH * processes + SHARED_MEMORY_SLACK)
+
+
+def demand(shape: PodShape, settings: PodSettings | None, facts: ModelFacts | None) -> PodShape:
+    """The instance type with everything that a pod of this deployment really asks for: of use for both the pod and the
+    question whether there is room for it.
+
+    The deployment's ``resources`` come over the instance type's. Memory's limit is its request unless one is given, and
+    both grow by the shared memory, which counts as the pod's. A core has no limit unless one is given. What counts
+    devices (``nvidia.com/gpu``, MIG) has equal requests and limits. Raises Error("InvalidDeploymentSpec").
+    """
+    given = settings or PodSettings()
+    requests = {**dict(shape.requests), **dict(given.requests)}
+    limits = {**dict(shape.limits), **dict(given.limits)}
+    own = {**dict(given.requests), **dict(given.limits)}
+    for name in {*requests, *limits}:
+        if "/" in name:
+            count = own.get(name) or limits.get(name) or requests[name]
+            requests[name] = limits[name] = count
+    if "memory" in requests and "memory" not in dict(given.limits):
+        limits["memory"] = requests["memory"]
+    elif "memory" in limits and "memory" not in requests:
+        requests["memory"] = limits["memory"]
+    if "cpu" in dict(given.requests) and "cpu" not in dict(given.limits):
+        limits.pop("cpu", None)
+    extra = shared_memory(facts, gpus(requests))
+    for side in (requests, limits):
+        if "memory" in side:
+            side["memory"] = shown(_read("memory", side["memory"]) + extra)
+    most = {name: _read(name, text) for name, text in limits.items()}
+    for name, text in requests.items():
+        if _read(name, text) > most.get(name, _read(name, text)):
+            message = f"resources ask for {text} of {name}, more than their limit {limits[name]}"
+            raise Error("InvalidDeploymentSpec", message, target="resources", hint="raise the limit")
+    return replace(shape, requests=tuple(sorted(requests.items())), limits=tuple(sorted(limits.items())))
+
+
+def gpus(requests: Mapping[str, str]) -> int:
+    """Devices of NVIDIA's, whole ones and MIG slices, that a pod asks for."""
+    return sum(int(_read(name, text)) for name, text in requests.items() if name.startswith("nvidia.com/"))
+
+
+def shown(value: Fraction | int) -> str:
+    """Bytes in Kubernetes' notation, as MiB where that is exact."""
+    whole = -(-value // 1)
+    return f"{whole // MIB}Mi" if whole % MIB == 0 else str(whole)
+
+
+def _read(name: str, text: str) -> Fraction:
+    try:
+        return quantity(text)
+    except ValueError as exc:
+        raise Error("InvalidDeploymentSpec", f"resources: {name}: {exc}", target="resources") from exc

@@ -1,0 +1,281 @@
+"""The pod of an instance: a container that fetches the model, then one that serves it.
+
+Decides every field of the pod. Must not know the objects around it, nor how they get to the cluster. The pod is as the
+``restricted`` Pod Security level wants it (but for a ``hostPath`` cache, which that level forbids).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from amphitrite.controlplane.core.capacity.node_capacity import quantity
+from amphitrite.controlplane.core.desired.compute_clusters import PodShape
+from amphitrite.controlplane.core.desired.containers import MODEL_DIR, Container
+from amphitrite.controlplane.core.desired.resources import WorkloadSpec
+from amphitrite.controlplane.runtimes.kubernetes.workloads.model_facts import ModelFacts
+from amphitrite.controlplane.runtimes.kubernetes.workloads.object_names import (
+    FETCHER,
+    GRPC_PORT,
+    HTTP_PORT,
+    METRICS_PORT,
+    SERVER,
+    grpc_port,
+    http_port,
+    labels,
+    object_name,
+    selector_labels,
+)
+from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_probes import Ending, probes
+from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_resources import gpus, shared_memory, shown
+from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_settings import KubernetesSettings
+from amphitrite.dataplane.triton.command_line import RESPONSE_CACHE_BYTES, RESTRICTED
+
+MODEL_MOUNT = "/mnt/models"
+_CACHE_MOUNT, _CONFIG_MOUNT = "/var/cache/amphitrite", "/etc/amphitrite"
+_GRPC = {"name": "grpc", "containerPort": GRPC_PORT, "protocol": "TCP"}
+_METRICS = {"name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP"}
+CA_FILE, WORKLOAD_FILE = "ca.crt", "workload.json"
+_USER = 1000
+_SCRAPED = {
+    "prometheus.io/scrape": "true",
+    "prometheus.io/port": str(METRICS_PORT),
+    "prometheus.io/path": "/metrics",
+}
+
+_FETCHER_REQUESTS = (("cpu", "100m"), ("memory", "256Mi"))
+
+#: The key to what steers Triton is the pod's uid, which pods are not told of each other.
+_KEY_HEADER = "amphitrite-pod"
+
+#: The first of NVIDIA's releases whose Triton bounds a request's body, at 64 MiB unless it is told otherwise.
+_BOUNDS_INPUT = (25, 12)
+#: The first with response caches that are chosen by name.
+_HAS_CACHES = (23, 3)
+_RELEASE = re.compile(r"/tritonserver:(\d\d)\.(\d\d)-")
+
+
+def pod_template(
+    workload: WorkloadSpec,
+    demand: PodShape,
+    settings: KubernetesSettings,
+    ending: Ending,
+    facts: ModelFacts | None,
+) -> dict[str, Any]:
+    """``demand``: of ``pod_resources.demand``."""
+    image = settings.cache.kind == "image"
+    spec: dict[str, Any] = {
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": ending.grace_s,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": _USER,
+            "runAsGroup": _USER,
+            "fsGroup": _USER,
+            "fsGroupChangePolicy": "OnRootMismatch",
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        **({} if image else {"initContainers": [_fetcher(workload, demand, settings)]}),
+        "containers": [_server(workload, demand, settings, ending, facts)],
+        "volumes": _volumes(workload, demand, settings, facts),
+        **_scheduling(workload, demand, settings),
+    }
+    return {
+        "metadata": {
+            "labels": labels(workload, settings.release),
+            "annotations": {
+                "kubectl.kubernetes.io/default-container": SERVER,
+                **(_SCRAPED if workload.container is None else {}),
+            },
+        },
+        "spec": spec,
+    }
+
+
+def _server(
+    workload: WorkloadSpec,
+    demand: PodShape,
+    settings: KubernetesSettings,
+    ending: Ending,
+    facts: ModelFacts | None,
+) -> dict[str, Any]:
+    where, container = model_mount(workload), workload.container
+    image = container.image if container is not None else demand.image or settings.image_for(demand)
+    # A volume of an image holds one model; the cache holds many, and the pod sees only its own.
+    part = {} if settings.cache.kind == "image" else {"subPath": workload.model.digest}
+    return {
+        "name": SERVER,
+        "image": image,
+        "imagePullPolicy": settings.image_pull_policy,
+        **_command(container, ending, _arguments(where, image, settings, ending)),
+        "env": _environment(workload),
+        "ports": [
+            {"name": "http", "containerPort": http_port(workload), "protocol": "TCP"},
+            *([_GRPC] if grpc_port(workload) is not None else []),
+            *([_METRICS] if container is None else []),
+        ],
+        "resources": {"requests": dict(demand.requests), "limits": dict(demand.limits)},
+        **probes(workload.pod, facts, container),
+        "lifecycle": {"preStop": {"sleep": {"seconds": ending.pre_stop_s}}},
+        # An image that brings its own command may write where it likes; all else of the level stays.
+        "securityContext": _confined(read_only=container is None or container.repository is not None),
+        # The end of the log of a container that failed is in the pod's status then, also when its node is gone.
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [
+            {"name": "model", "mountPath": where, "readOnly": True, **part},
+            {"name": "shm", "mountPath": "/dev/shm"},
+            {"name": "tmp", "mountPath": "/tmp"},
+        ],
+    }
+
+
+def _command(container: Container | None, ending: Ending, ours: list[str]) -> dict[str, Any]:
+    """Of a container its own. That of NVIDIA's image is a shell, so Triton is started there, with what the environment
+    says and Triton's defaults for everything else."""
+    if container is None:
+        return {"command": ["tritonserver"], "args": ours}
+    if container.repository_path is None:
+        return {}
+    arguments = [
+        f"--model-repository={container.repository_path}",
+        f"--http-port={container.port}",
+        f"--exit-timeout-secs={ending.exit_timeout_s}",
+        *([] if container.port == GRPC_PORT else [f"--grpc-port={GRPC_PORT}"]),
+    ]
+    return {"command": ["tritonserver"], "args": [argument.replace("$(", "$$(") for argument in arguments]}
+
+
+def _arguments(where: str, image: str, settings: KubernetesSettings, ending: Ending) -> list[str]:
+    release = _RELEASE.search(image)
+    version = (int(release[1]), int(release[2])) if release is not None else (0, 0)
+    return [
+        "--id=$(AMPHITRITE_INSTANCE)",
+        f"--model-repository={where}",
+        "--model-control-mode=none",
+        "--exit-on-error=true",
+        "--strict-readiness=true",
+        f"--exit-timeout-secs={ending.exit_timeout_s}",
+        "--allow-http=true",
+        f"--http-port={HTTP_PORT}",
+        f"--http-restricted-api={RESTRICTED}:{_KEY_HEADER}=$(AMPHITRITE_POD_UID)",
+        *([f"--http-max-input-size={settings.max_input_bytes}"] if version >= _BOUNDS_INPUT else []),
+        *([f"--cache-config=local,size={RESPONSE_CACHE_BYTES}"] if version >= _HAS_CACHES else []),
+        "--allow-grpc=true",
+        f"--grpc-port={GRPC_PORT}",
+        f"--grpc-restricted-protocol={RESTRICTED}:{_KEY_HEADER}=$(AMPHITRITE_POD_UID)",
+        "--allow-metrics=true",
+        f"--metrics-port={METRICS_PORT}",
+        "--allow-sagemaker=false",
+        "--allow-vertex-ai=false",
+        "--log-format=ISO8601",
+    ]
+
+
+def _environment(workload: WorkloadSpec) -> list[dict[str, Any]]:
+    """The deployment's variables, and ours, which win."""
+    ours: dict[str, dict[str, Any]] = {
+        "AMPHITRITE_INSTANCE": {"valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.name"}}},
+        "AMPHITRITE_POD_UID": {"valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.uid"}}},
+    }
+    # The root file system is read-only, and the image's user need not have a home.
+    given = {"HOME": "/tmp", "PYTHONUNBUFFERED": "1", **dict(workload.environment_variables)}
+    if workload.container is not None:
+        given[MODEL_DIR] = workload.container.model_dir
+    theirs = [{"name": name, "value": _literal(value)} for name, value in given.items() if name not in ours]
+    return [*({"name": name, **value} for name, value in ours.items()), *theirs]
+
+
+def _literal(value: str) -> str:
+    """Kubernetes replaces ``$(NAME)`` in values; a user's text is to arrive as it was written."""
+    return value.replace("$(", "$$(")
+
+
+def _fetcher(workload: WorkloadSpec, demand: PodShape, settings: KubernetesSettings) -> dict[str, Any]:
+    digest = workload.model.digest
+    variables = {
+        "AMPHITRITE_FETCH_URL": settings.fetch_url,
+        "AMPHITRITE_FETCH_GRANT": settings.grant(digest),
+        "AMPHITRITE_FETCH_DIGEST": digest,
+        "AMPHITRITE_FETCH_CACHE": _CACHE_MOUNT,
+        **({"AMPHITRITE_FETCH_CACHE_BYTES": str(settings.cache.limit)} if settings.cache.limit else {}),
+        **({"AMPHITRITE_FETCH_CA": f"{_CONFIG_MOUNT}/{CA_FILE}"} if settings.fetch_ca else {}),
+    }
+    # A pod counts for the greedier of both, and that is to be the server.
+    asked = {name: quantity(text) for name, text in demand.requests}
+    resources = {
+        name: text if quantity(text) <= asked.get(name, quantity(text)) else dict(demand.requests)[name]
+        for name, text in _FETCHER_REQUESTS
+    }
+    return {
+        "name": FETCHER,
+        "image": settings.fetcher_image,
+        "imagePullPolicy": settings.image_pull_policy,
+        "env": [{"name": name, "value": value} for name, value in variables.items()],
+        "resources": {"requests": resources, "limits": {"memory": resources["memory"]}},
+        "securityContext": _confined(),
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [
+            {"name": "model", "mountPath": _CACHE_MOUNT},
+            {"name": "tmp", "mountPath": "/tmp"},
+            *([{"name": "config", "mountPath": _CONFIG_MOUNT, "readOnly": True}] if settings.fetch_ca else []),
+        ],
+    }
+
+
+def _volumes(
+    workload: WorkloadSpec, demand: PodShape, settings: KubernetesSettings, facts: ModelFacts | None
+) -> list[dict[str, Any]]:
+    shm = shown(shared_memory(facts, gpus(dict(demand.requests))))
+    config = {"name": object_name(workload), "items": [{"key": CA_FILE, "path": CA_FILE}]}
+    with_config = settings.fetch_ca is not None and settings.cache.kind != "image"
+    return [
+        {"name": "model", **_model_volume(workload, settings)},
+        {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": shm}},
+        {"name": "tmp", "emptyDir": {}},
+        *([{"name": "config", "configMap": config}] if with_config else []),
+    ]
+
+
+def _model_volume(workload: WorkloadSpec, settings: KubernetesSettings) -> dict[str, Any]:
+    cache = settings.cache
+    if cache.kind == "pvc":
+        return {"persistentVolumeClaim": {"claimName": cache.source}}
+    if cache.kind == "hostPath":
+        # A directory that is made on the way would belong to root, and the fetcher could not write to it.
+        return {"hostPath": {"path": cache.source, "type": "Directory"}}
+    if cache.kind == "image":
+        reference = f"{cache.source}:{workload.model.digest}"
+        return {"image": {"reference": reference, "pullPolicy": settings.image_pull_policy}}
+    return {"emptyDir": {}}
+
+
+def _scheduling(workload: WorkloadSpec, demand: PodShape, settings: KubernetesSettings) -> dict[str, Any]:
+    """What the instance type passes through; a spread without a selector means this workload's pods."""
+    given: Mapping[str, Any] = demand.scheduling
+    fields = {name: value for name, value in given.items() if name != "imagePullSecrets"}
+    if spread := given.get("topologySpreadConstraints"):
+        mine = {"matchLabels": selector_labels(workload)}
+        fields["topologySpreadConstraints"] = [{"labelSelector": mine, **one} for one in spread]
+    named = [*settings.image_pull_secrets, *(one["name"] for one in given.get("imagePullSecrets") or ())]
+    if named:
+        fields["imagePullSecrets"] = [{"name": name} for name in dict.fromkeys(named)]
+    return fields
+
+
+def _confined(read_only: bool = True) -> dict[str, Any]:
+    return {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "readOnlyRootFilesystem": read_only,
+        "runAsNonRoot": True,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+
+
+def model_mount(workload: WorkloadSpec) -> str:
+    """Where the model's files are: as a container has them, else ``model_mount_path``, or our own place."""
+    if workload.container is not None:
+        return workload.container.mount
+    return (workload.pod.model_mount_path if workload.pod else None) or MODEL_MOUNT

@@ -1,0 +1,52 @@
+"""A workload as JSON, as it lies beside its Deployment, and back.
+
+Decides the form. Must not know where it lies.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from amphitrite.controlplane.core.desired.containers import Container
+from amphitrite.controlplane.core.desired.resources import ModelReference, PodSettings, Probe, WorkloadSpec
+
+
+def to_json(workload: WorkloadSpec) -> str:
+    value = asdict(workload)
+    if workload.container is None:
+        del value["container"]  # As releases before 0.2 write it, and as they can read it.
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def from_json(text: str) -> WorkloadSpec:
+    """Raises ValueError when it is not what ``to_json`` writes."""
+    try:
+        value = json.loads(text)
+        pod = value["pod"]
+        return WorkloadSpec(
+            **{
+                **value,
+                "model": ModelReference(**{**value["model"], "model_names": tuple(value["model"]["model_names"])}),
+                "environment_variables": _pairs(value["environment_variables"]),
+                "pod": None if pod is None else _pod(pod),
+                "container": Container(**value["container"]) if value.get("container") else None,
+            }
+        )
+    except (KeyError, TypeError) as exc:
+        raise ValueError(f"not a workload: {exc!r}") from exc
+
+
+def _pod(value: dict[str, Any]) -> PodSettings:
+    return PodSettings(
+        readiness=None if value["readiness"] is None else Probe(**value["readiness"]),
+        liveness=None if value["liveness"] is None else Probe(**value["liveness"]),
+        requests=_pairs(value["requests"]),
+        limits=_pairs(value["limits"]),
+        model_mount_path=value["model_mount_path"],
+    )
+
+
+def _pairs(value: list[list[str]]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, text) for name, text in value)

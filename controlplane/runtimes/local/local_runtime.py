@@ -1,0 +1,282 @@
+"""Instances as processes on this machine: each a real Triton on two loopback ports.
+
+Decides where an instance's files lie, on which ports it listens, and that what lives is adopted by the next control
+plane. Must not know plans, routing or the store. Each instance has a directory ``instances/<id>`` with its record and
+its log; the record is written before the process is started, and the process carries a marker in its environment, so
+that a crash between the two leaves nothing unknown.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from amphitrite.controlplane.auth.random_text import random_text
+from amphitrite.controlplane.core.desired.containers import MODEL_DIR
+from amphitrite.controlplane.core.desired.resources import Probe, WorkloadSpec
+from amphitrite.controlplane.core.observed.observations import Instance
+from amphitrite.controlplane.runtimes.local import (
+    engines,
+    instance_logs,
+    instance_processes,
+    instance_records,
+    model_directories,
+)
+from amphitrite.controlplane.runtimes.local.instance_records import InstanceRecord
+from amphitrite.controlplane.runtimes.local.supervision import STARTED, Supervision
+from amphitrite.controlplane.runtimes.log_text import render
+from amphitrite.controlplane.runtimes.runtime import Container
+from amphitrite.controlplane.settings.home import Home
+from amphitrite.dataplane.triton import backend_directory, command_line, installation
+from amphitrite.dataplane.triton.command_line import GRPC_RESTRICTED, HTTP_RESTRICTED, MAX_INPUT_SIZE, Options
+from amphitrite.dataplane.triton.installation import Installation
+from amphitrite.schemas.errors import Error
+from amphitrite.schemas.names import key
+
+#: What stands in place of the log of a container that fetches models.
+_NO_INITIALIZER = (
+    "Models are read in place from this server's own store: nothing is fetched before an instance starts.\n"
+)
+
+
+class LocalRuntime:
+    """``repositories`` gives the directory of a model digest. ``machine``: the environment to take variables from.
+    ``choose_port``: a loopback port that is free and not among the given ones.
+    """
+
+    name = "local"
+
+    def __init__(
+        self,
+        home: Home,
+        repositories: Callable[[str], Path],
+        *,
+        machine: Mapping[str, str] = os.environ,
+        max_input_bytes: int = 100 * 1024 * 1024,
+        choose_port: Callable[[set[int]], int] | None = None,
+    ) -> None:
+        self._choose_port = choose_port or free_port
+        self._home, self._repositories, self._machine = home, repositories, machine
+        self._max_input_bytes = max_input_bytes
+        self._lock = threading.Lock()
+        self._wakes: list[Callable[[], None]] = []
+        self._triton: tuple[Installation, Path, frozenset[str]] | None = None
+        self._exited: dict[str, InstanceRecord] = {}
+        self._supervised: dict[str, Supervision] = {}
+        self._adopt()
+
+    def observe(self) -> tuple[Instance, ...]:
+        with self._lock:
+            records = self._records()
+        return tuple(records[instance_id].observed() for instance_id in sorted(records))
+
+    def unknown(self) -> frozenset[str]:
+        return frozenset()
+
+    def start(
+        self,
+        workload: WorkloadSpec,
+        slot: int,
+        attempt: int,
+        readiness: Probe,
+        liveness: Probe,
+        request_timeout_s: float = 5.0,
+    ) -> None:
+        instance_id = f"{workload.name}-{slot}-{attempt}"
+        with self._lock:
+            if instance_id in self._supervised or instance_id in self._exited:
+                return
+            self._find_triton()
+            self._repositories(workload.model.digest)
+            note = engines.note(workload)
+            record = InstanceRecord(
+                instance_id, workload, slot, attempt, readiness, liveness, 0, time.time(), note=note
+            )
+            directory = self._directory(instance_id)
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if note:
+                instance_logs.append(directory, f"amphitrite: {note}")
+            try:
+                self._supervise(self._launch(record))
+            except OSError as exc:
+                record = replace(record, phase="exited", exited_at=time.time(), reason=f"cannot start Triton: {exc}")
+                instance_records.save(directory, record)
+                self._exited[instance_id] = record
+        self._notify()
+
+    def stop(self, instance_id: str, grace_s: float) -> None:
+        if supervision := self._supervised.get(instance_id):
+            supervision.stop(grace_s)
+
+    def forget(self, instance_id: str) -> None:
+        with self._lock:
+            supervision = self._supervised.get(instance_id)
+            if supervision is not None and supervision.record.phase == "exited":
+                del self._supervised[instance_id]
+            elif self._exited.pop(instance_id, None) is None:
+                return
+            shutil.rmtree(self._directory(instance_id), ignore_errors=True)
+        if supervision is not None:
+            supervision.close()
+        self._notify()
+
+    def logs(self, endpoint: str, deployment: str, tail: int, container: Container = "inference-server") -> str:
+        with self._lock:
+            records = [
+                record
+                for record in self._records().values()
+                if (record.workload.endpoint, record.workload.deployment) == (key(endpoint), key(deployment))
+            ]
+        if container == "storage-initializer":
+            return _NO_INITIALIZER if records else ""
+        return render([(r.observed(), instance_logs.tail(self._directory(r.id), tail)) for r in records])
+
+    def watch(self, wake: Callable[[], None]) -> None:
+        self._wakes.append(wake)
+
+    def close(self) -> None:
+        with self._lock:
+            supervised, self._supervised = self._supervised, {}
+            self._exited |= {instance_id: s.record for instance_id, s in supervised.items()}
+        for supervision in supervised.values():
+            supervision.close()
+
+    def _records(self) -> dict[str, InstanceRecord]:
+        return {**self._exited, **{instance_id: s.record for instance_id, s in self._supervised.items()}}
+
+    def _directory(self, instance_id: str) -> Path:
+        return self._home.instances / instance_id
+
+    def _notify(self) -> None:
+        for wake in tuple(self._wakes):
+            wake()
+
+    def _supervise(self, record: InstanceRecord) -> None:
+        directory = self._directory(record.id)
+        self._supervised[record.id] = Supervision(self._home.root, directory, record, self._launch, self._notify)
+
+    def _adopt(self) -> None:
+        """Go on with what an earlier control plane has left: living instances, records, and nothing else."""
+        records = {record.id: record for record in instance_records.load_all(self._home.instances)}
+        prefix = f"{instance_processes.home_digest(self._home.root)}/"
+        for marker in set(instance_processes.find(lambda value: value.startswith(prefix)).values()):
+            if marker.removeprefix(prefix) not in records:
+                instance_processes.kill_all(marker)  # Its record is gone, so nobody can ever want it again.
+                orphan = instance_processes.shm_prefix(self._home.root, marker.removeprefix(prefix))
+                instance_processes.remove_shared_memory([orphan])
+        if self._home.instances.is_dir():
+            for path in self._home.instances.iterdir():
+                if path.is_dir() and path.name not in records:
+                    shutil.rmtree(path, ignore_errors=True)  # The control plane died before it wrote the record.
+        for record in records.values():
+            if record.phase == "exited":
+                self._exited[record.id] = record
+                continue
+            if record.process is None:
+                found = instance_processes.find_leader(instance_processes.marker(self._home.root, record.id))
+                record = replace(record, process=found)
+                instance_records.save(self._directory(record.id), record)
+            self._supervise(record)
+
+    def _find_triton(self) -> tuple[Installation, Path, frozenset[str]]:
+        """Which Triton, its backend directory, and which options it knows; found out once."""
+        if self._triton is None:
+            self._home.require_plain()
+            found = installation.locate(self._machine)
+            try:
+                backends = backend_directory.prepare(found, self._home.root / "backends", self._machine)
+            except OSError as exc:
+                raise Error("RuntimeUnavailable", f"cannot prepare Triton's backends: {exc}") from exc
+            known = installation.known(found, (MAX_INPUT_SIZE, HTTP_RESTRICTED, GRPC_RESTRICTED))
+            self._triton = found, backends, known
+        return self._triton
+
+    def _launch(self, record: InstanceRecord) -> InstanceRecord:
+        """Start the process of ``record`` on fresh ports; the record on disk is ahead of it. Raises OSError."""
+        found, backends, known = self._find_triton()
+        spec, directory = record.workload, self._directory(record.id)
+        others = [r for r in instance_records.load_all(self._home.instances) if r.phase != "exited"]
+        taken = {port for r in others for port in (r.port, r.grpc_port) if port is not None}
+        port = self._choose_port(taken)
+        record = replace(record, port=port, grpc_port=self._choose_port({*taken, port}), process=None)
+        instance_records.save(directory, record)
+        repository, given = self._repositories(spec.model.digest), dict(spec.environment_variables)
+        if spec.container is not None:
+            model_dir, repository = model_directories.lay_out(directory, spec.container, repository)
+            given[MODEL_DIR] = str(model_dir)
+        options = Options(
+            server_id=record.id,
+            repository=repository,
+            backends=backends,
+            address=record.address,
+            shm_prefix=instance_processes.shm_prefix(self._home.root, record.id),
+            max_input_bytes=self._max_input_bytes,
+            # Nobody is told, and nobody keeps it.
+            admin_key=random_text(32),
+            known=known,
+        )
+        variables = command_line.environment(
+            found,
+            self._machine,
+            marker=instance_processes.marker(self._home.root, record.id),
+            cores=engines.cores(spec.instance_type),
+            gpus=engines.uses_gpus(spec.instance_type),
+            variables=given,
+        )
+        instance_logs.append(directory, f"{STARTED}{record.address.host}:{record.port}")
+        log = instance_logs.open_for_append(directory)
+        try:
+            process = instance_processes.spawn(command_line.arguments(found, options), variables, directory, log)
+        finally:
+            os.close(log)
+        record = replace(record, process=process)
+        instance_records.save(directory, record)
+        return record
+
+
+def stop_all(home: Home, grace_s: float) -> None:
+    """End every instance of ``home`` while no control plane runs: by marker, so that none is missed.
+
+    SIGTERM, SIGKILL after ``grace_s``; the records then say that it was wanted. Leaves nothing in /dev/shm.
+    """
+    prefix = f"{instance_processes.home_digest(home.root)}/"
+
+    def mine(marker: str) -> bool:
+        return marker.startswith(prefix)
+
+    pids = instance_processes.find(mine)
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            if os.getsid(pid) == pid:
+                os.kill(pid, signal.SIGTERM)
+    instance_processes.await_end(pids, grace_s)
+    while rest := instance_processes.find(mine):
+        for pid in rest:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        instance_processes.await_end(rest, 5.0)
+    records = instance_records.load_all(home.instances)
+    instance_processes.remove_shared_memory(instance_processes.shm_prefix(home.root, r.id) for r in records)
+    now = time.time()
+    for record in records:
+        if record.phase != "exited":
+            ended = replace(record, phase="exited", stop_by=record.stop_by or now, exited_at=now)
+            instance_records.save(home.instances / record.id, ended)
+
+
+def free_port(taken: set[int]) -> int:
+    """A loopback port that nobody listens on now and no instance of ours is about to."""
+    while True:
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = int(probe.getsockname()[1])
+        if port not in taken:
+            return port

@@ -1,0 +1,230 @@
+"""One thread for one instance: probes it, notices its death, stops it, keeps its record true.
+
+Decides the phase of the instance from facts. Must not know what is started (``launch`` does) nor other instances.
+A supervision that begins with the record of a living process goes on as if it had started it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import select
+import signal
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from amphitrite.controlplane.core.desired.resources import Probe
+from amphitrite.controlplane.runtimes import exit_reasons
+from amphitrite.controlplane.runtimes.local import engines, instance_logs, instance_processes, instance_records
+from amphitrite.controlplane.runtimes.local.instance_records import InstanceRecord
+from amphitrite.controlplane.runtimes.local.probe_counts import ProbeState, step
+from amphitrite.dataplane.machine import processes
+from amphitrite.dataplane.triton import http_api
+
+log = logging.getLogger(__name__)
+
+#: How often an instance that starts is asked. Triton listens only when its models are loaded, so asking costs nothing.
+STARTING_PERIOD_S = 0.1
+ROTATION_PERIOD_S = 10.0
+#: How long a Python stub may be dead while a model is loaded. Triton waits for it for ever when it dies while it looks
+#: at the model (for want of memory, say), so whoever supervises must notice.
+DEAD_STUB_S = 5.0
+#: How often a chosen port may turn out to be taken before that is the instance's failure.
+MAX_RESTARTS = 3
+
+#: Stands in the log before each start, so that the words of an earlier one are not taken for those of this one.
+STARTED = "amphitrite: starting on "
+
+#: A record with its process started; raises OSError.
+Launch = Callable[[InstanceRecord], InstanceRecord]
+
+
+class Supervision:
+    """``changed`` is called, without a lock held, after each change of the record."""
+
+    def __init__(
+        self, home: Path, directory: Path, record: InstanceRecord, launch: Launch, changed: Callable[[], None]
+    ) -> None:
+        self._directory, self._launch, self._changed = directory, launch, changed
+        self._marker = instance_processes.marker(home, record.id)
+        self._shm_prefix = instance_processes.shm_prefix(home, record.id)
+        self._record, self._lock = record, threading.Lock()
+        self._wake, self._closing = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK), False
+        self._readiness = ProbeState(passing=record.phase == "ready")
+        self._liveness = ProbeState(passing=record.live)
+        self._dead_since: dict[int, float] = {}
+        self._verdict: str | None = None
+        self._thread = threading.Thread(target=self._run, name=f"instance {record.id}", daemon=True)
+        self._thread.start()
+
+    @property
+    def record(self) -> InstanceRecord:
+        return self._record
+
+    def stop(self, grace_s: float) -> None:
+        """Ask it to end; it is killed after ``grace_s``. A later call can only bring the end nearer."""
+        with self._lock:
+            if self._record.phase == "exited":
+                return
+            stop_by = min(time.time() + grace_s, self._record.stop_by or float("inf"))
+        # The intention is on disk before the signal, so that an end in between is known to be wanted.
+        self._update(phase="stopping", stop_by=stop_by)
+        self._signal(signal.SIGTERM)
+        os.eventfd_write(self._wake, 1)
+
+    def close(self) -> None:
+        """End the thread; the instance lives on."""
+        self._closing = True
+        os.eventfd_write(self._wake, 1)
+        self._thread.join()
+        os.close(self._wake)
+
+    def _run(self) -> None:
+        while not self._closing:
+            if not self._attend():
+                self._ended()
+                if self._record.phase == "exited":
+                    return
+
+    def _attend(self) -> bool:
+        """Look after one process until it ends (False) or the thread shall (True)."""
+        process = self._record.process
+        if process is None or not processes.alive(process):
+            return False
+        try:
+            pidfd = os.pidfd_open(process.pid)
+        except ProcessLookupError:
+            return False
+        if self._record.stop_by is not None:
+            self._signal(signal.SIGTERM)  # Whoever wrote the record may have died before the signal.
+        try:
+            poll = select.poll()
+            poll.register(pidfd, select.POLLIN)
+            poll.register(self._wake, select.POLLIN)
+            next_readiness = self._record.started_at + self._record.readiness.initial_delay
+            next_liveness = next_rotation = 0.0
+            while not self._closing:
+                now, record = time.time(), self._record
+                if record.stop_by is not None:
+                    if now >= record.stop_by:
+                        self._kill()
+                    wake_at = record.stop_by if now < record.stop_by else now + 1.0
+                else:
+                    if now >= next_readiness:
+                        next_readiness = now + self._probe_readiness(record)
+                    if now >= next_liveness and record.ready_at is not None:
+                        next_liveness = now + self._probe_liveness(record)
+                    wake_at = next_readiness if record.ready_at is None else min(next_readiness, next_liveness)
+                if now >= next_rotation:
+                    next_rotation = now + ROTATION_PERIOD_S
+                    instance_logs.rotate(self._directory)
+                wait_s = max(0.0, min(wake_at, next_rotation) - time.time())
+                happened = dict(poll.poll(wait_s * 1000))
+                if pidfd in happened:
+                    return False
+                if self._wake in happened:
+                    with contextlib.suppress(BlockingIOError):
+                        os.eventfd_read(self._wake)
+        finally:
+            os.close(pidfd)
+        return True
+
+    def _probe_readiness(self, record: InstanceRecord) -> float:
+        """Ask, take the result into account, and return after how many seconds to ask again."""
+        probe, models = record.readiness, record.workload.model.model_names
+        starting = record.ready_at is None
+        server = http_api.server(record.address, probe.timeout) if starting else None
+        succeeded = not starting or (server is not None and server[0] == record.id)
+        succeeded = succeeded and self._ready(record)
+        self._readiness = step(self._readiness, succeeded, probe)
+        if starting:
+            self._look_for_dead_stubs(record)
+        passing = self._readiness.passing
+        if passing and starting and server is not None:
+            text = instance_logs.end(self._directory)
+            engine = engines.describe(server[1], record.address, models, text, probe.timeout)
+            note = engines.note(record.workload, engine)
+            self._update(phase="ready", ready_at=time.time(), engine=engine, note=note)
+        elif not starting and passing != (record.phase == "ready"):
+            self._update(phase="ready" if passing else "unready")
+        return STARTING_PERIOD_S if self._record.ready_at is None else _period(probe)
+
+    @staticmethod
+    def _ready(record: InstanceRecord) -> bool:
+        """As the deployment has it: by its environment's readiness route, else the server and each of its models."""
+        workload, timeout_s = record.workload, record.readiness.timeout
+        if workload.container is not None:
+            return http_api.all_ok(record.address, [workload.container.readiness_path], timeout_s)
+        return http_api.ready(record.address, workload.model.model_names, timeout_s)
+
+    def _look_for_dead_stubs(self, record: InstanceRecord) -> None:
+        now = time.time()
+        dead = instance_processes.dead_children(record.process) if record.process else frozenset()
+        self._dead_since = {pid: self._dead_since.get(pid, now) for pid in dead}
+        if any(now - since > DEAD_STUB_S for since in self._dead_since.values()):
+            self._verdict = exit_reasons.DEAD_STUB
+            self._kill()
+
+    def _probe_liveness(self, record: InstanceRecord) -> float:
+        """As for readiness. Liveness counts from the first readiness on; the plan bounds the wait for that."""
+        probe = record.liveness
+        begin = record.started_at + probe.initial_delay
+        if time.time() < begin:
+            return begin - time.time()
+        container = record.workload.container
+        route = {"path": container.liveness_path} if container is not None else {}
+        self._liveness = step(self._liveness, http_api.live(record.address, probe.timeout, **route), probe)
+        if self._liveness.passing != record.live:
+            self._update(live=self._liveness.passing)
+        return _period(probe)
+
+    def _ended(self) -> None:
+        """The process is gone: remove what it left, and say why it went or start it again on another port."""
+        record = self._record
+        exit_code = instance_processes.reap(record.process.pid) if record.process else None
+        instance_processes.kill_all(self._marker)
+        instance_processes.remove_shared_memory([self._shm_prefix])
+        text = instance_logs.end(self._directory).rpartition(STARTED)[2]
+        why = None
+        if record.stop_by is None:
+            if record.ready_at is None and exit_reasons.port_taken(text) and record.restarts < MAX_RESTARTS:
+                with contextlib.suppress(OSError):
+                    self._update(**_started(self._launch(replace(record, restarts=record.restarts + 1))))
+                    return
+            why = self._verdict or exit_reasons.reason(text, exit_code, was_ready=record.ready_at is not None)
+        self._update(phase="exited", exited_at=time.time(), exit_code=exit_code, reason=why)
+
+    def _signal(self, number: int) -> None:
+        if self._record.process is not None:
+            processes.send_signal(self._record.process, number)
+
+    def _kill(self) -> None:
+        """The whole group, as long as its leader is there and so the number of the group is certainly ours."""
+        process = self._record.process
+        if process is not None and processes.alive(process):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+    def _update(self, **changes: Any) -> None:
+        with self._lock:
+            if self._record.stop_by is not None and changes.get("phase") in ("ready", "unready"):
+                return  # It was told to stop while it was being asked.
+            self._record = replace(self._record, **changes)
+            try:
+                instance_records.save(self._directory, self._record)
+            except OSError:
+                log.exception("the record of %s is behind", self._record.id)  # A full disk must not end supervision.
+        self._changed()
+
+
+def _started(record: InstanceRecord) -> dict[str, Any]:
+    return {"process": record.process, "port": record.port, "grpc_port": record.grpc_port, "restarts": record.restarts}
+
+
+def _period(probe: Probe) -> float:
+    return float(max(1, probe.period))

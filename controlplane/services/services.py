@@ -1,0 +1,118 @@
+"""What the routes work with, handed in once by whoever makes the app.
+
+Decides what the HTTP side needs from the rest, and when the control plane as a whole is ready. Must not know how any
+of it is built.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Annotated, cast
+
+from anyio import CapacityLimiter
+from fastapi import Depends, Request
+
+from amphitrite.controlplane.agents.agent_registry import Agents, TableFeed
+from amphitrite.controlplane.auth.credentials import Credentials
+from amphitrite.controlplane.auth.fetch_grants import Delivery
+from amphitrite.controlplane.auth.scoring_tokens import ScoringTokens
+from amphitrite.controlplane.core.capacity.node_capacity import NodeCapacity
+from amphitrite.controlplane.core.desired.compute_clusters import Compute
+from amphitrite.controlplane.core.desired.resources import LOCAL
+from amphitrite.controlplane.runtimes.runtime import Runtime
+from amphitrite.controlplane.settings.settings import Settings
+from amphitrite.controlplane.store.assets.code_store import CodeStore
+from amphitrite.controlplane.store.assets.environment_store import EnvironmentStore
+from amphitrite.controlplane.store.assets.model_store import ModelStore
+from amphitrite.controlplane.store.content.blob_store import BlobStore
+from amphitrite.controlplane.store.reports.key_uses import KeyUses
+from amphitrite.controlplane.store.reports.metric_minutes import StoredMetrics
+from amphitrite.controlplane.store.state.store import Store
+from amphitrite.schemas.errors import Error
+from amphitrite.schemas.names import workspace_id
+
+#: The reconciler looks around every few seconds; silent for this long, it hangs or is dead.
+STALLED_AFTER_S = 60.0
+AGENTS_WAITING_MAX = 256
+
+
+def _no_clusters(compute: Compute) -> None:
+    raise Error("RuntimeUnavailable", f"this server cannot reach clusters, so {compute.name} cannot be attached")
+
+
+def _unknown(compute: str) -> tuple[NodeCapacity, ...] | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """``clock``: seconds since the epoch. ``last_pass``: when the reconciler last finished a pass, None before the
+    first. ``wake``: there is something to reconcile. ``built_in``: the cluster that ``--runtime kubernetes`` brings
+    along, None on one machine. ``attach_check``: raises Error unless the cluster answers, the namespace is there and
+    the permissions suffice. ``capacity``: the nodes of a compute, None while they are not known."""
+
+    settings: Settings
+    credentials: Credentials
+    delivery: Delivery
+    store: Store
+    models: ModelStore
+    environments: EnvironmentStore
+    codes: CodeStore
+    blobs: BlobStore
+    runtime: Runtime
+    agents: Agents
+    metrics: StoredMetrics
+    key_uses: KeyUses
+    feed: TableFeed
+    wake: Callable[[], None]
+    clock: Callable[[], float]
+    last_pass: Callable[[], float | None]
+    built_in: Compute | None = None
+    attach_check: Callable[[Compute], None] = _no_clusters
+    capacity: Callable[[str], tuple[NodeCapacity, ...] | None] = _unknown
+    #: Since when this control plane leads, None while another one does.
+    leads_since: Callable[[], float | None] = lambda: 0.0
+    #: Set once it is asked to end: what is under way is finished, new requests belong elsewhere.
+    ending: threading.Event = field(default_factory=threading.Event)
+    #: Threads in which agents wait for a table. Their own: however many wait, users' requests find theirs.
+    waiting: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(AGENTS_WAITING_MAX))
+
+    @property
+    def workspace(self) -> str:
+        """The ARM id of the one workspace."""
+        return workspace_id(self.settings.subscription, self.settings.resource_group, self.settings.workspace)
+
+    @property
+    def tokens(self) -> ScoringTokens:
+        """What clients score with where an endpoint's auth mode is not key."""
+        return ScoringTokens(self.store.signing_keys, self.settings.tokens, self.workspace, self.clock)
+
+    @property
+    def default_compute(self) -> str:
+        """Where instances of endpoints run that name no compute."""
+        return LOCAL if self.built_in is None else self.built_in.name
+
+    def ready(self) -> None:
+        """Raises Error("RuntimeUnavailable"), or what the store raises, while changes would lead to nothing. Whoever
+        leads has made a pass lately; whoever does not needs the store, and a table for the proxies that ask it."""
+        if self.ending.is_set():
+            raise Error("RuntimeUnavailable", "this control plane is ending")
+        self.store.list_endpoints(limit=1)
+        since, last = self.leads_since(), self.last_pass()
+        if last is None and not self.feed.known():
+            raise Error("RuntimeUnavailable", "the reconciler has not finished its first pass")
+        if since is None:
+            return
+        age = self.clock() - max(since, last or 0.0)
+        if age > STALLED_AFTER_S:
+            raise Error("RuntimeUnavailable", f"the reconciler finished its last pass {age:.0f} s ago")
+
+
+def _services(request: Request) -> Services:
+    return cast(Services, request.app.state.services)
+
+
+#: The parameter type by which a route asks for the services.
+Here = Annotated[Services, Depends(_services)]

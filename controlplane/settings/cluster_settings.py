@@ -1,0 +1,142 @@
+"""How a control plane works with the cluster that it was given, or that it runs in.
+
+Decides names, defaults and ranges of these settings. Must not know Kubernetes' client or what is done with them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from amphitrite.controlplane.settings import setting_values as values
+from amphitrite.schemas.errors import Error
+
+#: Set by the kubelet in every container.
+IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
+#: Where the kubelet mounts the namespace of a pod's own service account.
+NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+PULL_POLICIES = ("Always", "IfNotPresent", "Never")
+
+_CACHE = re.compile(r"emptyDir|pvc:[a-z0-9][a-z0-9.-]*|hostPath:/.+|image:.+")
+_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSettings:
+    """``kubeconfig`` None: the service account of the pod that we are. ``namespace``: where instances go;
+    ``own_namespace``: where the Lease and the Secret lie. ``release``: on everything that is made there; one name for
+    all control planes of a database.
+
+    ``lease_name``: the Lease by which replicas elect the one that reconciles, None for one control plane alone;
+    ``identity``: this replica's name in it. ``table_secret``: the Secret in which the leader keeps the routing table.
+    ``model_cache``: ``emptyDir``, ``pvc:NAME``, ``hostPath:/DIRECTORY`` or ``image:REPOSITORY``;
+    ``model_cache_bytes``: what a shared one may hold, None for no bound. ``fetch_url``: this control plane as pods
+    reach it, None for the address that clients are told. ``instance_types``: a file with an
+    InstanceTypes document. ``proxy_selector``: labels of the pods that may call instances.
+    """
+
+    kubeconfig: Path | None = None
+    namespace: str = "default"
+    own_namespace: str = "default"
+    release: str = "amphitrite"
+    identity: str = "controlplane"
+    lease_name: str | None = None
+    table_secret: str | None = None
+    triton_image: str | None = None
+    fetcher_image: str | None = None
+    image_pull_policy: str = "IfNotPresent"
+    image_pull_secrets: tuple[str, ...] = ()
+    model_cache: str = "emptyDir"
+    model_cache_bytes: int | None = None
+    fetch_url: str | None = None
+    instance_types: Path | None = None
+    proxy_selector: Mapping[str, str] = field(default_factory=dict)
+
+
+def read(environ: Mapping[str, str], *, kubeconfig: Path | None, namespace: str | None, host: str) -> ClusterSettings:
+    """From arguments (None: not given) over ``environ``; ``host``: this machine's name.
+
+    Variables: ``ML_KUBECONFIG``, ``KUBECONFIG`` (outside a cluster), ``ML_KUBERNETES_NAMESPACE``, ``ML_POD_NAME``,
+    ``ML_POD_NAMESPACE``, ``ML_RELEASE``, ``ML_LEASE_NAME``, ``ML_TABLE_SECRET``, ``ML_TRITON_IMAGE``,
+    ``ML_FETCHER_IMAGE``, ``ML_IMAGE_PULL_POLICY``, ``ML_IMAGE_PULL_SECRETS``, ``ML_MODEL_CACHE``,
+    ``ML_MODEL_CACHE_BYTES``, ``ML_FETCH_URL``, ``ML_INSTANCE_TYPES``, ``ML_PROXY_SELECTOR``.
+    Raises Error("BadArgument") that names the setting and what is allowed.
+    """
+    default = ClusterSettings()
+    file = _kubeconfig(environ, kubeconfig)
+    own = environ.get("ML_POD_NAMESPACE") or _namespace(inside=file is None) or default.namespace
+    return ClusterSettings(
+        kubeconfig=file,
+        namespace=namespace or environ.get("ML_KUBERNETES_NAMESPACE") or own,
+        own_namespace=own,
+        release=_name("ML_RELEASE", environ) or default.release,
+        identity=environ.get("ML_POD_NAME") or host,
+        lease_name=_name("ML_LEASE_NAME", environ),
+        table_secret=_name("ML_TABLE_SECRET", environ),
+        triton_image=environ.get("ML_TRITON_IMAGE") or None,
+        fetcher_image=environ.get("ML_FETCHER_IMAGE") or None,
+        image_pull_policy=values.choice(
+            "ML_IMAGE_PULL_POLICY", environ.get("ML_IMAGE_PULL_POLICY") or default.image_pull_policy, PULL_POLICIES
+        ),
+        image_pull_secrets=values.names(environ.get("ML_IMAGE_PULL_SECRETS")),
+        model_cache=_cache(environ.get("ML_MODEL_CACHE") or default.model_cache),
+        model_cache_bytes=_bytes("ML_MODEL_CACHE_BYTES", environ),
+        fetch_url=values.https("ML_FETCH_URL", environ.get("ML_FETCH_URL")),
+        instance_types=Path(environ["ML_INSTANCE_TYPES"]) if environ.get("ML_INSTANCE_TYPES") else None,
+        proxy_selector=values.labels("ML_PROXY_SELECTOR", environ.get("ML_PROXY_SELECTOR")),
+    )
+
+
+def require(cluster: ClusterSettings, environ: Mapping[str, str]) -> None:
+    """There is a way to a cluster. Raises Error("BadArgument")."""
+    if cluster.kubeconfig is None and IN_CLUSTER not in environ:
+        raise Error(
+            "BadArgument",
+            "no cluster: this is no pod, and no kubeconfig is given",
+            target="kubeconfig",
+            hint="give --kubeconfig FILE, or set ML_KUBECONFIG or KUBECONFIG",
+        )
+    if cluster.kubeconfig is not None and not cluster.kubeconfig.is_file():
+        message = f"no kubeconfig at {cluster.kubeconfig}"
+        raise Error("BadArgument", message, target="kubeconfig", hint="give --kubeconfig a file")
+
+
+def _kubeconfig(environ: Mapping[str, str], argument: Path | None) -> Path | None:
+    """An explicit file; in a pod none; else the first of ``KUBECONFIG`` that is there, as kubectl reads it."""
+    named = argument or (Path(environ["ML_KUBECONFIG"]) if environ.get("ML_KUBECONFIG") else None)
+    if named is not None:
+        return named.expanduser().absolute()
+    if IN_CLUSTER in environ:
+        return None
+    listed = [Path(part) for part in environ.get("KUBECONFIG", "").split(":") if part]
+    return next((path.absolute() for path in listed if path.is_file()), listed[0] if listed else None)
+
+
+def _namespace(*, inside: bool) -> str | None:
+    """Of the pod that we are."""
+    if inside and NAMESPACE_FILE.is_file():
+        return NAMESPACE_FILE.read_text(encoding="utf-8").strip()
+    return None
+
+
+def _name(variable: str, environ: Mapping[str, str]) -> str | None:
+    name = environ.get(variable) or None
+    if name is not None and not _NAME.fullmatch(name):
+        raise Error("BadArgument", f"{variable} is {name!r}; a Kubernetes object's name is needed", target=variable)
+    return name
+
+
+def _cache(text: str) -> str:
+    if not _CACHE.fullmatch(text):
+        message = f"ML_MODEL_CACHE is {text!r}; allowed: emptyDir, pvc:NAME, hostPath:/DIRECTORY, image:REPOSITORY"
+        raise Error("BadArgument", message, target="ML_MODEL_CACHE")
+    return text
+
+
+def _bytes(name: str, environ: Mapping[str, str]) -> int | None:
+    count = values.integer(name, environ.get(name), 0)
+    if count < 0:
+        raise Error("BadArgument", f"{name} is {count}; allowed: 1 and more", target=name, hint="leave it out for none")
+    return count or None

@@ -1,0 +1,250 @@
+"""Models: containers, immutable numbered versions, and what a deployment refers to.
+
+Decides that a version's content is frozen when it is registered, which versions lists show, and which one is newest.
+Must not know HTTP, uploads in progress or instances.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, insert, update
+
+from amphitrite.controlplane.store.assets import model_versions
+from amphitrite.controlplane.store.assets.catalogue import Container, Order, View
+from amphitrite.controlplane.store.assets.model_versions import CATALOGUE, ModelVersion
+from amphitrite.controlplane.store.content import garbage_collection
+from amphitrite.controlplane.store.content.blob_store import DEFAULT_LIMITS, BlobStore, Limits
+from amphitrite.controlplane.store.content.content_store import Content
+from amphitrite.controlplane.store.content.manifest_files import StoredFiles
+from amphitrite.controlplane.store.content.manifests import File, manifest_digest, read_manifest
+from amphitrite.controlplane.store.content.repository_directories import (
+    keeps_sequences,
+    materialise,
+    missing_directories,
+)
+from amphitrite.controlplane.store.content.spool import Scratch
+from amphitrite.controlplane.store.sql.tables import model_files
+from amphitrite.controlplane.store.sql.transactions import Database
+from amphitrite.dataplane.triton.repository_layout import model_names
+from amphitrite.schemas.errors import Error
+from amphitrite.schemas.names import key
+
+__all__ = ["Container", "Layout", "Limits", "ModelStore", "ModelVersion", "Order", "View"]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A repository's files, sorted by path, and the directories that it needs besides."""
+
+    digest: str
+    files: tuple[File, ...]
+    empty_directories: tuple[str, ...]
+
+
+class ModelStore:
+    """Thread-safe. ``blobs`` holds the uploads; ``scratch`` (``Home.models``) belongs to this control plane alone,
+    while several may share the database and the content. Names compare without case."""
+
+    def __init__(
+        self,
+        database: Database,
+        content: Content,
+        scratch: Path,
+        limits: Limits = DEFAULT_LIMITS,
+        clock: Callable[[], float] = time.time,
+        check: Callable[[StoredFiles], None] = lambda files: None,
+    ) -> None:
+        """``check``: raises Error for files that must not become a ``triton_model``."""
+        self._database, self._scratch, self._check = database, Scratch(scratch), check
+        self.blobs = BlobStore(database, content, limits, clock)
+
+    def put_version(
+        self,
+        name: str,
+        version: str,
+        document: Mapping[str, Any],
+        *,
+        is_anonymous: bool = False,
+        is_archived: bool = False,
+        now: float,
+    ) -> tuple[ModelVersion, bool]:
+        """Register a version, or change what may change of one: everything but its files. Returns (it, created).
+
+        ``document``: a valid snake_case model document; its ``path`` is the address of the uploaded files. The same
+        files at another address are the same content; the first address stays. Anonymous files of another type become
+        another version than the one asked for.
+
+        Raises Error UserError (no file below the path, other files than registered, not a Triton repository),
+        LimitExceeded, Unsupported (an address that is not an upload), Conflict (the files change meanwhile), and what
+        ``check`` raises.
+        """
+        judged = self._judge(name, version, document, is_anonymous)
+        with self._database.write() as connection:
+            if is_anonymous:
+                version = model_versions.anonymous_version(connection, name, version, document.get("type"))
+            row = model_versions.find_version(connection, name, version)
+            if row is not None:
+                self._check_same_content(connection, row, document)
+                values = {
+                    "document": {**document, "path": row["document"]["path"]},
+                    "is_anonymous": is_anonymous,
+                    "is_archived": is_archived,
+                    "modified_at": now,
+                }
+                connection.execute(update(CATALOGUE.versions).where(CATALOGUE.at(name, version)).values(**values))
+                return model_versions.get_version(connection, name, version), False
+            files = self._manifest(connection, document)
+            found = model_names([f.path for f in files]) if document.get("type") == "triton_model" else ()
+            if judged not in (None, manifest_digest(files)):
+                raise Error("Conflict", "the files changed while they were looked at", target="path", hint="try again")
+            CATALOGUE.add(
+                connection,
+                name,
+                version,
+                now,
+                document=dict(document),
+                digest=manifest_digest(files),
+                model_names=list(found),
+                is_anonymous=is_anonymous,
+                is_archived=is_archived,
+            )
+            connection.execute(
+                insert(model_files),
+                [
+                    {
+                        "model": key(name), "version": version, "path": file.path,
+                        "digest": file.digest, "size": file.size, "blob_path": file.blob_path,
+                    }
+                    for file in files
+                ],
+            )  # fmt: skip
+            return model_versions.get_version(connection, name, version), True
+
+    def get_version(self, name: str, version: str) -> ModelVersion:
+        """Raises Error ResourceNotFound."""
+        with self._database.read() as connection:
+            return model_versions.get_version(connection, name, version)
+
+    def list_versions(
+        self, name: str, view: View = "ActiveOnly", order: Order = "createdtime desc"
+    ) -> list[ModelVersion]:
+        """Without anonymous ones; empty for an unknown name."""
+        with self._database.read() as connection:
+            return model_versions.list_versions(connection, name, view, order)
+
+    def latest(self, name: str) -> ModelVersion:
+        """What the label ``latest`` means: the version created last that is not archived. Raises Error
+        ResourceNotFound."""
+        found = self.list_versions(name)
+        if not found:
+            raise CATALOGUE.without_versions(name)
+        return found[0]
+
+    def list_models(self, view: View = "ActiveOnly", skip: int = 0, limit: int | None = None) -> list[Container]:
+        """Sorted by name, without those that only have anonymous versions; ``skip`` and ``limit`` choose a part."""
+        with self._database.read() as connection:
+            return CATALOGUE.list_containers(connection, view, skip, limit)
+
+    def get_container(self, name: str) -> Container:
+        """Raises Error ResourceNotFound."""
+        with self._database.read() as connection:
+            return CATALOGUE.get_container(connection, name)
+
+    def set_container_archived(
+        self,
+        name: str,
+        archived: bool,
+        *,
+        tags: Mapping[str, str] | None = None,
+        properties: Mapping[str, str] | None = None,
+        now: float,
+    ) -> Container:
+        """Hide the model from lists, or show it again; None leaves tags or properties as they are. Raises Error
+        ResourceNotFound."""
+        with self._database.write() as connection:
+            return CATALOGUE.set_container_archived(connection, name, archived, tags, properties, now)
+
+    def reference(self, name: str, version: str) -> dict[str, Any]:
+        """{"name", "version", "digest", "model_names", "sequences"}: what ``Store.put_deployment`` takes. Raises Error
+        ResourceNotFound."""
+        found = self.get_version(name, version)
+        return {
+            "name": found.name,
+            "version": found.version,
+            "digest": found.digest,
+            "model_names": list(found.model_names),
+            "sequences": self.keeps_sequences(found),
+        }
+
+    def keeps_sequences(self, version: ModelVersion) -> bool:
+        """Whether a Triton model of it keeps state between requests. Raises as ``repositories.keeps_sequences``."""
+        return keeps_sequences(self.blobs.content, self._files(version.digest))
+
+    def repository(self, digest: str) -> Path:
+        """The model repository for a manifest's digest, made if it is not there.
+
+        Raises Error ResourceNotFound, and what ``repositories.materialise`` raises.
+        """
+        return materialise(self.blobs.content, self._scratch, digest, self._files(digest))
+
+    def layout(self, digest: str) -> Layout:
+        """What a repository with this digest is made of. Raises Error ResourceNotFound, and what
+        ``repositories.missing_directories`` raises."""
+        files = self._files(digest)
+        return Layout(digest, tuple(files), missing_directories(self.blobs.content, files))
+
+    def collect_garbage(self, now: float, in_use: Set[str]) -> garbage_collection.Collected:
+        """See ``garbage.collect``."""
+        return garbage_collection.collect(self._database, self.blobs.content, self._scratch, now, in_use)
+
+    def _files(self, digest: str) -> list[File]:
+        with self._database.read() as connection:
+            files = model_versions.manifest(connection, digest)
+        if not files:
+            raise Error("ResourceNotFound", f"no model version has the content {digest}", target=digest)
+        return files
+
+    def _manifest(self, connection: Connection, document: Mapping[str, Any]) -> tuple[File, ...]:
+        return read_manifest(connection, _address(document), files_max=self.blobs.limits.files_per_model)
+
+    def _judge(self, name: str, version: str, document: Mapping[str, Any], is_anonymous: bool) -> str | None:
+        """The digest of the files that a new version would have, which have been found good; None where nothing is to
+        be judged. It reads content, so no transaction waits for it."""
+        if document.get("type") != "triton_model":
+            return None
+        with self._database.read() as connection:
+            if is_anonymous:
+                version = model_versions.anonymous_version(connection, name, version, document.get("type"))
+            if model_versions.find_version(connection, name, version) is not None:
+                return None
+            files = self._manifest(connection, document)
+        model_names([file.path for file in files])
+        self._check(StoredFiles(self.blobs.content, files))
+        return manifest_digest(files)
+
+    def _check_same_content(self, connection: Connection, row: RowMapping, document: Mapping[str, Any]) -> None:
+        """The same address means the files that were there when the version was registered."""
+        same_type = document.get("type") == row["document"].get("type")
+        if same_type and _address(document) == row["document"]["path"]:
+            return
+        if same_type and manifest_digest(self._manifest(connection, document)) == row["digest"]:
+            return
+        raise Error(
+            "UserError",
+            "Asset paths cannot be updated.",
+            target="path" if same_type else "type",
+            hint="register it as a new version",
+        )
+
+
+def _address(document: Mapping[str, Any]) -> str:
+    """Where the files of a model document were uploaded to."""
+    address = document.get("path")
+    if not isinstance(address, str) or not address:
+        raise Error("UserError", "a model needs a path", target="path", hint="give the address of the uploaded files")
+    return address

@@ -1,0 +1,165 @@
+"""Content in a directory: of this machine, or a volume that several control planes mount.
+
+Decides that content is a file ``blobs/sha256/ab/<digest>`` that appears by a rename after an fsync, and that its time
+of modification says when it was last taken in. Names are never given twice, and where two processes do the same thing
+at once the second one's rename or removal is of equal content. Must not know who refers to what.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import stat
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
+from io import BufferedReader
+from pathlib import Path
+
+from amphitrite.controlplane.store.content.content_store import is_digest, require_digest
+from amphitrite.controlplane.store.content.spool import (
+    CHUNK,
+    Chunks,
+    Upload,
+    disk_errors,
+    remove_older,
+    sync_directory,
+    sync_file,
+)
+
+#: What link(2) answers where hard links are not possible: another file system, none at all, too many of them.
+_NO_LINK = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK)
+
+
+class ContentDirectory:
+    """``content.Content``, whose docstrings hold. All directories are 0700; ``clock`` gives seconds since the epoch.
+    Where ``link`` cannot, files are copied."""
+
+    def __init__(self, root: Path, clock: Callable[[], float], link: Callable[[Path, Path], None] = os.link) -> None:
+        self.root, self._clock, self._link = root, clock, link
+        self.temporary = root / "temporary"
+        self.blocks = root / "blocks"
+        self._blobs = root / "blobs" / "sha256"
+        with disk_errors(root):
+            for directory in (root, self.temporary, self.blocks, self._blobs.parent, self._blobs):
+                directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    @property
+    def place(self) -> str:
+        return str(self.root)
+
+    def path(self, digest: str) -> Path:
+        """Where the content lies."""
+        return self._blobs / require_digest(digest)[:2] / digest
+
+    def begin(self, max_bytes: int) -> Upload:
+        return Upload(self.temporary, max_bytes, self._adopt, self._adopt_block)
+
+    def size(self, digest: str) -> int | None:
+        with disk_errors(self.root):
+            try:
+                found = self.path(digest).lstat()
+            except FileNotFoundError:
+                return None
+            return found.st_size if stat.S_ISREG(found.st_mode) else None
+
+    def read(self, digest: str, first: int, end: int) -> Chunks:
+        return self._chunks(self._open(self.path(digest)), first, end)
+
+    def lay_out(self, digest: str, target: Path) -> None:
+        content = self.path(digest)
+        with disk_errors(self.root):
+            try:
+                self._link(content, target)
+            except FileNotFoundError:
+                raise LookupError(digest) from None
+            except OSError as exc:
+                if exc.errno not in _NO_LINK:
+                    raise
+                shutil.copyfile(content, target)
+                target.chmod(0o444)
+
+    def url(self, digest: str, seconds: int) -> str | None:
+        return None
+
+    def digests(self) -> Iterator[str]:
+        with disk_errors(self.root):
+            for directory in sorted(self._blobs.iterdir()):
+                for file in sorted(directory.iterdir()):
+                    if is_digest(file.name):
+                        yield file.name
+
+    def discard_older(self, digest: str, before: float) -> bool:
+        path = self.path(digest)
+        with disk_errors(self.root):
+            try:
+                if path.stat().st_mtime >= before:
+                    return False
+                path.unlink()
+            except FileNotFoundError:
+                return False
+            return True
+
+    def read_block(self, name: str) -> Chunks:
+        return self._chunks(self._open(self.blocks / name), 0, None)
+
+    def drop_blocks(self, names: Iterable[str]) -> None:
+        with disk_errors(self.root):
+            for name in names:
+                (self.blocks / name).unlink(missing_ok=True)
+
+    def drop_leftovers(self, before: float, blocks: Collection[str]) -> None:
+        with disk_errors(self.root):
+            remove_older(self.temporary, before)
+            for file in self.blocks.iterdir():
+                with suppress(FileNotFoundError):
+                    if file.name not in blocks and file.stat().st_mtime < before:
+                        file.unlink()
+
+    def _adopt(self, temporary: Path, digest: str) -> None:
+        final = self.path(digest)
+        final.parent.mkdir(mode=0o700, exist_ok=True)
+        now = self._clock()
+        try:
+            os.utime(final, (now, now))
+            temporary.unlink()
+        except FileNotFoundError:
+            # Young and read-only before anybody sees it: instances get hard links to this very file.
+            sync_file(temporary)
+            os.utime(temporary, (now, now))
+            temporary.chmod(0o444)
+            temporary.rename(final)
+        sync_directory(final.parent)
+        sync_directory(self._blobs)
+
+    def _adopt_block(self, temporary: Path, name: str) -> None:
+        sync_file(temporary)
+        temporary.rename(self.blocks / name)
+        sync_directory(self.blocks)
+
+    def _open(self, path: Path) -> BufferedReader:
+        with disk_errors(self.root):
+            try:
+                return open(path, "rb", opener=_no_link)
+            except FileNotFoundError:
+                raise LookupError(path.name) from None
+            except OSError as exc:
+                if exc.errno != errno.ELOOP:
+                    raise
+                # Nothing of ours is a link: somebody put it there, and what it leads to is not content.
+                raise LookupError(path.name) from None
+
+    def _chunks(self, file: BufferedReader, first: int, end: int | None) -> Chunks:
+        def pieces() -> Iterator[bytes]:
+            with disk_errors(self.root):
+                file.seek(first)
+                left = CHUNK if end is None else end - first
+                while left and (data := file.read(min(CHUNK, left))):
+                    left -= len(data) if end is not None else 0
+                    yield data
+
+        return Chunks(pieces(), file.close)
+
+
+def _no_link(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW)

@@ -1,0 +1,97 @@
+"""Model repositories: a manifest laid out as the directory that Triton reads.
+
+Decides that a repository appears complete or not at all, and is named by the manifest's digest. Must not know models'
+names, where content is kept or who serves it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+
+from amphitrite.controlplane.store.content.content_store import Content
+from amphitrite.controlplane.store.content.manifests import File
+from amphitrite.controlplane.store.content.spool import Scratch, disk_errors, sync_directory
+from amphitrite.dataplane.triton.repository_layout import empty_directories
+from amphitrite.schemas.errors import Error
+from amphitrite.schemas.repository.config.text_format import parse
+from amphitrite.schemas.repository.files.file_listing import TEXT_BYTES_MAX
+from amphitrite.schemas.repository.models.layout import CONFIG
+
+
+def materialise(content: Content, scratch: Scratch, digest: str, manifest: Sequence[File]) -> Path:
+    """The directory for this manifest, made if it is not there; from any number of threads.
+
+    Raises Error InternalServerError (content is lost or has another size), RuntimeUnavailable (full disk, content
+    cannot be had).
+    """
+    final = scratch.repositories / digest
+    if final.is_dir():
+        return final
+    building = scratch.temporary_name()
+    try:
+        with disk_errors(scratch.root):
+            _build(content, building, manifest)
+            try:
+                building.rename(final)
+            except OSError as exc:
+                if exc.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
+                # Another thread was faster; what it made is the same.
+            sync_directory(scratch.repositories)
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+    return final
+
+
+def missing_directories(content: Content, manifest: Sequence[File]) -> tuple[str, ...]:
+    """What a repository needs besides its files: uploads carry files only, so a directory that Triton wants to see is
+    missing when nothing lies in it. Raises as :func:`materialise`."""
+    files = {file.path: file for file in manifest}
+
+    def read_text(path: str) -> str:
+        file = files[path]
+        require(content, file)
+        return b"".join(content.read(file.digest, 0, min(file.size, TEXT_BYTES_MAX))).decode("utf-8", errors="replace")
+
+    return empty_directories([file.path for file in manifest], read_text)
+
+
+def keeps_sequences(content: Content, manifest: Sequence[File]) -> bool:
+    """Whether a model keeps state between the requests of a sequence. A configuration that cannot be read says nothing;
+    whether it can is asked elsewhere. Raises as :func:`require`."""
+    for file in manifest:
+        if PurePosixPath(file.path).name == CONFIG and file.size <= TEXT_BYTES_MAX:
+            require(content, file)
+            text = b"".join(content.read(file.digest, 0, file.size)).decode("utf-8", errors="replace")
+            if parse(text, file.path)[0].has("sequence_batching"):
+                return True
+    return False
+
+
+def require(content: Content, file: File) -> None:
+    """Raises Error InternalServerError for content that is lost or has another size."""
+    size = content.size(file.digest)
+    if size is None:
+        message = f"the content of {file.path} is lost"
+    elif size != file.size:
+        message = f"{file.path} has {size} bytes in the store instead of {file.size}"
+    else:
+        return
+    raise Error("InternalServerError", message, target=file.digest, hint="register the model again")
+
+
+def _build(content: Content, root: Path, manifest: Sequence[File]) -> None:
+    root.mkdir(mode=0o755)
+    for file in manifest:
+        target = root / file.path
+        target.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        require(content, file)
+        content.lay_out(file.digest, target)
+    for path in missing_directories(content, manifest):
+        (root / path).mkdir(mode=0o755, parents=True, exist_ok=True)
+    for directory, _, _ in os.walk(root):
+        sync_directory(Path(directory))

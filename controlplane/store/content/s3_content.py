@@ -1,0 +1,280 @@
+"""Content in an object store that speaks S3.
+
+Decides object names (``<prefix>/sha256/ab/<digest>``, ``<prefix>/blocks/<name>``), that a body gathers on the local
+disk until its digest is known and is then put as a whole, and what an operator can do about a refusal. An object's
+LastModified says when its content was last taken in: what is there already is copied onto itself. Must not know who
+refers to what. The address, region and keys of the store are boto3's business (``AWS_*``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from amphitrite.controlplane.store.content.content_store import is_digest, require_digest
+from amphitrite.controlplane.store.content.spool import CHUNK, Chunks, Upload, disk_errors, remove_older
+from amphitrite.schemas.errors import Error
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+log = logging.getLogger(__name__)
+
+#: Parts of a transfer: 10,000 of them at most, so the largest file may have 625 GiB.
+_PART_BYTES = 64 * 1024**2
+#: One request copies at most 5 GiB; more is copied in parts.
+_COPY_BYTES = 5 * 1024**3
+#: Objects in one DeleteObjects.
+_BATCH = 1000
+_GONE = ("404", "NoSuchKey", "NotFound", "NoSuchUpload")
+_HINTS = {
+    "NoSuchBucket": "make the bucket first, or look at its name in --models (ML_MODELS_URL)",
+    "InvalidAccessKeyId": "look at AWS_ACCESS_KEY_ID",
+    "SignatureDoesNotMatch": "look at AWS_SECRET_ACCESS_KEY and AWS_REGION",
+    "NoCredentialsError": "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give this process a role",
+    "PermanentRedirect": "look at AWS_REGION: the bucket lies in another one",
+}
+_PERMISSIONS = (
+    "allow s3:ListBucket, s3:ListBucketMultipartUploads on the bucket and s3:GetObject, s3:PutObject, s3:DeleteObject, "
+    "s3:AbortMultipartUpload on its objects"
+)
+_ADDRESS = "look at AWS_ENDPOINT_URL, AWS_REGION and whether this host can reach it"
+
+
+def open_bucket(bucket: str, prefix: str, scratch: Path, part_bytes: int = _PART_BYTES) -> ContentBucket:
+    """A store that does not answer now may answer later and is no fault here.
+
+    Raises Error Unsupported (boto3 is not installed), RuntimeUnavailable (no such bucket, no or wrong credentials).
+    """
+    content = ContentBucket(connect(f"s3://{bucket}/{prefix}".rstrip("/")), bucket, prefix, scratch, part_bytes)
+    content.check()
+    return content
+
+
+def connect(place: str) -> S3Client:
+    """A client with boto3's own chain of credentials; nothing is asked yet. ``place``: what it is for, in errors.
+
+    Raises Error Unsupported (boto3 is not installed), RuntimeUnavailable (its settings are of no use).
+    """
+    try:
+        import boto3
+        from botocore.config import Config
+    except ImportError as exc:
+        message = "models in S3 need the library boto3, which is not installed"
+        raise Error("Unsupported", message, target="models", hint="pip install 'amphitrite[cluster]'") from exc
+    with _s3_errors(place):
+        config = Config(
+            signature_version="s3v4",
+            connect_timeout=5,
+            read_timeout=60,
+            retries={"mode": "standard", "total_max_attempts": 4},
+            max_pool_connections=32,
+            # Whoever takes content checks its digest, and not every store keeps checksums right when it copies.
+            response_checksum_validation="when_required",
+        )
+        return boto3.session.Session().client("s3", config=config)
+
+
+class ContentBucket:
+    """``content.Content``, whose docstrings hold. ``scratch``: where bodies gather."""
+
+    def __init__(
+        self, client: S3Client, bucket: str, prefix: str, scratch: Path, part_bytes: int = _PART_BYTES
+    ) -> None:
+        from boto3.s3.transfer import TransferConfig
+
+        self._client, self._bucket, self._prefix = client, bucket, f"{prefix}/" if prefix else ""
+        self._temporary = scratch / "uploads"
+        self._transfer = TransferConfig(
+            multipart_threshold=part_bytes, multipart_chunksize=part_bytes, max_concurrency=4
+        )
+        self._copy = TransferConfig(multipart_threshold=_COPY_BYTES, multipart_chunksize=_COPY_BYTES // 5)
+        with disk_errors(scratch):
+            self._temporary.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    @property
+    def place(self) -> str:
+        return f"s3://{self._bucket}/{self._prefix}".rstrip("/")
+
+    def check(self) -> None:
+        """Raises Error RuntimeUnavailable for what only an operator can change."""
+        from botocore.exceptions import ClientError, ConnectionError, HTTPClientError
+
+        with _s3_errors(self.place):
+            try:
+                self._client.list_objects_v2(Bucket=self._bucket, Prefix=self._prefix, MaxKeys=1)
+            except (ClientError, ConnectionError, HTTPClientError) as exc:
+                if isinstance(exc, ClientError) and exc.response["ResponseMetadata"]["HTTPStatusCode"] < 500:
+                    raise
+                log.warning("%s does not answer: %s; going on without it for now", self.place, exc)
+
+    def begin(self, max_bytes: int) -> Upload:
+        return Upload(self._temporary, max_bytes, self._adopt, self._adopt_block)
+
+    def size(self, digest: str) -> int | None:
+        head = self._head(self._key(digest))
+        return None if head is None else int(head["ContentLength"])
+
+    def read(self, digest: str, first: int, end: int) -> Chunks:
+        return self._get(self._key(digest), f"bytes={first}-{end - 1}" if end > first else None)
+
+    def lay_out(self, digest: str, target: Path) -> None:
+        sha256 = hashlib.sha256()
+        chunks = self._get(self._key(digest), None)
+        with disk_errors(target.parent), target.open("xb") as file:
+            for data in chunks:
+                sha256.update(data)
+                file.write(data)
+        if sha256.hexdigest() != digest:
+            message = f"an object in {self.place} is damaged: its SHA-256 is {sha256.hexdigest()}"
+            raise Error("InternalServerError", message, target=digest, hint="upload the model again")
+        with disk_errors(target.parent):
+            target.chmod(0o444)
+
+    def url(self, digest: str, seconds: int) -> str | None:
+        parameters = {"Bucket": self._bucket, "Key": self._key(digest)}
+        with _s3_errors(self.place):
+            return self._client.generate_presigned_url("get_object", Params=parameters, ExpiresIn=seconds)
+
+    def digests(self) -> Iterator[str]:
+        for listed in self._list("sha256/"):
+            name = str(listed["Key"]).rpartition("/")[2]
+            if is_digest(name):
+                yield name
+
+    def discard_older(self, digest: str, before: float) -> bool:
+        head = self._head(self._key(digest))
+        if head is None or head["LastModified"].timestamp() >= before:
+            return False
+        with _s3_errors(self.place):
+            self._client.delete_object(Bucket=self._bucket, Key=self._key(digest))
+        return True
+
+    def read_block(self, name: str) -> Chunks:
+        return self._get(self._block_key(name), None)
+
+    def drop_blocks(self, names: Iterable[str]) -> None:
+        keys = [{"Key": self._block_key(name)} for name in names]
+        with _s3_errors(self.place):
+            for start in range(0, len(keys), _BATCH):
+                batch: Any = {"Objects": keys[start : start + _BATCH], "Quiet": True}
+                self._client.delete_objects(Bucket=self._bucket, Delete=batch)
+
+    def drop_leftovers(self, before: float, blocks: Collection[str]) -> None:
+        with disk_errors(self._temporary):
+            remove_older(self._temporary, before)
+        old = [str(listed["Key"]) for listed in self._list("blocks/") if listed["LastModified"].timestamp() < before]
+        self.drop_blocks(name for key in old if (name := key.rpartition("/")[2]) not in blocks)
+        with _s3_errors(self.place):
+            pages = self._client.get_paginator("list_multipart_uploads")
+            for page in pages.paginate(Bucket=self._bucket, Prefix=self._prefix):
+                for begun in page.get("Uploads", ()):
+                    if begun["Initiated"].timestamp() < before:
+                        self._client.abort_multipart_upload(
+                            Bucket=self._bucket, Key=begun["Key"], UploadId=begun["UploadId"]
+                        )
+
+    def _key(self, digest: str) -> str:
+        return f"{self._prefix}sha256/{require_digest(digest)[:2]}/{digest}"
+
+    def _block_key(self, name: str) -> str:
+        return f"{self._prefix}blocks/{name}"
+
+    def _adopt(self, temporary: Path, digest: str) -> None:
+        key, size = self._key(digest), temporary.stat().st_size
+        if not (self.size(digest) == size and self._touch(key)):
+            self._put(temporary, key)
+        temporary.unlink()
+
+    def _adopt_block(self, temporary: Path, name: str) -> None:
+        self._put(temporary, self._block_key(name))
+        temporary.unlink()
+
+    def _put(self, temporary: Path, key: str) -> None:
+        """An object appears when all of it is there and each part's checksum was found right by the store."""
+        with _s3_errors(self.place):
+            self._client.upload_file(
+                str(temporary), self._bucket, key, ExtraArgs={"ChecksumAlgorithm": "SHA256"}, Config=self._transfer
+            )
+
+    def _touch(self, key: str) -> bool:
+        """Make an object young by copying it onto itself; False when it went meanwhile."""
+        from botocore.exceptions import ClientError
+
+        source: Any = {"Bucket": self._bucket, "Key": key}
+        with _s3_errors(self.place):
+            try:
+                self._client.copy(
+                    source, self._bucket, key, ExtraArgs={"MetadataDirective": "REPLACE"}, Config=self._copy
+                )
+            except ClientError as exc:
+                if exc.response["Error"]["Code"] not in _GONE:
+                    raise
+                return False
+        return True
+
+    def _head(self, key: str) -> Any:
+        from botocore.exceptions import ClientError
+
+        with _s3_errors(self.place):
+            try:
+                return self._client.head_object(Bucket=self._bucket, Key=key)
+            except ClientError as exc:
+                if exc.response["Error"]["Code"] not in _GONE:
+                    raise
+                return None
+
+    def _get(self, key: str, range_: str | None) -> Chunks:
+        """The object is open when this returns."""
+        from botocore.exceptions import ClientError
+
+        with _s3_errors(self.place):
+            try:
+                part: Any = {} if range_ is None else {"Range": range_}
+                body = self._client.get_object(Bucket=self._bucket, Key=key, **part)["Body"]
+            except ClientError as exc:
+                if exc.response["Error"]["Code"] not in _GONE:
+                    raise
+                raise LookupError(key) from None
+
+        def pieces() -> Iterator[bytes]:
+            with _s3_errors(self.place):
+                yield from body.iter_chunks(CHUNK)
+
+        return Chunks(pieces(), body.close)
+
+    def _list(self, below: str) -> Iterator[Any]:
+        with _s3_errors(self.place):
+            pages = self._client.get_paginator("list_objects_v2")
+            for page in pages.paginate(Bucket=self._bucket, Prefix=f"{self._prefix}{below}"):
+                yield from page.get("Contents", ())
+
+
+@contextmanager
+def _s3_errors(place: str) -> Iterator[None]:
+    """botocore's and boto3's errors -> Error RuntimeUnavailable, with what to do about them."""
+    from boto3.exceptions import Boto3Error
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        yield
+    except ClientError as exc:
+        raise _refusal(place, exc.response) from exc
+    except (BotoCoreError, Boto3Error) as exc:
+        # A transfer wraps the store's answer in a text.
+        if isinstance(exc.__context__, ClientError):
+            raise _refusal(place, exc.__context__.response) from exc
+        hint = _HINTS.get(type(exc).__name__, _ADDRESS)
+        raise Error("RuntimeUnavailable", f"the object store cannot be used: {exc}", target=place, hint=hint) from exc
+
+
+def _refusal(place: str, response: Any) -> Error:
+    code = response["Error"]["Code"]
+    status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    hint = _HINTS.get(code) or (_PERMISSIONS if status == 403 else _ADDRESS)
+    said = response["Error"].get("Message") or code
+    return Error("RuntimeUnavailable", f"the object store refuses: {said}", target=place, hint=hint)

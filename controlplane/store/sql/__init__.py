@@ -1,0 +1,4 @@
+"""Databases: SQLite and PostgreSQL, their tables, and what one transaction is.
+
+It knows no resource's meaning.
+"""

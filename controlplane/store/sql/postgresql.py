@@ -1,0 +1,169 @@
+"""A database of PostgreSQL's, which several control planes share.
+
+Decides how long anything may take there, which locks keep control planes from each other, and how they tell each other
+of changes. Must not know tables.
+
+Locks are advisory ones of the database: ``write`` for the time of a write transaction, ``exclusive`` over several, and
+those that ``hold_alone`` names. The last two belong to a connection, so no pooler may stand between that hands
+connections out by transaction.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, Engine, create_engine, text
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError
+
+from amphitrite.controlplane.store.sql.json_text import serialised
+from amphitrite.controlplane.store.sql.postgresql_session import KeptSession, Stop
+from amphitrite.schemas.errors import Error
+
+if TYPE_CHECKING:
+    import psycopg
+
+#: Every program of ours names itself so; see :meth:`Postgresql.others`.
+APPLICATION = "amphitrite"
+CHANNEL = "amphitrite_changed"
+QUEUE_S = 30.0
+#: Settings of libpq. A peer that is gone without a word (a lost node) is noticed in 5 + 3 * 2 s on either side, so that
+#: its locks do not outlive it for long.
+_CLIENT = {
+    "connect_timeout": "5",
+    "client_encoding": "utf8",
+    "keepalives_idle": "5",
+    "keepalives_interval": "2",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "11000",
+}
+#: Settings of the server for our sessions; times in milliseconds, keepalives in seconds.
+_SERVER = {
+    "statement_timeout": 60_000,
+    "lock_timeout": 30_000,
+    "idle_in_transaction_session_timeout": 120_000,
+    "tcp_keepalives_idle": 5,
+    "tcp_keepalives_interval": 2,
+    "tcp_keepalives_count": 3,
+    "tcp_user_timeout": 11_000,
+}
+#: Only what has written has a transaction id, and nobody need look because of the others.
+_ANNOUNCE = text(f"SELECT pg_notify('{CHANNEL}', :origin) WHERE pg_current_xact_id_if_assigned() IS NOT NULL")
+
+
+class Postgresql:
+    """``transactions.Kind``, whose docstrings hold. What the URL's query says goes over our settings."""
+
+    advice = "look whether PostgreSQL runs and can be reached; whatever is under way is tried again"
+    queue_s = QUEUE_S
+
+    def __init__(self, url: URL) -> None:
+        self.place = f"postgresql://{url.host or ''}/{url.database or ''}"
+        self._origin = uuid.uuid4().hex
+        self._url = _with_settings(url, f"{APPLICATION}/{self._origin[:8]}")
+        try:
+            self.engine = create_engine(
+                self._url,
+                pool_size=4,
+                max_overflow=12,
+                pool_timeout=10.0,
+                pool_pre_ping=True,
+                pool_use_lifo=True,
+                hide_parameters=True,
+                json_serializer=serialised,
+            )
+        except ImportError as exc:
+            message = "the driver for PostgreSQL is not installed here"
+            raise Error("Unsupported", message, target="database", hint="pip install 'amphitrite[cluster]'") from exc
+        self.readers: Engine = self.engine.execution_options(
+            isolation_level="REPEATABLE READ", postgresql_readonly=True
+        )
+        # Each statement sees what was committed before it: after the lock, all that there is.
+        self.writers: Engine = self.engine.execution_options(isolation_level="READ COMMITTED")
+
+    def shut_out(self, connection: Connection) -> None:
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": lock_key("write")})
+
+    def announce(self, connection: Connection) -> None:
+        connection.execute(_ANNOUNCE, {"origin": self._origin})
+
+    @contextmanager
+    def exclusive(self) -> Iterator[Connection]:
+        key = {"key": lock_key("exclusive")}
+        with self.writers.connect() as connection:
+            with connection.begin():
+                connection.execute(text("SELECT pg_advisory_lock(:key)"), key)
+            try:
+                yield connection
+            finally:
+                try:
+                    with connection.begin():
+                        connection.execute(text("SELECT pg_advisory_unlock(:key)"), key)
+                except DBAPIError:  # Then the connection is gone, and the lock with it.
+                    connection.invalidate()
+
+    @contextmanager
+    def hold_alone(self, name: str, lost: Callable[[], None]) -> Iterator[None]:
+        def hold(connection: psycopg.Connection[Any]) -> None:
+            query = "SELECT pg_try_advisory_lock(%s)"
+            row = connection.execute(query, (lock_key(f"alone {name}"),)).fetchone()
+            if row is None or not row[0]:
+                raise Stop
+
+        session = KeptSession(f"hold {name}", self._connect, hold, lambda _: None, lost)
+        try:
+            session.start()
+        except Stop:
+            raise Error("Conflict", f"another {name} uses the database {self.place}", target=self.place) from None
+        except OSError as exc:
+            raise Error("RuntimeUnavailable", str(exc), target=self.place, hint=self.advice) from exc
+        try:
+            yield
+        finally:
+            session.close()
+
+    def listen(self, on_change: Callable[[], None]) -> Callable[[], None]:
+        def listening(connection: psycopg.Connection[Any]) -> None:
+            connection.execute(f"LISTEN {CHANNEL}")
+            on_change()
+
+        def notified(origins: set[str]) -> None:
+            if origins != {self._origin}:
+                on_change()
+
+        session = KeptSession("listen", self._connect, listening, notified, lambda: None)
+        session.start_later()
+        return session.close
+
+    def others(self) -> int:
+        mine = f"{APPLICATION}/{self._origin[:8]}"
+        query = text(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+            " AND application_name LIKE :ours AND application_name <> :mine"
+        )
+        with self.readers.begin() as connection:
+            return int(connection.execute(query, {"ours": f"{APPLICATION}/%", "mine": mine}).scalar() or 0)
+
+    def _connect(self) -> psycopg.Connection[Any]:
+        import psycopg
+
+        _, settings = self.engine.dialect.create_connect_args(self._url)
+        return psycopg.connect(**settings, autocommit=True)
+
+
+def lock_key(name: str) -> int:
+    """The number of an advisory lock: 64 bits with a sign."""
+    digest = hashlib.sha256(f"{APPLICATION} {name}".encode()).digest()
+    return int.from_bytes(digest[:8], "big", signed=True)
+
+
+def _with_settings(url: URL, application: str) -> URL:
+    query = {**_CLIENT, "application_name": application, **url.query}
+    given = url.query.get("options", "")
+    ours = " ".join(f"-c {name}={value}" for name, value in _SERVER.items())
+    query["options"] = f"{ours} {given if isinstance(given, str) else ' '.join(given)}".strip()
+    return url.set(query=query)

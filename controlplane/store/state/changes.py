@@ -1,0 +1,172 @@
+"""What a user's change does to a row: preconditions, generation, state and operation.
+
+Decides what counts as a change and what state it leads to. Works inside a write transaction of its caller. Must not
+know what the reconciler makes of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+
+from amphitrite.controlplane.core.observed.status import Ref, State
+from amphitrite.controlplane.store.sql.tables import counters
+from amphitrite.controlplane.store.state import operation_rows, resource_rows
+from amphitrite.controlplane.store.state.store import Operation
+from amphitrite.schemas.errors import Error
+
+_RETIRED = "retired_generation"
+#: Columns of what a deployment's references stand for.
+RESOLVED = ("model", "compute")
+
+
+def put(
+    connection: Connection,
+    ref: Ref,
+    document: Mapping[str, Any],
+    extra: Mapping[str, Any],
+    *,
+    if_match: str | None,
+    if_none_match: bool,
+    now: float,
+) -> Operation:
+    """Create or replace the row of ``ref``. ``extra``: columns that are set beside the document when it is created;
+    those of ``RESOLVED`` are compared and set with it when it is replaced.
+
+    Raises what ``protocol.Store.put_endpoint`` names.
+    """
+    row = resource_rows.find(connection, ref)
+    check_preconditions(row, ref, if_match, if_none_match)
+    if row is None:
+        return _create(connection, ref, document, extra, now)
+    refuse_deleting(row, ref)
+    # The name's first spelling stays: names are equal without case, and addresses are made of it.
+    document = {**document, "name": row["name"]}
+    resolved = {name: extra[name] for name in RESOLVED if name in extra}
+    if resource_rows.same(document, row["document"]) and _same_resolved(row, resolved):
+        return _put_unchanged(connection, ref, row, now)
+    generation = row["generation"] + 1
+    values = {"document": document, "etag": _etag(generation), "modified_at": now, **resolved}
+    _change(connection, ref, generation, _state_after(row, document, resolved), values)
+    return operation_rows.begin(connection, ref, "update", generation, now=now)
+
+
+def mark_deleting(connection: Connection, ref: Ref, row: resource_rows.Row) -> int:
+    """The generation of the deletion."""
+    generation = int(row["generation"]) + 1
+    _change(connection, ref, generation, "Deleting", {"deleting": True})
+    return generation
+
+
+def set_columns(connection: Connection, ref: Ref, row: resource_rows.Row, values: Mapping[str, Any]) -> int:
+    """Change what is not in the document; the new generation."""
+    generation = int(row["generation"]) + 1
+    _change(connection, ref, generation, "Updating", values)
+    return generation
+
+
+def check_preconditions(row: resource_rows.Row | None, ref: Ref, if_match: str | None, if_none_match: bool) -> None:
+    """HTTP's If-Match (a list of quoted etags, or ``*``) and If-None-Match: ``*`` (RFC 9110, 13.1)."""
+    target = ref.endpoint if ref.deployment is None else f"{ref.endpoint}/{ref.deployment}"
+    if if_none_match and row is not None:
+        raise Error("PreconditionFailed", "it exists already", target=target, hint="update it instead of creating it")
+    if if_match is None:
+        return
+    wanted = {tag.strip() for tag in if_match.split(",")}
+    if row is None or not ("*" in wanted or row["etag"] in wanted):
+        found = "it does not exist" if row is None else f"its etag is {row['etag']}"
+        raise Error(
+            "PreconditionFailed",
+            f"it has changed since it was read: If-Match is {if_match}, {found}",
+            target=target,
+            hint="read it again, then repeat the change",
+        )
+
+
+def refuse_deleting(row: resource_rows.Row, ref: Ref) -> None:
+    if row["deleting"]:
+        kind, name = ("endpoint", ref.endpoint) if ref.deployment is None else ("deployment", ref.deployment)
+        raise Error(
+            "Conflict",
+            f"{kind} '{name}' is being deleted",
+            target=name,
+            hint="wait until the deletion has ended, then repeat the change",
+        )
+
+
+def retire(connection: Connection, generation: int) -> None:
+    """Remember that generations up to this one are used: a resource of the same name starts above them."""
+    highest = _retired(connection)
+    if highest is None:
+        connection.execute(insert(counters).values(name=_RETIRED, value=generation))
+    elif generation > highest:
+        connection.execute(update(counters).where(counters.c.name == _RETIRED).values(value=generation))
+
+
+def _create(
+    connection: Connection, ref: Ref, document: Mapping[str, Any], extra: Mapping[str, Any], now: float
+) -> Operation:
+    generation = (_retired(connection) or 0) + 1
+    place = {"key": ref.endpoint} if ref.deployment is None else {"endpoint": ref.endpoint, "key": ref.deployment}
+    connection.execute(
+        insert(resource_rows.table_of(ref)).values(
+            **place,
+            **extra,
+            name=document["name"],
+            document=dict(document),
+            etag=_etag(generation),
+            generation=generation,
+            first_generation=generation,
+            created_at=now,
+            modified_at=now,
+            deleting=False,
+            state="Creating",
+            observed_generation=0,
+            ever_succeeded=False,
+            phase="",
+            message="",
+            facts={},
+        )
+    )
+    return operation_rows.begin(connection, ref, "create", generation, now=now)
+
+
+def _put_unchanged(connection: Connection, ref: Ref, row: resource_rows.Row, now: float) -> Operation:
+    """The outcome of this generation is the operation's; a failed one is tried again as a new generation."""
+    generation: int = row["generation"]
+    observed = row["observed_generation"] >= generation
+    if observed and row["state"] == "Failed":
+        generation += 1
+        state: State = "Updating" if row["ever_succeeded"] else "Creating"
+        _change(connection, ref, generation, state, {"modified_at": now})
+        observed = False
+    return operation_rows.begin(connection, ref, "update", generation, now=now, ended=observed)
+
+
+def _same_resolved(row: resource_rows.Row, resolved: Mapping[str, Any]) -> bool:
+    return all(resource_rows.same(value, row[name]) for name, value in resolved.items())
+
+
+def _state_after(row: resource_rows.Row, document: Mapping[str, Any], resolved: Mapping[str, Any]) -> State:
+    rest, former = dict(document), dict(row["document"])
+    counts = rest.pop("instance_count", 1), former.pop("instance_count", 1)
+    same = resource_rows.same(rest, former) and _same_resolved(row, resolved)
+    return "Scaling" if counts[0] != counts[1] and same else "Updating"
+
+
+def _change(connection: Connection, ref: Ref, generation: int, state: State, values: Mapping[str, Any]) -> None:
+    status = {"state": state, "phase": "", "message": "", "error": None}
+    statement = update(resource_rows.table_of(ref)).where(resource_rows.at(ref))
+    connection.execute(statement.values(generation=generation, **status, **values))
+
+
+def _etag(generation: int) -> str:
+    """Unique among all documents that a name ever had, as generations are."""
+    return f'"{generation:x}"'
+
+
+def _retired(connection: Connection) -> int | None:
+    value = connection.execute(select(counters.c.value).where(counters.c.name == _RETIRED)).scalar()
+    return None if value is None else int(value)

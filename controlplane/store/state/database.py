@@ -1,0 +1,239 @@
+"""The store's verbs on a database.
+
+Decides what is one transaction. What a change means is in ``changes``, what a status means in ``outcomes``, operations
+are in ``operations``. Must not know HTTP or plans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+from sqlalchemy import Connection, delete, insert, select
+
+from amphitrite.controlplane.auth.random_text import random_text
+from amphitrite.controlplane.core.desired.compute_clusters import Compute
+from amphitrite.controlplane.core.desired.resources import LOCAL
+from amphitrite.controlplane.core.observed.status import Ref, Status, World
+from amphitrite.controlplane.core.planning.key_rotation import SigningKey
+from amphitrite.controlplane.store.migrations import migrate
+from amphitrite.controlplane.store.sql.json_text import JsonText
+from amphitrite.controlplane.store.sql.tables import deployments, endpoints, routing_tables
+from amphitrite.controlplane.store.sql.transactions import Database
+from amphitrite.controlplane.store.state import (
+    changes,
+    compute_rows,
+    operation_rows,
+    outcomes,
+    resource_rows,
+    signing_key_rows,
+)
+from amphitrite.controlplane.store.state.read_cache import Remembered
+from amphitrite.controlplane.store.state.store import Operation, Record
+from amphitrite.dataplane.table.routing_table import RoutingTable, Secret
+from amphitrite.dataplane.table.text_codec import TableText
+from amphitrite.schemas.names import key
+
+#: Characters of an endpoint's key: 190 bits.
+_KEY_LENGTH = 32
+
+
+def open_store(url_or_path: str | Path) -> SqlStore:
+    """The store in a database, its schema brought up to date: an SQLite file (a path, or ``sqlite:////path``), made
+    when it is not there, or ``postgresql+psycopg://USER:PASSWORD@HOST/DATABASE``, which is.
+
+    Raises Error RuntimeUnavailable (cannot be opened; written by a newer version), Unsupported (another database, no
+    driver), BadArgument.
+    """
+    database = Database(url_or_path)
+    try:
+        migrate(database)
+    except BaseException:
+        database.close()
+        raise
+    return SqlStore(database)
+
+
+class SqlStore:
+    """``protocol.Store``, whose docstrings hold; used from any number of threads."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self._remembered = Remembered()
+        self._text = TableText()
+
+    def close(self) -> None:
+        self.database.close()
+
+    # -- API side -----------------------------------------------------------------------------------------------------
+    def put_endpoint(
+        self, document: Mapping[str, Any], *, if_match: str | None, if_none_match: bool, now: float
+    ) -> tuple[Record, Operation]:
+        ref = Ref(key(document["name"]))
+        new_keys = {"primary_key": random_text(_KEY_LENGTH), "secondary_key": random_text(_KEY_LENGTH)}
+        with self.database.write() as connection:
+            operation = changes.put(
+                connection, ref, document, new_keys, if_match=if_match, if_none_match=if_none_match, now=now
+            )
+            return resource_rows.record(resource_rows.get(connection, ref)), operation
+
+    def put_deployment(
+        self,
+        endpoint: str,
+        document: Mapping[str, Any],
+        model: Mapping[str, Any],
+        *,
+        compute: str = LOCAL,
+        if_match: str | None,
+        if_none_match: bool,
+        now: float,
+    ) -> tuple[Record, Operation]:
+        ref = Ref(key(endpoint), key(document["name"]))
+        parent = Ref(ref.endpoint)
+        with self.database.write() as connection:
+            changes.refuse_deleting(resource_rows.get(connection, parent), parent)
+            operation = changes.put(
+                connection, ref, document, {"model": dict(model), "compute": compute},
+                if_match=if_match, if_none_match=if_none_match, now=now,
+            )  # fmt: skip
+            return resource_rows.record(resource_rows.get(connection, ref)), operation
+
+    def get_endpoint(self, name: str) -> Record:
+        with self.database.read() as connection:
+            return resource_rows.record(resource_rows.get(connection, Ref(key(name))))
+
+    def list_endpoints(self, skip: int = 0, limit: int | None = None) -> list[Record]:
+        query = select(endpoints).order_by(endpoints.c.key).offset(skip).limit(limit)
+        with self.database.read() as connection:
+            found = connection.execute(query).mappings()
+            return [resource_rows.record(row) for row in found]
+
+    def get_deployment(self, endpoint: str, name: str) -> Record:
+        with self.database.read() as connection:
+            return resource_rows.record(resource_rows.get(connection, Ref(key(endpoint), key(name))))
+
+    def list_deployments(self, endpoint: str) -> list[Record]:
+        with self.database.read() as connection:
+            resource_rows.get(connection, Ref(key(endpoint)))
+            return [resource_rows.record(row) for row in _behind(connection, key(endpoint))]
+
+    def delete(self, ref: Ref, *, if_match: str | None, now: float) -> Operation | None:
+        ref = _lower(ref)
+        with self.database.write() as connection:
+            row = resource_rows.find(connection, ref)
+            if row is None:
+                return None
+            changes.check_preconditions(row, ref, if_match, False)
+            under_way = operation_rows.open_delete(connection, ref)
+            if under_way is not None:
+                return under_way
+            if ref.deployment is None:
+                for child in _behind(connection, ref.endpoint):
+                    if not child["deleting"]:
+                        changes.mark_deleting(connection, resource_rows.ref_of(child), child)
+            generation = row["generation"] if row["deleting"] else changes.mark_deleting(connection, ref, row)
+            return operation_rows.begin(connection, ref, "delete", generation, now=now)
+
+    def get_keys(self, endpoint: str) -> tuple[Secret, Secret]:
+        with self.database.read() as connection:
+            row = resource_rows.get(connection, Ref(key(endpoint)))
+        return Secret(row["primary_key"]), Secret(row["secondary_key"])
+
+    def regenerate_key(self, endpoint: str, which: Literal["primary", "secondary"], *, now: float) -> Operation:
+        ref = Ref(key(endpoint))
+        with self.database.write() as connection:
+            row = resource_rows.get(connection, ref)
+            changes.refuse_deleting(row, ref)
+            generation = changes.set_columns(connection, ref, row, {f"{which}_key": random_text(_KEY_LENGTH)})
+            return operation_rows.begin(connection, ref, "regenerateKeys", generation, now=now)
+
+    def get_operation(self, operation_id: str) -> Operation:
+        with self.database.read() as connection:
+            return operation_rows.get(connection, operation_id)
+
+    def exclusive(self) -> AbstractContextManager[None]:
+        return self.database.exclusive()
+
+    def put_compute(self, compute: Compute, *, now: float) -> None:
+        with self.database.write() as connection:
+            compute_rows.put(connection, compute, now)
+
+    def get_compute(self, name: str) -> Compute:
+        with self.database.read() as connection:
+            return compute_rows.get(connection, name)
+
+    def list_computes(self) -> list[Compute]:
+        with self.database.read() as connection:
+            return compute_rows.list_all(connection)
+
+    def delete_compute(self, name: str) -> bool:
+        with self.database.write() as connection:
+            return compute_rows.delete(connection, name)
+
+    def signing_keys(self) -> tuple[SigningKey, ...]:
+        with self.database.read() as connection:
+            return signing_key_rows.list_all(connection)
+
+    # -- reconciler side ----------------------------------------------------------------------------------------------
+    def load_world(self) -> World:
+        with self.database.read() as connection:
+            table = self._remembered.table(connection)
+            return World(
+                endpoints=self._remembered.endpoints(connection),
+                deployments=self._remembered.deployments(connection),
+                table=self._remembered.keep(table) or RoutingTable(version=0),
+            )
+
+    def change_signing_keys(self, added: Sequence[SigningKey], removed: Sequence[SigningKey]) -> None:
+        with self.database.write() as connection:
+            signing_key_rows.change(connection, added, removed)
+
+    def publish(self, table: RoutingTable, *, above: int = 0) -> RoutingTable:
+        with self.database.write() as connection:
+            stored = self._remembered.table(connection)
+            if stored is not None and stored.version >= above and stored.same_content(table):
+                return stored
+            version = max(0 if stored is None else stored.version, above) + 1
+            published = replace(table, version=version)
+            connection.execute(delete(routing_tables))
+            content = JsonText(self._text.whole(published))
+            connection.execute(insert(routing_tables).values(version=version, content=content))
+        self._remembered.keep(published)
+        return published
+
+    def published(self) -> RoutingTable | None:
+        with self.database.read() as connection:
+            table = self._remembered.table(connection)
+        return self._remembered.keep(table)
+
+    def record(self, statuses: Mapping[Ref, Status], *, now: float) -> None:
+        with self.database.write() as connection:
+            still_open = operation_rows.all_open(connection)
+            for ref, status in statuses.items():
+                outcomes.record(connection, ref, status, still_open.get(ref, ()), now=now)
+
+    def remove(self, refs: Sequence[Ref], *, now: float) -> None:
+        with self.database.write() as connection:
+            # Deployments first: an endpoint goes when nothing is left behind it.
+            for ref in sorted(refs, key=lambda ref: ref.deployment is None):
+                row = resource_rows.find(connection, ref)
+                if row is None or not row["deleting"]:
+                    continue
+                if ref.deployment is None and _behind(connection, ref.endpoint):
+                    continue
+                changes.retire(connection, row["generation"])
+                connection.execute(delete(resource_rows.table_of(ref)).where(resource_rows.at(ref)))
+                operation_rows.end_removed(connection, [ref], now=now)
+
+
+def _lower(ref: Ref) -> Ref:
+    return Ref(key(ref.endpoint), None if ref.deployment is None else key(ref.deployment))
+
+
+def _behind(connection: Connection, endpoint: str) -> Sequence[resource_rows.Row]:
+    """The deployments of one endpoint."""
+    query = select(deployments).where(deployments.c.endpoint == endpoint).order_by(deployments.c.key)
+    return connection.execute(query).mappings().all()

@@ -1,0 +1,128 @@
+"""Long-running operations: how one begins, notes progress and ends.
+
+Decides which operations a status ends, how much progress is kept and for how long. Works inside a transaction of its
+caller. Must not know documents.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from sqlalchemy import ColumnElement, Connection, RowMapping, and_, delete, insert, select, update
+
+from amphitrite.controlplane.core.observed.status import Ref, Status
+from amphitrite.controlplane.store.sql.tables import operations
+from amphitrite.controlplane.store.state.store import Operation
+from amphitrite.schemas.errors import Error
+
+Verb = Literal["create", "update", "delete", "regenerateKeys"]
+
+RETENTION_S = 7 * 24 * 3600.0
+#: A crash loop goes on noting progress; past this many entries the last one is replaced.
+MAX_PHASES = 200
+
+
+def begin(
+    connection: Connection, ref: Ref, verb: Verb, generation: int, *, now: float, ended: bool = False
+) -> Operation:
+    """A new operation (``ended``: Succeeded from the start, for a change that changes nothing). Drops those past
+    their retention."""
+    old = and_(operations.c.status != "InProgress", operations.c.ended_at < now - RETENTION_S)
+    connection.execute(delete(operations).where(old))
+    status: Literal["Succeeded", "InProgress"] = "Succeeded" if ended else "InProgress"
+    operation = Operation(
+        str(uuid.uuid4()), ref, verb, generation, status, now, now if ended else None, phases=(), error=None
+    )
+    connection.execute(
+        insert(operations).values(
+            id=operation.id,
+            endpoint=ref.endpoint,
+            deployment=ref.deployment,
+            verb=verb,
+            generation=generation,
+            status=status,
+            started_at=now,
+            ended_at=operation.ended_at,
+            phases=[],
+        )
+    )
+    return operation
+
+
+def get(connection: Connection, operation_id: str) -> Operation:
+    """Raises Error ResourceNotFound."""
+    row = connection.execute(select(operations).where(operations.c.id == operation_id)).mappings().first()
+    if row is None:
+        days = int(RETENTION_S // 86400)
+        raise Error(
+            "ResourceNotFound",
+            f"no operation {operation_id}",
+            target=operation_id,
+            hint=f"operations are kept for {days} days after their end",
+        )
+    return _operation(row)
+
+
+def open_delete(connection: Connection, ref: Ref) -> Operation | None:
+    """The deletion of ``ref`` that is under way."""
+    found = select(operations).where(_of(ref), operations.c.status == "InProgress", operations.c.verb == "delete")
+    row = connection.execute(found).mappings().first()
+    return None if row is None else _operation(row)
+
+
+def all_open(connection: Connection) -> Mapping[Ref, list[Operation]]:
+    """Every operation in progress, oldest first."""
+    found: dict[Ref, list[Operation]] = {}
+    query = select(operations).where(operations.c.status == "InProgress").order_by(operations.c.started_at)
+    for row in connection.execute(query).mappings():
+        operation = _operation(row)
+        found.setdefault(operation.ref, []).append(operation)
+    return found
+
+
+def advance(connection: Connection, operation: Operation, status: Status, observed: int, *, now: float) -> None:
+    """Note a changed phase; end the operation if ``observed`` covers its generation (a deletion ends by ``end``)."""
+    values: dict[str, Any] = {}
+    phases = [list(entry) for entry in operation.phases]
+    if status.phase and (not phases or phases[-1][:2] != [status.phase, status.message]):
+        del phases[MAX_PHASES - 1 :]
+        values["phases"] = [*phases, [status.phase, status.message, now]]
+    if operation.verb != "delete" and operation.generation <= observed:
+        failed = status.state == "Failed"
+        values |= {"status": "Failed" if failed else "Succeeded", "ended_at": now}
+        if failed:
+            error = status.error or Error("ResourceNotReady", status.message or "the change failed")
+            values["error"] = error.to_body()
+    if values:
+        connection.execute(update(operations).where(operations.c.id == operation.id).values(**values))
+
+
+def end_removed(connection: Connection, refs: Sequence[Ref], *, now: float) -> None:
+    """The resources are gone: deletions have Succeeded, whatever else was in progress is Canceled."""
+    for ref in refs:
+        still_open = and_(_of(ref), operations.c.status == "InProgress")
+        gone = update(operations).where(still_open, operations.c.verb == "delete")
+        connection.execute(gone.values(status="Succeeded", ended_at=now))
+        canceled = Error("OperationCanceled", "the resource was deleted before the change had taken effect")
+        others = update(operations).where(still_open)
+        connection.execute(others.values(status="Canceled", ended_at=now, error=canceled.to_body()))
+
+
+def _of(ref: Ref) -> ColumnElement[bool]:
+    return and_(operations.c.endpoint == ref.endpoint, operations.c.deployment.is_not_distinct_from(ref.deployment))
+
+
+def _operation(row: RowMapping) -> Operation:
+    return Operation(
+        id=row["id"],
+        ref=Ref(row["endpoint"], row["deployment"]),
+        verb=row["verb"],
+        generation=row["generation"],
+        status=row["status"],
+        started_at=row["started_at"],
+        ended_at=row["ended_at"],
+        phases=tuple((phase, message, entered_at) for phase, message, entered_at in row["phases"]),
+        error=None if row["error"] is None else Error.from_body(row["error"]),
+    )

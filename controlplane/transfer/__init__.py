@@ -1,0 +1,4 @@
+"""Moving what a control plane keeps: migrate, backup, restore.
+
+It works only while no control plane uses the database.
+"""
