@@ -12,10 +12,10 @@ from typing import Annotated, Any, ClassVar
 
 import typer
 
-from amphitrite.cli import failures
-from amphitrite.cli.command import LazyGroup, declare, global_parameters, group, parameter
-from amphitrite.cli.options import Options
-from amphitrite.cli.session import Connect, Session
+from amphitrite.cli.session.session import Connect, Session
+from amphitrite.cli.session.verb_declaration import LazyGroup, declare, global_parameters, group, parameter
+from amphitrite.cli.terminal import error_output
+from amphitrite.cli.terminal.options import Options
 from amphitrite.schemas.errors import Error
 
 #: The parser's errors, whichever click this typer carries: UsageError and below.
@@ -26,21 +26,30 @@ class Root(LazyGroup):
     """The groups; an empty summary hides an alias from the list."""
 
     groups: ClassVar[Mapping[str, tuple[str, str]]] = {
-        "online-endpoint": ("amphitrite.cli.endpoint", "Scoring addresses, their traffic and keys (short: endpoint)."),
-        "online-deployment": ("amphitrite.cli.deployment", "Models that serve behind an endpoint (short: deployment)."),
-        "model": ("amphitrite.cli.model", "Immutable, numbered versions of model files."),
-        "environment": ("amphitrite.cli.environment", "Immutable, numbered versions of container images."),
-        "compute": ("amphitrite.cli.compute", "Kubernetes clusters on which instances run."),
-        "workspace": ("amphitrite.cli.workspace", "The workspace that everything lives in."),
-        "server": ("amphitrite.cli.server", "The control plane and data plane on this machine."),
-        "apply": ("amphitrite.cli.apply:apply", "Create or update what YAML documents say, in one or many files."),
-        "diff": ("amphitrite.cli.apply:diff", "Show what ml apply would do, field by field."),
-        "configure": ("amphitrite.cli.configure", "Set the names that commands take where none is given."),
-        "account": ("amphitrite.cli.account", "The subscription that commands take where none is given."),
-        "completion": ("amphitrite.cli.completion", "Print a script that completes commands in a shell."),
+        "online-endpoint": (
+            "amphitrite.cli.verbs.endpoint",
+            "Scoring addresses, their traffic and keys (short: endpoint).",
+        ),
+        "online-deployment": (
+            "amphitrite.cli.verbs.deployment",
+            "Models that serve behind an endpoint (short: deployment).",
+        ),
+        "model": ("amphitrite.cli.verbs.model", "Immutable, numbered versions of model files."),
+        "environment": ("amphitrite.cli.verbs.environment", "Immutable, numbered versions of container images."),
+        "compute": ("amphitrite.cli.verbs.compute", "Kubernetes clusters on which instances run."),
+        "workspace": ("amphitrite.cli.verbs.workspace", "The workspace that everything lives in."),
+        "server": ("amphitrite.cli.verbs.server", "The control plane and data plane on this machine."),
+        "apply": (
+            "amphitrite.cli.verbs.apply:apply",
+            "Create or update what YAML documents say, in one or many files.",
+        ),
+        "diff": ("amphitrite.cli.verbs.apply:diff", "Show what ml apply would do, field by field."),
+        "configure": ("amphitrite.cli.verbs.configure", "Set the names that commands take where none is given."),
+        "account": ("amphitrite.cli.verbs.account", "The subscription that commands take where none is given."),
+        "completion": ("amphitrite.cli.verbs.completion", "Print a script that completes commands in a shell."),
         "version": ("amphitrite.cli.main:version", "Print the version."),
-        "endpoint": ("amphitrite.cli.endpoint", ""),
-        "deployment": ("amphitrite.cli.deployment", ""),
+        "endpoint": ("amphitrite.cli.verbs.endpoint", ""),
+        "deployment": ("amphitrite.cli.verbs.deployment", ""),
     }
 
 
@@ -85,13 +94,13 @@ def main(arguments: Sequence[str], connect: Connect) -> int:
     except BrokenPipeError:
         # Whoever read has seen enough. The descriptor is replaced so that the interpreter's last flush is quiet, too.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return failures.FAILED
+        return error_output.FAILED
     except (KeyboardInterrupt, typer.Abort):
-        return failures.INTERRUPTED
+        return error_output.INTERRUPTED
     except USAGE as exc:
         if type(exc).__name__ == "NoArgsIsHelpError":  # the help is its message
             sys.stderr.write(exc.format_message() + "\n")
-            return failures.USAGE
+            return error_output.USAGE
         return _fail(_usage(exc), debug)
     except Error as error:
         return _fail(error, debug)
@@ -109,8 +118,8 @@ def _fail(error: Error, debug: bool) -> int:
         import traceback
 
         traceback.print_exception(error)
-    sys.stderr.write(failures.render(error))
-    return failures.exit_code(error)
+    sys.stderr.write(error_output.render(error))
+    return error_output.exit_code(error)
 
 
 def _usage(exc: Any) -> Error:
@@ -121,7 +130,7 @@ def _usage(exc: Any) -> Error:
 
 def run() -> None:
     """The console script."""
-    from amphitrite.cli.connection import connect
+    from amphitrite.cli.session.connection import connect
 
     # Python has None where the caller has closed the descriptor.
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from amphitrite.cli.main import Root, program
-from amphitrite.cli.options import DECLARATIONS
+from amphitrite.cli.terminal.options import DECLARATIONS
 
 PAGE = Path(__file__).parent / "reference" / "cli.md"
 _HEAD = """\

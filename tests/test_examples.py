@@ -13,7 +13,7 @@ import onnxruntime
 import pytest
 import yaml
 
-from amphitrite.cli.documents import check, load_document
+from amphitrite.cli.documents.document_files import check, load_document
 from amphitrite.controlplane.core.rules import deployment_rules
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -15,10 +15,10 @@ import httpx
 import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from amphitrite.cli.client import Client
 from amphitrite.cli.main import main
-from amphitrite.cli.options import Options, scope
-from amphitrite.cli.trace import Trace
+from amphitrite.cli.session.rest_client import Client
+from amphitrite.cli.terminal.options import Options, scope
+from amphitrite.cli.terminal.request_trace import Trace
 from amphitrite.controlplane.agents.agent_registry import AgentRegistry, TableFeed
 from amphitrite.controlplane.auth import credentials
 from amphitrite.controlplane.auth.fetch_grants import Delivery

@@ -9,8 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from amphitrite.cli.client import Client, relative
-from amphitrite.cli.options import Scope
+from amphitrite.cli.session.rest_client import Client, relative
+from amphitrite.cli.terminal.options import Scope
 from amphitrite.schemas.errors import Error
 
 from ..tiny_onnx import tiny

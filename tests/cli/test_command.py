@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from amphitrite.cli.options import Options, Scope, scope
-from amphitrite.cli.words import spread
+from amphitrite.cli.terminal.arguments import spread
+from amphitrite.cli.terminal.options import Options, Scope, scope
 
 SET = frozenset({"--set", "--tags"})
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from amphitrite.cli.client import Client
-from amphitrite.cli.completion import candidates
 from amphitrite.cli.main import main, program
-from amphitrite.cli.options import Options
+from amphitrite.cli.session.rest_client import Client
+from amphitrite.cli.terminal.options import Options
+from amphitrite.cli.verbs.completion import candidates
 
 
 @pytest.mark.parametrize(

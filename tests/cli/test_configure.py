@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from amphitrite.cli import defaults
-from amphitrite.cli.client import Client
 from amphitrite.cli.main import main
-from amphitrite.cli.options import Options, Scope, scope
+from amphitrite.cli.session.rest_client import Client
+from amphitrite.cli.terminal import configured_defaults
+from amphitrite.cli.terminal.options import Options, Scope, scope
 from amphitrite.schemas.errors import Error
 
 
@@ -90,5 +90,5 @@ def test_a_damaged_file_is_an_error_with_its_name(content: bytes, home: Path) ->
     home.mkdir()
     (home / "config").write_bytes(content)
     with pytest.raises(Error, match=r"cannot read .*config") as caught:
-        defaults.read()
+        configured_defaults.read()
     assert caught.value.code == "LocalFileError"

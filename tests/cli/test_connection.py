@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from amphitrite.cli import connection
-from amphitrite.cli.connection import Server
+from amphitrite.cli.session import connection
+from amphitrite.cli.session.connection import Server
 from amphitrite.schemas.errors import Error
 
 

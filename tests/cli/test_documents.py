@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from amphitrite.cli.documents import Document, check, empty_document, load_document, override, with_value
+from amphitrite.cli.documents.document_files import Document, check, empty_document, load_document, override, with_value
 from amphitrite.schemas.errors import Error
 
 GOOD = """\

@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from amphitrite.cli.documents import check, load_document, override
+from amphitrite.cli.documents.document_files import check, load_document, override
 from amphitrite.schemas import documents as schemas
 from amphitrite.schemas import wire
 from amphitrite.schemas.errors import Error

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from amphitrite.cli.assignments import apply_set, parse_assignment
+from amphitrite.cli.documents.assignments import apply_set, parse_assignment
 from amphitrite.schemas.errors import Error
 
 

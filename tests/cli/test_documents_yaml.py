@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from amphitrite.cli.yaml_source import MAX_VALUES, parse
+from amphitrite.cli.documents.yaml_source import MAX_VALUES, parse
 from amphitrite.schemas.errors import Error
 
 VALUES: list[tuple[str, Any]] = [

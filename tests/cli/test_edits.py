@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from amphitrite.cli import edits
-from amphitrite.cli.assignments import parse_value
-from amphitrite.cli.documents import Document
-from amphitrite.cli.edits import Edit
-from amphitrite.cli.words import DIVIDER
+from amphitrite.cli.documents import edits
+from amphitrite.cli.documents.assignments import parse_value
+from amphitrite.cli.documents.document_files import Document
+from amphitrite.cli.documents.edits import Edit
+from amphitrite.cli.terminal.arguments import DIVIDER
 from amphitrite.schemas.errors import Error
 
 START: dict[str, Any] = {"name": "x", "tags": {"team": "a", "size": "b"}, "list": [{"id": "1"}, {"id": "2", "k": "v"}]}

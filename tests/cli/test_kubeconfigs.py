@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from amphitrite.cli import kubeconfigs
+from amphitrite.cli.documents import kubeconfig_files
 from amphitrite.schemas.errors import Error
 
 CONFIG = """
@@ -34,7 +34,7 @@ def directory(tmp_path: Path) -> Path:
 
 
 def test_files_are_put_inside(directory: Path) -> None:
-    found = yaml.safe_load(kubeconfigs.complete(directory / "config"))
+    found = yaml.safe_load(kubeconfig_files.complete(directory / "config"))
     assert found["clusters"][0]["cluster"] == {
         "server": "https://cluster",
         "certificate-authority-data": base64.b64encode(b"ca.pem\n").decode(),
@@ -65,7 +65,7 @@ def test_files_are_put_inside(directory: Path) -> None:
 def test_what_cannot_travel(directory: Path, text: str, code: str, message: str) -> None:
     (directory / "config").write_text(text)
     with pytest.raises(Error) as caught:
-        kubeconfigs.complete(directory / "config")
+        kubeconfig_files.complete(directory / "config")
     assert caught.value.code == code
     assert message in caught.value.message
 
@@ -73,4 +73,4 @@ def test_what_cannot_travel(directory: Path, text: str, code: str, message: str)
 def test_what_is_no_text(directory: Path) -> None:
     (directory / "config").write_bytes(b"\xff")
     with pytest.raises(Error, match="it is not UTF-8"):
-        kubeconfigs.complete(directory / "config")
+        kubeconfig_files.complete(directory / "config")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from amphitrite.cli import log_following
-from amphitrite.cli.log_following import Following
+from amphitrite.cli.terminal import log_stream
+from amphitrite.cli.terminal.log_stream import Following
 
 A, B = "==> ep-blue-1, ready <==", "==> ep-blue-2, ready <=="
 
@@ -31,6 +31,6 @@ def test_following_ends_with_the_error_that_asking_raises() -> None:
     answers, pauses = [f"{A}\na\n", f"{A}\na\nb\n"], []
     told = []
     with pytest.raises(IndexError):
-        for line in log_following.follow(lambda: answers.pop(0), pauses.append):
+        for line in log_stream.follow(lambda: answers.pop(0), pauses.append):
             told.append(line)
     assert (told, pauses) == ([A, "a", "b"], [1.0, 1.0])

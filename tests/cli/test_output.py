@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from amphitrite.cli.output import render, select
+from amphitrite.cli.terminal.output import render, select
 from amphitrite.schemas.errors import Error
 
 ENDPOINT = {"name": "ep", "traffic": {"blue": 90, "green": 10}, "tags": {}, "ready": True, "keys": [1, 2], "none": None}

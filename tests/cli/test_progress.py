@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from amphitrite.cli.progress import Progress
+from amphitrite.cli.terminal.progress import Progress
 
 
 def test_the_last_line_stays(capsys: pytest.CaptureFixture[str]) -> None:

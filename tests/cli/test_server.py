@@ -18,8 +18,8 @@ import httpx
 import psutil
 import pytest
 
-from amphitrite.cli import home as homes
-from amphitrite.cli import process
+from amphitrite.cli.server import server_process
+from amphitrite.cli.terminal import home_directory as homes
 from amphitrite.schemas.errors import Error
 
 from .conftest import Stage
@@ -212,7 +212,7 @@ def test_stopping_what_does_not_run(stage: Stage, tmp_path: Path, monkeypatch: p
 
 def test_the_command_line_alone_says_what_to_install() -> None:
     with pytest.raises(Error) as caught:
-        process.require_server(["json", "a_module_that_is_not_there"])
+        server_process.require_server(["json", "a_module_that_is_not_there"])
     assert caught.value == Error(
         "Unsupported",
         "the control plane is not installed here: no module a_module_that_is_not_there",

@@ -35,7 +35,7 @@ GROUPS = {
 PROGRAM = """
 import contextlib, io, sys
 from amphitrite.cli.main import main
-from amphitrite.cli.connection import connect
+from amphitrite.cli.session.connection import connect
 with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
     main(sys.argv[1:], connect)
 print(*sorted(sys.modules))

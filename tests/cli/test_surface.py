@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from amphitrite.cli.client import Client
 from amphitrite.cli.main import main
-from amphitrite.cli.options import Options
+from amphitrite.cli.session.rest_client import Client
+from amphitrite.cli.terminal.options import Options
 from amphitrite.schemas.errors import Error
 
 UNDERSTOOD = """

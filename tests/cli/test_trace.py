@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from amphitrite.cli.trace import Trace, address, masked
+from amphitrite.cli.terminal.request_trace import Trace, address, masked
 
 SECRET = "s3cr3t-s3cr3t"
 

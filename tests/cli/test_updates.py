@@ -14,11 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from amphitrite.cli import changes, edits, model_changes
-from amphitrite.cli.client import Client
-from amphitrite.cli.edits import Edit
-from amphitrite.cli.options import Options, Scope
-from amphitrite.cli.session import Session
+from amphitrite.cli.assets import model_changes
+from amphitrite.cli.documents import edits
+from amphitrite.cli.documents.edits import Edit
+from amphitrite.cli.resources import resource_changes
+from amphitrite.cli.session.rest_client import Client
+from amphitrite.cli.session.session import Session
+from amphitrite.cli.terminal.options import Options, Scope
 from amphitrite.schemas import wire
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import compute_id, deployment_id, endpoint_id, model_id, workspace_id
@@ -127,9 +129,11 @@ def but(body: dict[str, Any], *path: str, value: object) -> dict[str, Any]:
 @settings(max_examples=40, deadline=None)
 @given(document=ENDPOINTS)
 def test_endpoint(document: dict[str, Any]) -> None:
-    path, before = endpoint_id(WORKSPACE, "ep-1"), wire.endpoint_to_wire(document, changes.LOCATION)
+    path, before = endpoint_id(WORKSPACE, "ep-1"), wire.endpoint_to_wire(document, resource_changes.LOCATION)
     wanted = edits.read(["tags.new=1"])
-    after = updated(path, before, lambda session: changes.update_endpoint(session, None, "ep-1", {}, wanted, False))
+    after = updated(
+        path, before, lambda session: resource_changes.update_endpoint(session, None, "ep-1", {}, wanted, False)
+    )
     assert after == said(but(before, "tags", "new", value="1"))
 
 
@@ -137,9 +141,13 @@ def test_endpoint(document: dict[str, Any]) -> None:
 @given(document=DEPLOYMENTS)
 def test_deployment(document: dict[str, Any]) -> None:
     path = deployment_id(WORKSPACE, "ep-1", "blue")
-    before = wire.deployment_to_wire(document, changes.LOCATION, lambda kind, text: text.removeprefix("azureml:"))
+    before = wire.deployment_to_wire(
+        document, resource_changes.LOCATION, lambda kind, text: text.removeprefix("azureml:")
+    )
     wanted = edits.read(["instance_count=7"])
-    after = updated(path, before, lambda session: changes.update_deployment(session, "ep-1", "blue", wanted, False))
+    after = updated(
+        path, before, lambda session: resource_changes.update_deployment(session, "ep-1", "blue", wanted, False)
+    )
     assert after == said(but(before, "sku", value={**before.get("sku", {"name": "Default"}), "capacity": 7}))
 
 
@@ -156,9 +164,11 @@ def test_model(document: dict[str, Any], archived: bool, anonymous: bool) -> Non
 
 def test_kubernetes_resources_stay_too() -> None:
     compute = compute_id(WORKSPACE, "k8s")
-    before = wire.endpoint_to_wire({"name": "ep-1", "auth_mode": "key", "compute": compute}, changes.LOCATION)
+    before = wire.endpoint_to_wire({"name": "ep-1", "auth_mode": "key", "compute": compute}, resource_changes.LOCATION)
     path, wanted = endpoint_id(WORKSPACE, "ep-1"), edits.read(["description=d"])
-    after = updated(path, before, lambda session: changes.update_endpoint(session, None, "ep-1", {}, wanted, False))
+    after = updated(
+        path, before, lambda session: resource_changes.update_endpoint(session, None, "ep-1", {}, wanted, False)
+    )
     assert after == said(but(before, "properties", "description", value="d"))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from amphitrite.cli import ignore, model_files, uploads
+from amphitrite.cli.assets import ignore_files, model_files, uploads
 from amphitrite.schemas.errors import Error
 
 from .conftest import Stage
@@ -172,10 +172,10 @@ def test_amlignore_comes_before_gitignore(tmp_path: Path) -> None:
 )
 def test_patterns(lines: str, ignored: str, kept: str) -> None:
     """A path that ends with a slash is a directory."""
-    rules = ignore.parse(lines.split("\n"))
+    rules = ignore_files.parse(lines.split("\n"))
 
     def is_ignored(path: str) -> bool:
-        return ignore.is_ignored(rules, path.rstrip("/"), directory=path.endswith("/"))
+        return ignore_files.is_ignored(rules, path.rstrip("/"), directory=path.endswith("/"))
 
     assert [path for path in ignored.split() if not is_ignored(path)] == []
     assert [path for path in kept.split() if is_ignored(path)] == []

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from amphitrite.cli.client import Client
 from amphitrite.cli.main import main
-from amphitrite.cli.options import Options as Given
-from amphitrite.cli.words import DIVIDER, Options, expanded, grouped
+from amphitrite.cli.session.rest_client import Client
+from amphitrite.cli.terminal.arguments import DIVIDER, Options, expanded, grouped
+from amphitrite.cli.terminal.options import Options as Given
 from amphitrite.schemas.errors import Error
 
 OPTIONS = Options(

@@ -28,7 +28,7 @@ from typing import Any, NoReturn
 
 import yaml
 
-from amphitrite.cli.documents import check, load_document
+from amphitrite.cli.documents.document_files import check, load_document
 from amphitrite.cli.main import main as ml
 from amphitrite.schemas import documents
 from amphitrite.schemas.errors import Error

@@ -1,0 +1,98 @@
+"""Model files from the workspace's store to this machine's disk.
+
+Decides where a file goes, and that a name which would leave the directory is refused. Must not know model versions. A
+file of any size passes through in pieces, and takes its name when it is complete.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from amphitrite.cli.assets import uploads
+from amphitrite.schemas.errors import Error
+
+if TYPE_CHECKING:
+    from amphitrite.cli.session.rest_client import Client
+    from amphitrite.cli.terminal.progress import Progress
+
+_VERSION = {"x-ms-version": "2024-11-04"}
+_PIECE_BYTES = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """``path`` within the container, ``size`` in bytes."""
+
+    path: str
+    size: int
+    etag: str
+
+
+def download(client: Client, uri: str, directory: Path, progress: Progress) -> None:
+    """Write the files at ``uri`` (a model version's ``path``) below ``directory``, under the last part of the address.
+
+    Raises Error Unsupported for an address elsewhere, LocalFileError, and what the store answers.
+    """
+    marker = f"/datastores/{uploads.DATASTORE}/paths/"
+    base, found, path = uri.partition(marker)
+    if not found or not base.startswith("azureml:"):
+        raise Error("Unsupported", f"the files at {uri} are not in this workspace's store", target=uri)
+    container = uploads.container(client)
+    parent = path.rpartition("/")[0]
+    blobs = [blob for blob in _list(client, container, path) if blob.path == path or blob.path.startswith(f"{path}/")]
+    if not blobs:
+        raise Error("ResourceNotFound", f"there are no files at {uri}", target=uri)
+    total, done = sum(blob.size for blob in blobs), 0
+    for blob in blobs:
+        target = directory / _inside(blob.path[len(parent) :].lstrip("/"))
+        for size in _fetch(client, container, blob, target):
+            done += size
+            progress.phase(f"downloading {done / 1e6:.1f} of {total / 1e6:.1f} MB")
+
+
+def _inside(relative: str) -> Path:
+    """``relative`` if it stays below where it starts. Raises Error LocalFileError."""
+    path = PurePosixPath(relative)
+    if path.is_absolute() or not path.parts or ".." in path.parts or "\\" in relative or "\0" in relative:
+        raise Error("LocalFileError", f"the store names a file {relative!r}, which would lie outside the directory")
+    return Path(*path.parts)
+
+
+def _list(client: Client, container: str, prefix: str) -> Iterator[Blob]:
+    from xml.etree import ElementTree as xml
+
+    marker = ""
+    while True:
+        query = {"restype": "container", "comp": "list", "prefix": prefix, **({"marker": marker} if marker else {})}
+        root = xml.fromstring(client.send("GET", container, params=query, headers=_VERSION).content)
+        for blob in root.iterfind("Blobs/Blob"):
+            properties = {child.tag: child.text or "" for child in blob.iterfind("Properties/*")}
+            yield Blob(blob.findtext("Name") or "", int(properties["Content-Length"]), properties["Etag"])
+        marker = root.findtext("NextMarker") or ""
+        if not marker:
+            return
+
+
+def _fetch(client: Client, container: str, blob: Blob, target: Path) -> Iterator[int]:
+    """Write ``target``; yields the sizes of the pieces. Raises Error LocalFileError."""
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with part.open("wb") as file:
+                for start in range(0, blob.size, _PIECE_BYTES):
+                    last = min(start + _PIECE_BYTES, blob.size) - 1
+                    headers = {**_VERSION, "x-ms-range": f"bytes={start}-{last}", "If-Match": blob.etag}
+                    answer = client.send("GET", f"{container}/{quote(blob.path)}", headers=headers)
+                    file.write(answer.content)
+                    yield len(answer.content)
+            part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
+    except OSError as exc:
+        raise Error("LocalFileError", f"cannot write {target}: {exc.strerror}", target=str(target)) from exc

@@ -1,0 +1,153 @@
+"""From what a document says about an environment to a registered version of it.
+
+Decides what an unnamed environment is called, and that nothing is registered for a deployment that asks for an image to
+be built or a script to be run. Must not know deployments, or what the server makes of an image.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from amphitrite.schemas import wire
+from amphitrite.schemas.errors import Error, Violation
+from amphitrite.schemas.names import environment_id
+
+if TYPE_CHECKING:
+    from amphitrite.cli.documents.edits import Edit
+    from amphitrite.cli.session.rest_client import Client
+    from amphitrite.cli.terminal.progress import Progress
+
+#: Azure ML's clients' name for all inline environments that do not have both a name and a version of their own.
+ANONYMOUS = "CliV2AnonymousEnvironment"
+_CONTENT = ("image", "conda_file", "build", "inference_config", "os_type")
+DEFAULTS = {"os_type": "linux"}
+_DIGITS = 32
+_NO_BUILD = "the server builds no images"
+_BUILD_YOURSELF = "build and push it yourself (docker build, docker push), then write image: <name>:<tag>"
+
+
+def register(client: Client, document: Mapping[str, Any], progress: Progress | None = None) -> dict[str, Any]:
+    """Register a version under ``name`` and ``version``. Without a version it is the newest one when that has this
+    content, else the next, as with Azure ML's clients. Returns the version's resource.
+
+    Raises Error Unsupported (a build context), LocalFileError (its ``conda_file``), and what the server answers.
+    """
+    if document.get("build"):
+        raise refused([_build(())])
+    name, version = document["name"], document.get("version")
+    if version is None:
+        container = client.find(environment_id(client.workspace, name))
+        version = "1"
+        if container is not None:
+            try:
+                return _put(client, name, str(container["properties"]["latestVersion"]), document)
+            except Error as error:
+                if error.code != "Conflict":
+                    raise
+            version = str(container["properties"]["nextVersion"])
+    return _put(client, name, str(version), document)
+
+
+def update(client: Client, name: str, version: str, wanted: Sequence[Edit]) -> dict[str, Any]:
+    """Change what describes a version; its resource. Raises Error BadArgument for its content, which never changes."""
+    from amphitrite.cli.documents import document_files, edits
+    from amphitrite.cli.documents.document_files import Document
+
+    path = environment_id(client.workspace, name, version)
+    resource = client.get(path)
+    current = wire.environment_from_wire(name, version, resource)
+    edits.refuse_fixed(wanted, "environment", {field: current.get(field) for field in ("name", "version", *_CONTENT)})
+    source = Document(f"environment {name}:{version}", current, Path())
+    document = document_files.check(edits.apply(source, wanted), "environment")
+    archived, anonymous = wire.model_flags(resource)
+    body = wire.environment_to_wire(
+        document, conda_text=current.get("conda_file"), anonymous=anonymous, archived=archived
+    )
+    changed: dict[str, Any] = client.send("PUT", path, json=body).json()
+    return changed
+
+
+def with_text(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The document with the text of its ``conda_file`` in place of the file's name. Raises Error LocalFileError."""
+    conda = document.get("conda_file")
+    return {**document, **({"conda_file": _read(conda)} if isinstance(conda, str) else {})}
+
+
+def same_content(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two documents, both with the text of ``conda_file``, are one version."""
+    return all(
+        (one.get(field) or DEFAULTS.get(field)) == (other.get(field) or DEFAULTS.get(field)) for field in _CONTENT
+    )
+
+
+def inline_id(client: Client, document: Mapping[str, Any]) -> str:
+    """The ARM id that an inline environment has, or will have once it is registered."""
+    name, version = document.get("name"), document.get("version")
+    if name is not None and version is not None:
+        return environment_id(client.workspace, str(name), str(version))
+    content = {field: document[field] for field in _CONTENT if document.get(field) is not None}
+    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:_DIGITS]
+    return environment_id(client.workspace, ANONYMOUS, digest)
+
+
+def register_inline(client: Client, document: Mapping[str, Any]) -> str:
+    """The ARM id of the version for a deployment's inline ``environment``. Raises what the server answers."""
+    arm_id = inline_id(client, document)
+    name, version = arm_id.split("/")[-3], arm_id.rpartition("/")[2]
+    return str(_put(client, name, version, document, anonymous=name == ANONYMOUS)["id"])
+
+
+def unserved(deployment: Mapping[str, Any]) -> list[Violation]:
+    """What a deployment's document would have uploaded or built in vain: no server runs it."""
+    given = deployment.get("environment")
+    environment: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
+    found = [_build(("environment",))] if environment.get("build") else []
+    if deployment.get("code_configuration"):
+        message = "scoring scripts are not run here: Triton serves the model's files itself"
+        hint = "make the script a model of Triton's python backend, and remove code_configuration"
+        found.append(Violation(("code_configuration",), message, hint))
+    if environment.get("conda_file"):
+        message = "the server builds no images, so there is no conda environment"
+        hint = "use an image that holds all that the model needs, Python packages too, and remove conda_file"
+        found.append(Violation(("environment", "conda_file"), message, hint))
+    return found
+
+
+def refused(violations: list[Violation]) -> Error:
+    """One error for all of ``violations``."""
+    first = violations[0]
+    return Error("Unsupported", str(first), target=str(first.path[0]), hint=first.hint, violations=violations)
+
+
+def refuse_build(options: Mapping[str, str | None]) -> None:
+    """Raises Error Unsupported for the first of the options that is given."""
+    for option, value in options.items():
+        if value is not None:
+            raise Error("Unsupported", f"{option}: {_NO_BUILD}", target=option, hint=_BUILD_YOURSELF)
+
+
+def _build(at: tuple[str, ...]) -> Violation:
+    return Violation((*at, "build"), _NO_BUILD, _BUILD_YOURSELF)
+
+
+def _put(
+    client: Client, name: str, version: str, document: Mapping[str, Any], *, anonymous: bool = False
+) -> dict[str, Any]:
+    conda = document.get("conda_file")
+    body = wire.environment_to_wire(
+        document, conda_text=_read(conda) if isinstance(conda, str) else None, anonymous=anonymous
+    )
+    resource: dict[str, Any] = client.send("PUT", environment_id(client.workspace, name, version), json=body).json()
+    return resource
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as exc:
+        why = exc.strerror if isinstance(exc, OSError) else "it is no text"
+        raise Error("LocalFileError", f"cannot read conda_file {path}: {why}", target=path) from exc

@@ -1,0 +1,35 @@
+"""What verbs change of a registered version of a model.
+
+Decides that its files stay as they are: what else is said of it is read, edited and written back. Must not know
+options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from amphitrite.cli.documents import document_files, document_input, edits
+from amphitrite.cli.documents.document_files import Document
+from amphitrite.cli.documents.edits import Edit
+from amphitrite.schemas import wire
+from amphitrite.schemas.names import model_id
+
+if TYPE_CHECKING:
+    from amphitrite.cli.session.rest_client import Client
+
+
+def update(client: Client, name: str, version: str, options: dict[str, Any], wanted: Sequence[Edit]) -> dict[str, Any]:
+    """Change a version with ``options`` (field -> value), then ``wanted``; its resource. Raises Error."""
+    path = model_id(client.workspace, name, version)
+    resource = client.get(path)
+    current = wire.model_from_wire(name, version, resource)
+    # Azure ML's words for a changed path are the server's; the others say by what the version is found.
+    edits.refuse_fixed(wanted, "model", {field: current.get(field) for field in ("name", "version", "path", "type")})
+    source = document_input.with_options(Document(f"model {name}:{version}", current, Path()), options)
+    document = document_files.check(edits.apply(source, wanted), "model")
+    archived, anonymous = wire.model_flags(resource)
+    body = wire.model_to_wire(document, current["path"], anonymous=anonymous, archived=archived)
+    changed: dict[str, Any] = client.send("PUT", path, json=body).json()
+    return changed

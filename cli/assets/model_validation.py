@@ -1,0 +1,109 @@
+"""Whether Triton would load the files of a model, found out before they travel.
+
+Decides which files are judged (those that an upload would send), against which server, and how findings become lines
+or an Error. Must not know the rules (``schemas.repository``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from amphitrite.cli.assets import model_files
+from amphitrite.schemas.errors import Error, Violation
+from amphitrite.schemas.names import key
+
+if TYPE_CHECKING:
+    from amphitrite.cli.session.session import Session
+    from amphitrite.schemas.repository import Finding, Server
+
+TYPE = "triton_model"
+
+
+def findings(path: Path, server: Server) -> list[Finding]:
+    """What is wrong with the repository at ``path``. Raises Error LocalFileError."""
+    from amphitrite.schemas.repository import validate
+    from amphitrite.schemas.repository.files.local_directory import LocalRepository
+
+    model = model_files.read(path)
+    files = {file.relative: (file.path, file.size) for file in model.files}
+    return validate(LocalRepository(files), server=server)
+
+
+def check(document: Mapping[str, Any]) -> None:
+    """Before an upload: raises Error UserError when no Triton would load what ``document`` calls a Triton model. What
+    only some servers have, that of the control plane decides when the version is registered."""
+    if document.get("type") != TYPE:
+        return
+    from amphitrite.schemas.repository import ANY_SERVER, errors
+
+    path = Path(str(document["path"]))
+    if not path.is_dir():
+        return  # A single file is no repository: the server says so, with what one is.
+    found = errors(findings(path, ANY_SERVER))
+    if found:
+        raise Error(
+            "UserError",
+            f"Triton would not load {path}: {'; '.join(str(finding) for finding in found[:3])}",
+            target="path",
+            hint="ml model validate shows everything",
+            violations=[violation(finding, path) for finding in found],
+        )
+
+
+def violation(finding: Finding, root: Path) -> Violation:
+    """As an error about a document: ``<root>/model_1/config.pbtxt:3:14``. What is wrong with the layout as a whole is
+    about the document's ``path``."""
+    if not finding.file:
+        return Violation(("path",), finding.sentence, finding.hint)
+    location = f"{root / finding.file}{finding.location.removeprefix(finding.file)}"
+    return Violation((finding.path,) if finding.path else (), finding.sentence, finding.hint, location)
+
+
+def server_for(session: Session, instance_type: str | None) -> Server:
+    """The server to judge by: of this machine, with the GPUs of an instance type, which the control plane knows.
+
+    Raises Error BadArgument for an unknown type, and what the control plane answers.
+    """
+    from amphitrite.schemas import wire
+    from amphitrite.schemas.names import compute_id
+    from amphitrite.schemas.repository import Server
+
+    if instance_type is None:
+        return Server()
+    client = session.client
+    computes = client.pages(f"{client.workspace}/computes")
+    name = next(one["name"] for one in computes if not one["properties"]["isAttachedCompute"])
+    sizes = [wire.show_size(size) for size in client.get(f"{compute_id(client.workspace, name)}/vmSizes")["value"]]
+    known = {key(str(size["name"])): size for size in sizes}
+    if key(instance_type) not in known:
+        from amphitrite.schemas.repository.files.findings import near
+
+        guess = near(key(instance_type), known)
+        hint = f'did you mean "{known[guess]["name"]}"?' if guess else "ml compute list-sizes shows all"
+        raise Error("BadArgument", f"unknown instance type `{instance_type}`", target="instance_type", hint=hint)
+    return Server(gpus=int(known[key(instance_type)].get("gpus") or 0))
+
+
+def report(session: Session, path: str, instance_type: str | None) -> bool:
+    """Tells what is wrong with the repository at ``path``: in words on stderr, and as data where a form is asked for.
+    Whether Triton would load it. Raises Error LocalFileError, and as :func:`server_for`."""
+    from amphitrite.schemas.repository import errors
+
+    root = Path(path)
+    if root.exists() and not root.is_dir():
+        raise Error("LocalFileError", f"{root} is a file; a model repository is a directory", target=path)
+    found = findings(root, server_for(session, instance_type))
+    refused = errors(found)
+    for finding in found:
+        session.note(f"{finding.severity}: {violation(finding, root)}")
+        if finding.hint:
+            session.note(f"hint: {finding.hint}")
+    if refused:
+        count = f"{len(refused)} error{'s' if len(refused) != 1 else ''}"
+        session.note(f"{path}: Triton would not load this repository ({count})")
+    else:
+        session.note(f"{path}: Triton would load this repository")
+    if session.options.output is not None or session.options.query is not None:
+        session.print([finding.to_document() for finding in found], ("severity", "file", "line", "column", "message"))
+    return not refused

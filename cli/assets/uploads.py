@@ -1,0 +1,159 @@
+"""Model files to the workspace's store, over the subset of Azure Blob Storage that Azure ML's clients use.
+
+Decides names of blobs, how a file travels (whole, or in blocks), that the store has what was read, and that content
+which is there already is not sent again. Must not know model versions. The first file carries the mark that the whole
+upload is complete.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from amphitrite.cli.assets import model_files
+from amphitrite.schemas.errors import Error
+
+if TYPE_CHECKING:
+    import httpx
+
+    from amphitrite.cli.assets.model_files import LocalFile
+    from amphitrite.cli.session.rest_client import Client
+    from amphitrite.cli.terminal.progress import Progress
+
+DATASTORE = "workspaceblobstore"
+#: Files up to this size travel in one request, which is fastest: the store reads blocks once more when they are all
+#: there. But a refusal is heard at the end of a request, so larger files travel in blocks of BLOCK_BYTES.
+WHOLE_BYTES = 2 * 1024**3
+BLOCK_BYTES = 64 * 1024**2
+_VERSION = {"x-ms-version": "2024-11-04"}
+_BLOB = {**_VERSION, "x-ms-blob-type": "BlockBlob", "Content-Type": "application/octet-stream"}
+
+
+def upload(client: Client, path: Path, progress: Progress, *, name: str, version: str) -> str:
+    """Bring the model at ``path`` to the store, unless it is there. ``name`` and ``version`` are noted with it.
+
+    Returns the URI by which a model version names its files. Raises Error LocalFileError and what the store answers.
+    """
+    model = model_files.read(path)
+    progress.phase("reading files")
+    contents = model_files.contents(model)
+    folder = _folder(contents.digest)
+    # A directory is sent under its own name, so that it has it again where it is downloaded.
+    prefix = f"{folder}/{model.name}" if model.is_directory else folder
+    uri = _uri(client, folder, model.name)
+    store = _Store(client, container(client), prefix)
+    mark = model.files[0].relative
+    if not store.is_complete(mark):
+        sent = 0
+        for file in model.files:
+
+            def tell(size: int, before: int = sent) -> None:
+                progress.phase(f"uploading {_megabytes(before + size)} of {_megabytes(model.size)} MB")
+
+            tell(0)
+            store.put(file, contents.sha256[file.relative], tell)
+            sent += file.size
+        store.complete(mark, name, version)
+    return uri
+
+
+def address(client: Client, path: Path) -> str:
+    """The URI that ``upload`` would return; reads the files, sends nothing. Raises Error LocalFileError."""
+    model = model_files.read(path)
+    return _uri(client, _folder(model_files.contents(model).digest), model.name)
+
+
+def _folder(digest: str) -> str:
+    return f"LocalUpload/{digest}"
+
+
+def _uri(client: Client, folder: str, name: str) -> str:
+    scope = client.scope
+    return (
+        f"azureml://subscriptions/{scope.subscription}/resourcegroups/{scope.resource_group}"
+        f"/workspaces/{scope.workspace}/datastores/{DATASTORE}/paths/{folder}/{name}"
+    )
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:.1f}"
+
+
+def container(client: Client) -> str:
+    """The path of the workspace's container: as Azure's clients do, ``.blob.<suffix>`` goes behind the account."""
+    datastore = client.get(f"{client.workspace}/datastores/{DATASTORE}")["properties"]
+    account: str = datastore["accountName"]
+    _, _, path = account.partition("/")
+    return f"/{path}.blob.core.windows.net/{datastore['containerName']}"
+
+
+class _Store:
+    """Blobs below one prefix of a container."""
+
+    def __init__(self, client: Client, container: str, prefix: str) -> None:
+        self._client = client
+        self._base = f"{container}/{quote(prefix)}" if prefix else container
+
+    def is_complete(self, mark: str) -> bool:
+        """Whether an earlier upload of this content has reached its end."""
+        answer = self._client.exchange("HEAD", self._url(mark), headers=_VERSION)
+        return answer.is_success and answer.headers.get("x-ms-meta-upload_status") == "completed"
+
+    def complete(self, mark: str, name: str, version: str) -> None:
+        """Say that every file is there."""
+        facts = {"upload_status": "completed", "name": name, "version": version}
+        headers = {**_VERSION, **{f"x-ms-meta-{key}": value for key, value in facts.items()}}
+        self._client.send("PUT", self._url(mark), params={"comp": "metadata"}, headers=headers)
+
+    def put(self, file: LocalFile, sha256: str, tell: Callable[[int], None]) -> None:
+        """Send a file, in blocks when it is large; ``tell`` hears how many bytes of it are on their way.
+
+        Raises Error LocalFileError when the store has now something else than was read before.
+        """
+        url = self._url(file.relative)
+        if file.size <= WHOLE_BYTES:
+            answer = self._send(url, {}, _BLOB, file, 0, file.size, tell)
+        else:
+            ids: list[str] = []
+            for start in range(0, file.size, BLOCK_BYTES):
+                ids.append(base64.b64encode(f"{len(ids):06d}".encode()).decode())
+                params = {"comp": "block", "blockid": ids[-1]}
+                self._send(url, params, _VERSION, file, start, min(BLOCK_BYTES, file.size - start), tell)
+            latest = "".join(f"<Latest>{block_id}</Latest>" for block_id in ids)
+            body = f'<?xml version="1.0" encoding="utf-8"?><BlockList>{latest}</BlockList>'.encode()
+            answer = self._client.send("PUT", url, params={"comp": "blocklist"}, content=body, headers=_VERSION)
+        if answer.headers.get("etag") != f'"0x{sha256[:16].upper()}"':
+            message = f"{file.path} has changed since it was read, or arrived damaged"
+            raise Error("LocalFileError", message, target=str(file.path), hint="try again when nobody writes to it")
+
+    def _send(
+        self,
+        url: str,
+        params: Mapping[str, str],
+        headers: Mapping[str, str],
+        file: LocalFile,
+        start: int,
+        length: int,
+        tell: Callable[[int], None],
+    ) -> httpx.Response:
+        """``length`` bytes of the file from ``start``, in one request."""
+
+        def content() -> Iterator[bytes]:
+            sent = start
+            for piece in model_files.blocks(file.path, start, length):
+                yield piece
+                sent += len(piece)
+                tell(sent)
+            if sent < start + length:
+                raise Error(
+                    "LocalFileError", f"{file.path} has become shorter since it was read", target=str(file.path)
+                )
+
+        headers = {**headers, "Content-Length": str(length)}
+        return self._client.send("PUT", url, params=params, content=content(), headers=headers)
+
+    def _url(self, relative: str) -> str:
+        return f"{self._base}/{quote(relative)}"

@@ -1,0 +1,147 @@
+"""The documents that ``ml apply`` is given: from files, directories and standard input to judged resources in order.
+
+Decides what each document is, by ``$schema`` or else by its fields, and the order in which resources can be made. Must
+not know the server.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from amphitrite.cli.documents import document_files, document_input
+from amphitrite.cli.documents.document_files import Document
+from amphitrite.cli.documents.document_input import Draft
+from amphitrite.schemas.errors import Error, Violation
+from amphitrite.schemas.names import key
+
+Kind = Literal["model", "environment", "endpoint", "deployment"]
+
+#: What comes first is what others refer to.
+ORDER: tuple[Kind, ...] = ("model", "environment", "endpoint", "deployment")
+_SUFFIXES = (".yml", ".yaml")
+
+_SCHEMA = re.compile(r"(?P<name>[A-Za-z]+)(\.schema)?\.json$")
+_SCHEMAS: Mapping[str, Kind] = {
+    "managedOnlineEndpoint": "endpoint",
+    "kubernetesOnlineEndpoint": "endpoint",
+    "managedOnlineDeployment": "deployment",
+    "kubernetesOnlineDeployment": "deployment",
+    "model": "model",
+    "environment": "environment",
+}
+#: The first row with a field of the document decides, where ``$schema`` says nothing.
+_FIELDS: tuple[tuple[Kind, frozenset[str]], ...] = (
+    ("endpoint", frozenset({"deployments"})),
+    ("deployment", frozenset({"endpoint_name", "instance_type", "instance_count", "code_configuration", "model"})),
+    ("endpoint", frozenset({"auth_mode", "traffic", "mirror_traffic", "public_network_access", "compute", "identity"})),
+    ("environment", frozenset({"image", "conda_file", "build", "inference_config"})),
+    ("model", frozenset({"path", "type", "flavors", "stage"})),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One resource that is asked for."""
+
+    kind: Kind
+    draft: Draft
+
+    @property
+    def name(self) -> str:
+        """As it is shown: ``cats``, ``cats/blue``, ``resnet:3``."""
+        document = self.draft.document
+        if self.kind == "deployment":
+            return f"{document['endpoint_name']}/{document['name']}"
+        version = document.get("version")
+        return f"{document['name']}:{version}" if version is not None else str(document["name"])
+
+
+def gather(paths: Sequence[str]) -> list[Item]:
+    """Every resource of every document of ``paths`` (files, directories with ``.yml`` and ``.yaml``, or ``-``), in
+    the order in which they can be made. Raises one Error with everything that is wrong in any of them."""
+    items: list[Item] = []
+    found: list[Violation] = []
+    for document in _documents(paths, found):
+        try:
+            items += _items(document)
+        except Error as error:
+            if not error.violations:
+                raise
+            found += error.violations
+    found += _twins(items)
+    if found:
+        count = f"{len(found)} problem{'s' if len(found) != 1 else ''}"
+        raise Error("InvalidDocument", f"{', '.join(paths)}: {count}; nothing was changed", violations=found)
+    return sorted(items, key=lambda item: ORDER.index(item.kind))
+
+
+def _documents(paths: Sequence[str], found: list[Violation]) -> Iterator[Document]:
+    """What is not YAML goes to ``found``, and the next file is read."""
+    for path in paths:
+        for file in _files(path):
+            try:
+                yield from document_files.load_documents(file)
+            except Error as error:
+                if not error.violations:
+                    raise
+                found += error.violations
+
+
+def _files(path: str) -> list[str]:
+    if path == "-" or not Path(path).is_dir():
+        return [path]
+    try:
+        files = sorted(str(one) for one in Path(path).iterdir() if one.suffix in _SUFFIXES and one.is_file())
+    except OSError as exc:
+        raise Error("LocalFileError", f"cannot read {path}: {exc.strerror}", target=path) from exc
+    if not files:
+        raise Error("LocalFileError", f"{path} has no file {' or '.join('*' + suffix for suffix in _SUFFIXES)}")
+    return files
+
+
+def _items(document: Document) -> list[Item]:
+    kind = kind_of(document)
+    if kind == "endpoint":
+        head, inline = document_input.judged_endpoints(document)
+        return [Item(kind, head), *(Item("deployment", one) for one in inline)]
+    if kind == "environment":
+        return [Item(kind, document_input.judged_environment(document))]
+    return [
+        Item(
+            kind, (document_input.judged_deployment if kind == "deployment" else document_input.judged_model)(document)
+        )
+    ]
+
+
+def kind_of(document: Document) -> Kind:
+    """What ``document`` describes. Raises Error InvalidDocument when nothing tells."""
+    value = document.value if isinstance(document.value, Mapping) else {}
+    match = _SCHEMA.search(str(value.get("$schema", "")))
+    if match is not None and match["name"] in _SCHEMAS:
+        return _SCHEMAS[match["name"]]
+    for kind, fields in _FIELDS:
+        if fields & {str(field) for field in value}:
+            return kind
+    message = "nothing tells what this document is"
+    hint = (
+        "add $schema: https://azuremlschemas.azureedge.net/latest/managedOnlineEndpoint.schema.json (or the one of a "
+    )
+    hint += "deployment, a model, an environment), or a field that only one of them has, such as auth_mode"
+    violation = Violation((), message, hint, location=document.location(()))
+    raise Error("InvalidDocument", message, violations=[violation])
+
+
+def _twins(items: Sequence[Item]) -> Iterator[Violation]:
+    """A resource that two documents ask for: which of them counts?"""
+    seen: dict[tuple[Kind, str], Item] = {}
+    for item in items:
+        first = seen.setdefault((item.kind, key(item.name)), item)
+        if first is not item:
+            where = first.draft.source.location(first.draft.within)
+            message = f"{item.kind} {item.name} is asked for here and at {where}"
+            at = item.draft.source.location(item.draft.within)
+            yield Violation((), message, "leave one of them out", location=at)

@@ -1,0 +1,188 @@
+"""From a YAML file and ``--set`` to a judged, normalised document, or to one error that points at every problem.
+
+Decides which files are read and how a violation finds its line. Must not know what the fields mean: the JSON Schemas of
+``amphitrite.schemas`` do.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path as FilePath
+from typing import Any
+
+from amphitrite.cli.documents.assignments import apply_set, assigned, parse_assignment, resolved
+from amphitrite.cli.documents.yaml_nodes import Mark, Path, refusal, violation
+from amphitrite.cli.documents.yaml_source import parse
+from amphitrite.schemas import documents as schemas
+from amphitrite.schemas.errors import Error, Violation
+
+__all__ = [
+    "Document",
+    "apply_set",
+    "assign",
+    "check",
+    "empty_document",
+    "load_document",
+    "load_documents",
+    "override",
+    "with_value",
+]
+
+MAX_BYTES = 1 << 20
+_PLACEHOLDER = re.compile(r"\{\{\s*[\w.$-]{1,100}\s*\}\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A value and where each part of it was written.
+
+    ``name`` is the file as the user named it; ``directory`` is what relative paths in the document start from.
+    ``origins`` says for parts that come from the command line which option they come from, such as ``--set a.b``.
+    """
+
+    name: str
+    value: Any
+    directory: FilePath
+    marks: Mapping[Path, Mark] = field(default_factory=dict)
+    keys: Mapping[Path, Mark] = field(default_factory=dict)
+    texts: Mapping[Path, str] = field(default_factory=dict)
+    origins: Mapping[Path, str] = field(default_factory=dict)
+    placeholder: str | None = None
+
+    def location(self, path: Path, *, about_key: bool = False) -> str | None:
+        """``file:line:column`` of what is at ``path`` or nearest above it, or the option that it comes from."""
+        if about_key and path in self.keys and path not in self.origins:
+            return f"{self.name}:{self.keys[path]}"
+        for length in range(len(path), -1, -1):
+            above = path[:length]
+            if above in self.origins:
+                return self.origins[above]
+            if above in self.marks:
+                return f"{self.name}:{self.marks[above]}"
+        return None
+
+
+def empty_document(name: str = "the command line") -> Document:
+    """A document of no file: what is in it comes from options. Relative paths start from the working directory."""
+    return Document(name, {}, FilePath())
+
+
+def load_document(path: str) -> Document:
+    """The only YAML document in the file ``path`` (``-``: standard input).
+
+    Raises Error("LocalFileError") when the file cannot be read, Error("LimitExceeded") above 1 MiB,
+    Error("InvalidDocument") with locations for what is not one YAML document.
+    """
+    documents = load_documents(path)
+    if len(documents) > 1:
+        name = documents[0].name
+        at = documents[1].marks[()]
+        hint = "give one document a file, or use ml apply -f, which takes many"
+        raise refusal(name, [violation(name, at, f"a second document; found {len(documents)}, allowed: one", hint)])
+    return documents[0]
+
+
+def load_documents(path: str) -> list[Document]:
+    """All YAML documents in a file; at least one. Raises as :func:`load_document`."""
+    name = "<stdin>" if path == "-" else path
+    text = _text(path, name)
+    placeholder = _placeholder(text, name)
+    try:
+        parsed = parse(text, name)
+    except Error as error:
+        if placeholder and error.code == "InvalidDocument":
+            raise refusal(name, list(error.violations), placeholder) from error
+        raise
+    if not parsed:
+        raise refusal(name, [violation(name, Mark(1, 1), "the document is empty")])
+    directory = FilePath() if path == "-" else FilePath(path).parent
+    return [
+        Document(name, found.value, directory, found.marks, found.keys, found.texts, placeholder=placeholder)
+        for found in parsed
+    ]
+
+
+def override(document: Document, assignments: Iterable[str]) -> Document:
+    """``document`` after ``--set`` with each of ``assignments``. Raises Error("UsageError")."""
+    for text in assignments:
+        document = assign(document, text)
+    return document
+
+
+def assign(document: Document, text: str, *, force_string: bool = False) -> Document:
+    """``document`` after ``--set`` with one assignment. Raises Error("UsageError")."""
+    assignment = parse_assignment(text, force_string=force_string)
+    path = resolved(document.value, assignment.steps, assignment.origin)
+    document = with_value(document, path, assignment.value, assignment.origin)
+    if not isinstance(assignment.value, (str, list, dict)) and assignment.value is not None:
+        document = replace(document, texts={**document.texts, path: assignment.text})
+    return document
+
+
+def with_value(document: Document, path: Path, value: Any, origin: str) -> Document:
+    """``document`` with ``value`` at ``path``; ``origin`` (such as ``--name``) is its location from now on."""
+    length = len(path)
+    return replace(
+        document,
+        value=assigned(document.value, path, value, origin),
+        texts={at: text for at, text in document.texts.items() if at[:length] != path},
+        marks={at: mark for at, mark in document.marks.items() if at[:length] != path},
+        origins={**{at: who for at, who in document.origins.items() if at[:length] != path}, path: origin},
+    )
+
+
+def check(document: Document, kind: str) -> dict[str, Any]:
+    """The canonical form of ``document`` (see ``amphitrite.schemas.normalize``).
+
+    Raises one Error("InvalidDocument") with all violations, each with its location, in the order of the file.
+    """
+    found = schemas.validate(kind, document.value, document.texts)
+    if found:
+        located = [replace(v, location=document.location(v.path, about_key=v.about_key)) for v in found]
+        raise refusal(document.name, sorted(located, key=_position), document.placeholder)
+    return schemas.normalize(kind, document.value, document.texts)
+
+
+def _position(found: Violation) -> tuple[int, int, str]:
+    """Line and column as numbers; options come last."""
+    match = re.search(r":(\d+):(\d+)$", found.location or "")
+    return (int(match[1]), int(match[2]), "") if match else (sys.maxsize, 0, found.location or "")
+
+
+def _placeholder(text: str, name: str) -> str | None:
+    match = _PLACEHOLDER.search(text)
+    if match is None:
+        return None
+    line = text.count("\n", 0, match.start()) + 1
+    return f"{name}:{line} has the placeholder {match[0]}: put a value in its place first, for example with sed"
+
+
+def _text(path: str, name: str) -> str:
+    try:
+        if path == "-":
+            data = sys.stdin.buffer.read(MAX_BYTES + 1)
+        else:
+            with open(path, "rb") as file:
+                data = file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not a path"
+        raise Error(
+            "LocalFileError", f"cannot read {name}: {reason or error}", target=name, hint="-f takes a YAML file, or -"
+        ) from error
+    if len(data) > MAX_BYTES:
+        raise Error(
+            "LimitExceeded",
+            f"{name} has more than {MAX_BYTES} bytes (1 MiB), the limit of a document",
+            target=name,
+            hint="the limit is fixed: divide the document, or put what is large into files that it names",
+        )
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        column = error.start - (data.rfind(b"\n", 0, error.start) + 1) + 1
+        message = f"not UTF-8: byte 0x{data[error.start]:02x}"
+        raise refusal(name, [violation(name, Mark(line, column), message, "save the file as UTF-8")]) from error

@@ -1,0 +1,199 @@
+"""From what is asked for and what the control plane has to the steps that lead from one to the other.
+
+Decides what is asked of the control plane, which judges and compares (``?dryRun=true``), and what is said of resources
+that refer to others which are not there yet. Changes nothing. Must not know how steps are told or carried out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from amphitrite.cli.assets import environment_registration, model_registration, uploads
+from amphitrite.cli.documents.apply_documents import Item
+from amphitrite.cli.documents.document_input import Draft, is_remote
+from amphitrite.cli.resources import lookups, resource_changes
+from amphitrite.cli.resources.apply_steps import Change, Step, differences
+from amphitrite.schemas import wire
+from amphitrite.schemas.errors import Error
+from amphitrite.schemas.names import environment_id, key, model_id, parse_asset
+
+if TYPE_CHECKING:
+    from amphitrite.cli.session.rest_client import Client
+
+_SHARES = ("traffic", "mirror_traffic")
+
+
+class Preview:
+    """Steps in the order of the items; earlier items are taken as done by the later ones."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._coming: set[str] = set()  # ARM ids of assets that are not there yet, in lower case
+        self._latest: dict[tuple[str, str], str] = {}  # (models or environments, name) -> the coming one's id
+        self._endpoints: set[str] = set()
+
+    def steps(self, items: Sequence[Item]) -> list[Step]:
+        """Raises Error with the location of what the control plane refuses."""
+        return [self._step(item) for item in items]
+
+    def _step(self, item: Item) -> Step:
+        look = {
+            "model": self._model,
+            "environment": self._environment,
+            "endpoint": self._endpoint,
+            "deployment": self._deployment,
+        }[item.kind]
+        with item.draft.located():
+            return look(item)
+
+    # -- assets -------------------------------------------------------------------------------------------------------
+    def _model(self, item: Item) -> Step:
+        document = item.draft.document
+        name = document["name"]
+        uri = self._address(document["path"])
+        version, found = self._version(document, uri)
+        after = {**document, "path": uri, "version": version}
+        before = None if found is None else wire.model_from_wire(name, version, found)
+        if before is None:
+            self._come("models", name, model_id(self._client.workspace, name, version))
+        return self._asset(item, f"{name}:{version}", before, after)
+
+    def _version(self, document: Mapping[str, Any], uri: str) -> tuple[str, dict[str, Any] | None]:
+        """The version that a model document means, and what is there of it."""
+        name, version = document["name"], document.get("version")
+        if version is not None:
+            return str(version), self._client.find(model_id(self._client.workspace, name, version))
+        newest = model_registration.find_latest(self._client, name)
+        if newest is not None and newest["properties"]["modelUri"] == uri:
+            return str(newest["name"]), newest
+        return model_registration.next_version(self._client, name), None
+
+    def _environment(self, item: Item) -> Step:
+        document = environment_registration.with_text(item.draft.document)
+        name = document["name"]
+        version, before = self._version_of_environment(document)
+        if before is None:
+            self._come("environments", name, environment_id(self._client.workspace, name, version))
+        return self._asset(
+            item, f"{name}:{version}", before, {**environment_registration.DEFAULTS, **document, "version": version}
+        )
+
+    def _version_of_environment(self, document: Mapping[str, Any]) -> tuple[str, dict[str, Any] | None]:
+        """The version that a document means, as ``environments.register`` chooses it, and what is there of it."""
+        name, version = document["name"], document.get("version")
+        path = environment_id(self._client.workspace, name)
+        if version is not None:
+            found = self._client.find(f"{path}/versions/{version}")
+            return str(version), None if found is None else wire.environment_from_wire(name, str(version), found)
+        container = self._client.find(path)
+        if container is None:
+            return "1", None
+        newest = str(container["properties"]["latestVersion"])
+        current = wire.environment_from_wire(name, newest, self._client.get(f"{path}/versions/{newest}"))
+        if environment_registration.same_content(current, document):
+            return newest, current
+        return str(container["properties"]["nextVersion"]), None
+
+    def _asset(self, item: Item, name: str, before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> Step:
+        fields = differences(before, after)
+        return Step(item, name, "create" if before is None else "update" if fields else "none", (), fields)
+
+    def _come(self, kind: str, name: str, arm_id: str) -> None:
+        self._coming.add(key(arm_id))
+        self._latest[(kind, key(name))] = arm_id
+
+    def _address(self, path: str) -> str:
+        return path if is_remote(path) else uploads.address(self._client, Path(path))
+
+    # -- endpoints and deployments ------------------------------------------------------------------------------------
+    def _endpoint(self, item: Item) -> Step:
+        document, name = item.draft.document, item.draft.document["name"]
+        path = lookups.endpoint_path(self._client, name)
+        found = self._client.find(path)
+        if found is None:
+            self._endpoints.add(key(name))
+            return Step(item, name, "create", (), differences(None, document))
+        before = _without_zeros(wire.endpoint_from_wire(name, found))
+        wanted = _without_zeros({**{f: before[f] for f in _SHARES if f in before}, **document})
+        # Shares of deployments that come with this very apply cannot be judged yet.
+        there = {key(one["name"]) for one in self._client.pages(f"{path}/deployments")}
+        judged = {**wanted, **{f: before.get(f, {}) for f in _SHARES if not _names(wanted.get(f)) <= there}}
+        told = self._dry_run(path, resource_changes.endpoint_body(self._client, Draft(judged, item.draft.source)))
+        after = _without_zeros(wire.endpoint_from_wire(name, told["resource"]))
+        after |= {f: wanted[f] for f in _SHARES if f in wanted}
+        fields = differences(before, after)
+        change: Change = told["change"] if told["change"] != "none" or not fields else "update"
+        return Step(item, name, change, (), fields)
+
+    def _deployment(self, item: Item) -> Step:
+        document = item.draft.document
+        endpoint, name = document["endpoint_name"], document["name"]
+        path = lookups.deployment_path(self._client, endpoint, name)
+        references = {
+            field: self._reference(kind, document[field])
+            for field, kind in (("model", "models"), ("environment", "environments"))
+            if document.get(field) is not None
+        }
+        document = {**document, **references}
+        found = self._client.find(path) if key(endpoint) not in self._endpoints else None
+        coming = {field for field, reference in references.items() if key(reference) in self._coming}
+        if found is None:
+            if not coming and key(endpoint) not in self._endpoints:
+                self._dry_run(path, self._body(document))
+            return Step(item, item.name, "create", (), differences(None, document))
+        before = wire.deployment_from_wire(endpoint, found["name"], found)
+        judged = {**document, **{field: before[field] for field in coming if field in before}}
+        told = self._dry_run(path, self._body(judged))
+        after = wire.deployment_from_wire(endpoint, found["name"], told["resource"])
+        after |= {field: references[field] for field in coming}
+        replaced = {*told["reasons"], *coming}
+        change: Change = "replace" if replaced else told["change"]
+        return Step(item, item.name, change, tuple(sorted(replaced)), differences(before, after))
+
+    def _reference(self, kind: Any, given: Any) -> str:
+        """The ARM id that a deployment's model or environment has now, or will have."""
+        if isinstance(given, Mapping):
+            return self._inline(kind, given)
+        name, version, label = parse_asset(given) or (None, None, None)
+        if name is not None and label == "latest" and (kind, key(name)) in self._latest:
+            return self._latest[(kind, key(name))]
+        if name is not None and version is not None and not given.startswith(("/", "azureml:/")):
+            make = model_id if kind == "models" else environment_id
+            if key(make(self._client.workspace, name, version)) in self._coming:
+                return make(self._client.workspace, name, version)
+        return model_registration.resolve(self._client, kind, given)
+
+    def _inline(self, kind: Any, given: Mapping[str, Any]) -> str:
+        """As ``registration.register_inline`` names it."""
+        if kind != "models":
+            found = environment_registration.inline_id(self._client, given)
+        else:
+            uri = self._address(given["path"])
+            if given.get("name") is None:
+                found = model_id(self._client.workspace, model_registration.content_name(uri), "1")
+            else:
+                found = model_id(self._client.workspace, given["name"], self._version(given, uri)[0])
+        if self._client.find(found) is None:
+            self._coming.add(key(found))
+        return found
+
+    def _body(self, document: Mapping[str, Any]) -> dict[str, Any]:
+        return wire.deployment_to_wire(document, resource_changes.LOCATION)
+
+    def _dry_run(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        answer: dict[str, Any] = self._client.send("PUT", path, params={"dryRun": "true"}, json=body).json()
+        if "change" not in answer:
+            raise Error("Unsupported", "this control plane knows no dryRun", hint="upgrade it")
+        return answer
+
+
+def _without_zeros(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A share of 0 is no share."""
+    kept = {f: {n: int(s) for n, s in document[f].items() if int(s)} for f in _SHARES if document.get(f)}
+    return {**{field: value for field, value in document.items() if field not in _SHARES}, **kept}
+
+
+def _names(shares: Mapping[str, int] | None) -> set[str]:
+    return {key(name) for name in shares or {}}

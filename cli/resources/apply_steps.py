@@ -1,0 +1,93 @@
+"""What ``ml apply`` is going to do with one resource, and how it says so.
+
+Decides which fields differ and in which words a step is told. Pure; must not know where the two documents come from.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from amphitrite.cli.documents.apply_documents import Item
+
+Change = Literal["create", "update", "replace", "retry", "none"]
+
+_SIGNS: Mapping[Change, str] = {"create": "+", "update": "~", "replace": "*", "retry": "~", "none": "="}
+_WORDS: Mapping[Change, str] = {
+    "create": "created",
+    "update": "changed in place",
+    "replace": "replaced by new instances",
+    "retry": "tried again, as it has failed",
+    "none": "unchanged",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FieldChange:
+    """``path`` dotted; None for a side that does not have it."""
+
+    path: str
+    before: Any
+    after: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """``name``: as shown, with the version that a model will have. ``reasons``: fields that need new instances."""
+
+    item: Item
+    name: str
+    change: Change
+    reasons: tuple[str, ...] = ()
+    fields: tuple[FieldChange, ...] = field(default=())
+
+    def shown(self) -> dict[str, Any]:
+        """As data."""
+        return {
+            "kind": self.item.kind,
+            "name": self.name,
+            "change": self.change,
+            "reasons": list(self.reasons),
+            "fields": [{"path": f.path, "before": f.before, "after": f.after} for f in self.fields],
+        }
+
+
+def differences(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> tuple[FieldChange, ...]:
+    """Field by field, in the order of their paths. Parts of mappings are fields of their own, lists are one."""
+    old, new = dict(_flat(before or {})), dict(_flat(after))
+    paths = sorted({*old, *new})
+    return tuple(FieldChange(path, old.get(path), new.get(path)) for path in paths if old.get(path) != new.get(path))
+
+
+def text(steps: Sequence[Step]) -> str:
+    """For people: a line for each resource, a line for each field that changes."""
+    lines = []
+    for step in steps:
+        why = f" ({', '.join(step.reasons)})" if step.reasons else ""
+        lines.append(f"{_SIGNS[step.change]} {step.item.kind} {step.name}: {_WORDS[step.change]}{why}")
+        lines += [f"    {_line(one)}" for one in step.fields]
+    counts = [f"{n} {_WORDS[change]}" for change in _WORDS if (n := sum(s.change == change for s in steps))]
+    return "\n".join([*lines, f"{', '.join(counts)}.", ""])
+
+
+def _line(one: FieldChange) -> str:
+    if one.before is None:
+        return f"{one.path}: {_value(one.after)}"
+    if one.after is None:
+        return f"{one.path}: {_value(one.before)} -> (none)"
+    return f"{one.path}: {_value(one.before)} -> {_value(one.after)}"
+
+
+def _value(value: Any) -> str:
+    return value if isinstance(value, str) and value and "\n" not in value else json.dumps(value, ensure_ascii=False)
+
+
+def _flat(value: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for name, entry in value.items():
+        path = f"{above}.{name}" if above else str(name)
+        if isinstance(entry, Mapping):
+            yield from _flat(entry, path)
+        elif entry is not None:
+            yield path, entry

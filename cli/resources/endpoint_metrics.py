@@ -1,0 +1,107 @@
+"""An endpoint's numbers, as the control plane tells them in the form of Azure Monitor.
+
+Decides which questions a view takes and what its rows are. Must not know how anything was counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from amphitrite.cli.resources.lookups import endpoint_path
+
+if TYPE_CHECKING:
+    from amphitrite.cli.session.rest_client import Client
+
+_API_VERSION = "2024-02-01"
+_PERCENTILES = {"RequestLatency_P50": "p50_ms", "RequestLatency_P95": "p95_ms", "RequestLatency_P99": "p99_ms"}
+#: The row of requests that were refused before a deployment was chosen.
+_REFUSED = "-"
+
+
+def totals(client: Client, endpoint: str, deployment: str | None, timespan: str) -> list[dict[str, Any]]:
+    """A row for each deployment that had requests in ``timespan``. ``errors``: answers other than 2xx and 3xx, and
+    requests whose client did not wait."""
+    where = {"deployment": deployment or "*"}
+    counted = _ask(
+        client, endpoint, ["RequestsPerMinute"], timespan, "FULL", {**where, "statusCodeClass": "*"}, "Total"
+    )
+    rows: dict[str, dict[str, Any]] = {}
+    for series in _series(counted, "RequestsPerMinute"):
+        row = rows.setdefault(series.dimensions["deployment"], {"requests": 0, "errors": 0})
+        number = sum(int(point["total"]) for point in series.points)
+        row["requests"] += number
+        row["errors"] += 0 if series.dimensions["statusCodeClass"] in ("2xx", "3xx") else number
+    latencies = _ask(client, endpoint, list(_PERCENTILES), timespan, "FULL", where)
+    for metric, name in _PERCENTILES.items():
+        for series in _series(latencies, metric):
+            for point in series.points:
+                if "average" in point and series.dimensions["deployment"] in rows:
+                    rows[series.dimensions["deployment"]][name] = point["average"]
+    return [{"deployment": name or _REFUSED, **row} for name, row in sorted(rows.items(), key=lambda i: (not i[0], i))]
+
+
+def course(
+    client: Client,
+    endpoint: str,
+    metrics: Sequence[str],
+    deployment: str | None,
+    by: Sequence[str],
+    timespan: str,
+    interval: str,
+) -> list[dict[str, Any]]:
+    """A row for each point in time and, with ``by``, each value of these dimensions; a column for each metric."""
+    where = {**({} if deployment is None else {"deployment": deployment}), **{dimension: "*" for dimension in by}}
+    answer = _ask(client, endpoint, metrics, timespan, interval, where)
+    rows: dict[tuple[str, ...], dict[str, Any]] = {}
+    for metric in answer["value"]:
+        name = metric["name"]["value"]
+        for series in _series(answer, name):
+            shown = {d: v or _REFUSED for d, v in series.dimensions.items() if where[d] == "*"}
+            for point in series.points:
+                row = rows.setdefault((point["timeStamp"], *shown.values()), {"time": point["timeStamp"], **shown})
+                row[name] = point.get("average")
+    names = [metric["name"]["value"] for metric in answer["value"]]
+    return [{**row, **{name: row.get(name) for name in names}} for _, row in sorted(rows.items(), key=lambda i: i[0])]
+
+
+def keys(client: Client, endpoint: str) -> list[dict[str, Any]]:
+    """A row for each key of the endpoint, or for its tokens; ``last_used`` None: nobody has used it yet."""
+    answer = client.send("GET", f"{endpoint_path(client, endpoint)}/keyUsage").json()
+    return [{"key": use["key"], "last_used": use["lastUsedTime"]} for use in answer["value"]]
+
+
+class _Series:
+    """One line of a chart: its dimensions by name, its points."""
+
+    def __init__(self, value: Mapping[str, Any]) -> None:
+        self.dimensions = {one["name"]["value"]: one["value"] for one in value["metadatavalues"]}
+        self.points: Sequence[Mapping[str, Any]] = value["data"]
+
+
+def _series(answer: Mapping[str, Any], metric: str) -> list[_Series]:
+    return [
+        _Series(series) for one in answer["value"] if one["name"]["value"] == metric for series in one["timeseries"]
+    ]
+
+
+def _ask(
+    client: Client,
+    endpoint: str,
+    metrics: Sequence[str],
+    timespan: str,
+    interval: str,
+    where: Mapping[str, str],
+    aggregation: str = "Average",
+) -> dict[str, Any]:
+    parameters = {
+        "api-version": _API_VERSION,
+        "metricnames": ",".join(metrics),
+        "timespan": timespan,
+        "interval": interval,
+        "aggregation": aggregation,
+        "$filter": " and ".join(f"{dimension} eq '{value}'" for dimension, value in where.items()),
+    }
+    address = f"{endpoint_path(client, endpoint)}/providers/microsoft.insights/metrics"
+    body: dict[str, Any] = client.send("GET", address, params=parameters).json()
+    return body

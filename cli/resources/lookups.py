@@ -1,0 +1,48 @@
+"""What verbs read of endpoints and deployments.
+
+Decides addresses and which requests a view takes. Must not change anything.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from amphitrite.schemas.names import deployment_id, endpoint_id
+from amphitrite.schemas.wire.display import show_deployment, show_endpoint
+
+if TYPE_CHECKING:
+    from amphitrite.cli.session.rest_client import Client
+
+#: What Azure's tools ask a token for, to score where the auth mode is aad_token.
+SCORING_RESOURCE = "https://ml.azure.com"
+
+
+def endpoint_path(client: Client, name: str) -> str:
+    return endpoint_id(client.workspace, name)
+
+
+def deployment_path(client: Client, endpoint: str, name: str) -> str:
+    return deployment_id(client.workspace, endpoint, name)
+
+
+def endpoint(client: Client, name: str) -> dict[str, Any]:
+    """An endpoint as ``show`` prints it: deployments without traffic appear with 0."""
+    path = endpoint_path(client, name)
+    return show_endpoint(client.get(path), client.pages(f"{path}/deployments"))
+
+
+def deployment(client: Client, endpoint: str, name: str) -> dict[str, Any]:
+    """A deployment as ``show`` prints it."""
+    return show_deployment(client.get(deployment_path(client, endpoint, name)))
+
+
+def credentials(client: Client, name: str) -> dict[str, Any]:
+    """What clients of the endpoint send: ``primaryKey`` and ``secondaryKey`` in auth mode key, ``accessToken`` with its
+    times in aml_token, and in aad_token one of this server's identity, unless ``ML_SCORING_ISSUER`` names another."""
+    path = endpoint_path(client, name)
+    mode = client.get(path)["properties"]["authMode"].lower()
+    if mode == "aadtoken":
+        found = client.send("GET", "/identity/token", params={"resource": SCORING_RESOURCE}).json()
+        return {"accessToken": found["access_token"], "expiryTimeUtc": int(found["expires_on"])}
+    body: dict[str, Any] = client.send("POST", f"{path}/{'listKeys' if mode == 'key' else 'token'}").json()
+    return body

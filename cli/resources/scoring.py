@@ -1,0 +1,79 @@
+"""``invoke``: one scoring request as a client would send it.
+
+Decides what is sent with the request and how an answer that is no success becomes an Error. Must not know options.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING
+
+from amphitrite.cli.resources import lookups
+from amphitrite.schemas.errors import Error
+
+if TYPE_CHECKING:
+    import httpx
+
+    from amphitrite.cli.session.rest_client import Client
+
+_HINTS = {
+    401: "the key may have been regenerated, or the token have ended, just now: try again",
+    404: "ml online-endpoint update --traffic says which deployment serves",
+    503: "ml online-deployment get-logs says why",
+}
+
+
+def invoke(client: Client, name: str, request_file: str | None, deployment: str | None) -> str:
+    """Send the JSON in ``request_file`` to the endpoint's scoring URI; the body of the answer, as it is.
+
+    Raises Error LocalFileError (no JSON), ResourceNotFound (endpoint, deployment), ScoringFailed.
+    """
+    body = _read(request_file) if request_file is not None else b""
+    endpoint = client.get(lookups.endpoint_path(client, name))
+    uri = endpoint["properties"]["scoringUri"]
+    headers = {"Content-Type": "application/json"}
+    if deployment is not None:
+        client.get(lookups.deployment_path(client, name, deployment))
+        headers["azureml-model-deployment"] = deployment.lower()
+    headers["Authorization"] = f"Bearer {_credential(client, name, endpoint['properties']['authMode'])}"
+    try:
+        answer = client.exchange("POST", uri, content=body, headers=headers)
+    except Error as error:
+        raise Error("ScoringFailed", f"no answer from {uri}: {error.message}", target=uri) from error
+    if not answer.is_success:
+        raise _failure(uri, answer)
+    return answer.text
+
+
+def _credential(client: Client, name: str, mode: str) -> str:
+    """``ML_SCORING_TOKEN`` is for endpoints whose tokens somebody else gives out, and is sent to no others."""
+    given = os.environ.get("ML_SCORING_TOKEN")
+    if given and mode.lower() == "aadtoken":
+        return given
+    credentials = lookups.credentials(client, name)
+    return str(credentials.get("primaryKey") or credentials["accessToken"])
+
+
+def _read(file: str) -> bytes:
+    """``-`` is standard input; a pipe, such as a process substitution of a shell, is read like a file."""
+    try:
+        with open(0 if file == "-" else file, "rb", closefd=file != "-") as stream:
+            data = stream.read()
+        json.loads(data)
+    except OSError as exc:
+        raise Error("LocalFileError", f"cannot read {file}: {exc.strerror}", target=file) from exc
+    except ValueError as exc:
+        raise Error("LocalFileError", f"{file} is not JSON: {exc}", target=file) from exc
+    return data
+
+
+def _failure(uri: str, answer: httpx.Response) -> Error:
+    try:
+        found = answer.json()["error"]
+        # Triton's own errors are {"error": "text"}.
+        message = found if isinstance(found, str) else f"{found['code']}: {found['message']}"
+    except (ValueError, KeyError, TypeError):
+        message = answer.text.strip()[:2000] or "no body"
+    hint = _HINTS.get(answer.status_code)
+    return Error("ScoringFailed", f"{uri} answered {answer.status_code}: {message}", target=uri, hint=hint)

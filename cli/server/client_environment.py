@@ -1,0 +1,106 @@
+"""What the environment of a client must say so that it finds a control plane and signs in there.
+
+Decides the variables for each way in (docs/connecting.md). Must not know how a server is found.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from amphitrite.cli.session.connection import Server
+from amphitrite.cli.terminal.options import Scope
+from amphitrite.schemas.errors import Error
+
+#: Name -> value; None: the variable of another way in, which must not be set beside these.
+Variables = Mapping[str, str | None]
+
+_ALLOWED = {
+    "shell": ("sh", "json"),
+    "authentication": ("managed-identity", "environment"),
+    "discovery": ("mfe", "metadata"),
+}
+#: Whom clients of gRPC trust that are not told.
+_GRPC_ROOTS = "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH"
+#: The one tenant and the one client of the server's authority.
+_CLIENT = "amphitrite"
+
+
+def check(**given: str) -> None:
+    """Raises Error UsageError for a value that is not one of the option's."""
+    for option, value in given.items():
+        if value not in _ALLOWED[option]:
+            raise Error("UsageError", f"--{option} `{value}` is not one of {', '.join(_ALLOWED[option])}")
+
+
+def of_home(state: Mapping[str, Any], authentication: str, discovery: str) -> Variables:
+    """For the server of this machine; ``state``: its ``server.json``. Raises Error LocalFileError."""
+    secret = _read(state["identity_header_file"]).strip()
+    bundle = state["bundle_file"]
+    return {
+        **_address(state["api_url"], discovery),
+        **_sign_in(state, secret, authentication),
+        "REQUESTS_CA_BUNDLE": bundle,
+        "SSL_CERT_FILE": bundle,
+        # Where it is set already, curl reads it rather than SSL_CERT_FILE.
+        "CURL_CA_BUNDLE": bundle,
+        _GRPC_ROOTS: bundle,
+        "ML_SUBSCRIPTION": state["subscription"],
+        "ML_RESOURCE_GROUP": state["resource_group"],
+        "ML_WORKSPACE": state["workspace"],
+    }
+
+
+def of_remote(server: Server, of: Scope, authentication: str, discovery: str) -> Variables:
+    """For a server elsewhere: what is known here. Its identity header is its own; clients of Azure's get the token from
+    ML_TOKEN. Raises Error Unsupported."""
+    if authentication != "managed-identity":
+        message = f"the secret that clients of {server.url} sign in with is on its machine"
+        hint = "its credentials' file identity-header is AZURE_CLIENT_SECRET; docs/connecting.md has the others"
+        raise Error("Unsupported", message, target="--authentication", hint=hint)
+    variables: dict[str, str | None] = {**_address(server.url, discovery), "ML_SERVER_URL": server.url}
+    if server.ca_file is not None:
+        trusted = str(server.ca_file)
+        variables |= dict.fromkeys(("ML_CA_FILE", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "CURL_CA_BUNDLE"), trusted)
+        variables[_GRPC_ROOTS] = trusted
+    named = {"ML_SUBSCRIPTION": of.subscription, "ML_RESOURCE_GROUP": of.resource_group, "ML_WORKSPACE": of.workspace}
+    return {**variables, **named}
+
+
+def exports(variables: Variables) -> str:
+    """Lines for a POSIX shell."""
+    return "".join(
+        f"unset {name}\n" if value is None else f"export {name}={shlex.quote(value)}\n"
+        for name, value in variables.items()
+    )
+
+
+def _address(url: str, discovery: str) -> Variables:
+    if discovery == "mfe":
+        return {"AZUREML_DEV_URL_MFE": url}
+    return {
+        "ARM_CLOUD_METADATA_URL": f"{url}/metadata/endpoints?api-version=2022-09-01",
+        "AZUREML_DEV_URL_MFE": None,
+    }
+
+
+def _sign_in(state: Mapping[str, Any], secret: str, authentication: str) -> Variables:
+    if authentication == "managed-identity":
+        return {"IDENTITY_ENDPOINT": state["identity_endpoint"], "IDENTITY_HEADER": secret}
+    return {
+        "AZURE_AUTHORITY_HOST": state["api_url"],
+        "AZURE_TENANT_ID": _CLIENT,
+        "AZURE_CLIENT_ID": _CLIENT,
+        "AZURE_CLIENT_SECRET": secret,
+        "IDENTITY_ENDPOINT": None,
+        "IDENTITY_HEADER": None,
+    }
+
+
+def _read(file: str) -> str:
+    try:
+        return Path(file).read_text()
+    except OSError as exc:
+        raise Error("LocalFileError", f"cannot read {file}: {exc}") from exc

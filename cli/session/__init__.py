@@ -1,0 +1,4 @@
+"""One run of a command: how it is declared, its connection, its operations.
+
+It knows HTTP. It knows no resource.
+"""

@@ -1,0 +1,107 @@
+"""Which control plane, and by which credentials.
+
+Decides the order ``--server-url``, ``ML_SERVER_URL``, ``ML_HOME``; that a token of a home is sent to that home's
+address alone; and whose certificates are trusted: elsewhere ``ML_CA_FILE``'s, if it is set, besides the system's. Must
+not know what is asked of it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from amphitrite.cli.terminal import home_directory
+from amphitrite.cli.terminal.options import Options, scope
+from amphitrite.schemas.errors import Error
+
+if TYPE_CHECKING:
+    from amphitrite.cli.session.rest_client import Client
+
+START_HINT = "ml server start -d"
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """An address and what belongs to it. ``local``: it is this home's, so no proxy is between."""
+
+    url: str
+    token: str | None
+    ca_file: Path | None
+    local: bool
+
+
+def default_url(environ: Mapping[str, str] = os.environ) -> str:
+    """Where ``ml server start`` would listen."""
+    return f"https://{environ.get('ML_HOST') or '127.0.0.1'}:{environ.get('ML_PORT') or 8443}"
+
+
+def find(server_url: str | None, environ: Mapping[str, str] = os.environ) -> Server:
+    """The control plane to talk to. Raises Error ServerUnreachable when none is named and none was started here."""
+    state = home_directory.read_state(home_directory.path(environ))
+    own_url = str(state["api_url"]).rstrip("/") if state else None
+    url = (server_url or environ.get("ML_SERVER_URL") or own_url or "").rstrip("/")
+    token = environ.get("ML_TOKEN")
+    if not url:
+        raise Error("ServerUnreachable", f"no control plane at {default_url(environ)}", hint=START_HINT)
+    if not url.startswith("https://"):
+        raise Error("UsageError", f"the control plane's address must begin with https://, found `{url}`")
+    if state is None or url != own_url:
+        return Server(url, token, _ca_file(environ), local=False)
+    return Server(url, token or _read_token(Path(state["token_file"])), Path(state["ca_file"]), local=True)
+
+
+def remote(server_url: str | None, environ: Mapping[str, str] = os.environ) -> Server | None:
+    """The control plane that is named and is not this home's; None where none is. Raises Error UsageError."""
+    if not (server_url or environ.get("ML_SERVER_URL")):
+        return None
+    server = find(server_url, environ)
+    return None if server.local else server
+
+
+def connect(options: Options) -> Client:
+    """A client for the control plane that ``options`` and the environment name."""
+    server = find(options.server_url)
+    import httpx
+
+    from amphitrite.cli.session.rest_client import Client
+    from amphitrite.cli.terminal.request_trace import Trace
+
+    http = httpx.Client(
+        base_url=server.url,
+        verify=_trust(server),
+        trust_env=not server.local,
+        headers={"Authorization": f"Bearer {server.token}"} if server.token else {},
+        timeout=httpx.Timeout(60.0, connect=5.0),
+    )
+    hint = START_HINT if server.local else "check --server-url and ML_SERVER_URL"
+    return Client(http, scope(options), trace=Trace.of(options), unreachable_hint=hint)
+
+
+def _ca_file(environ: Mapping[str, str]) -> Path | None:
+    return Path(environ["ML_CA_FILE"]).expanduser().absolute() if environ.get("ML_CA_FILE") else None
+
+
+def _read_token(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError as exc:
+        raise Error("LocalFileError", f"cannot read the token of this home: {exc}") from exc
+
+
+def _trust(server: Server) -> Any:
+    """Only the home's own authority for its own address; else the system's roots (or SSL_CERT_FILE), and ML_CA_FILE."""
+    import ssl
+
+    try:
+        if server.local:
+            return ssl.create_default_context(cafile=str(server.ca_file) if server.ca_file else None)
+        context = ssl.create_default_context()
+        if server.ca_file is not None:
+            context.load_verify_locations(server.ca_file)
+        return context
+    except (OSError, ssl.SSLError) as exc:
+        whose = "of this home" if server.local else "in ML_CA_FILE"
+        raise Error("LocalFileError", f"cannot read the certificate authority {whose} {server.ca_file}: {exc}") from exc

@@ -1,0 +1,147 @@
+"""The control plane's REST API as the verbs see it.
+
+Decides how a request is sent, repeated and refused: every answer that is no success becomes the Error in its body,
+every connection that fails Error ServerUnreachable. Must not know documents. Takes any ``httpx.Client``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import httpx
+
+from amphitrite.cli.terminal.options import Scope
+from amphitrite.cli.terminal.request_trace import Trace
+from amphitrite.schemas.errors import Error
+from amphitrite.schemas.names import workspace_id
+
+API_VERSION = "2023-04-01-preview"
+#: Items of a list in one answer: the most that a server gives.
+_PAGE = "1000"
+#: Waits before a GET is sent again after a lost connection.
+_PAUSES_S = (0.1, 0.3)
+
+
+class Client:
+    """One connection to one control plane, for one workspace."""
+
+    def __init__(
+        self, http: httpx.Client, scope: Scope, *, trace: Trace | None = None, unreachable_hint: str | None = None
+    ) -> None:
+        self.scope = scope
+        #: ARM id of the workspace: every resource's path begins with it.
+        self.workspace = workspace_id(scope.subscription, scope.resource_group, scope.workspace)
+        self._http = http
+        self._trace = trace or Trace(lines=False, bodies=False)
+        self._hint = unreachable_hint
+
+    # -- resources ----------------------------------------------------------------------------------------------------
+    def get(self, path: str, **params: str) -> dict[str, Any]:
+        """The resource at ``path``. Raises Error ResourceNotFound."""
+        body: dict[str, Any] = self.send("GET", path, params=params).json()
+        return body
+
+    def find(self, path: str) -> dict[str, Any] | None:
+        """The resource at ``path``, None when there is none."""
+        try:
+            return self.get(path)
+        except Error as error:
+            if error.code == "ResourceNotFound":
+                return None
+            raise
+
+    def pages(self, path: str, **params: str) -> list[dict[str, Any]]:
+        """All items of a list, page after page."""
+        body = self.get(path, **{"$top": _PAGE, **params})
+        items = list(body["value"])
+        while body.get("nextLink"):
+            body = self.send("GET", relative(body["nextLink"])).json()
+            items += body["value"]
+        return items
+
+    # -- requests -----------------------------------------------------------------------------------------------------
+    def send(
+        self,
+        method: str,
+        url: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        json: Any = None,
+        content: bytes | Iterable[bytes] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> httpx.Response:
+        """One request; its successful answer. Raises Error."""
+        response = self.exchange(method, url, params=params, json=json, content=content, headers=headers)
+        if response.is_success:
+            return response
+        raise _refusal(response)
+
+    def exchange(
+        self,
+        method: str,
+        url: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        json: Any = None,
+        content: bytes | Iterable[bytes] | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout_s: float | None = None,
+    ) -> httpx.Response:
+        """One request; its answer, whatever it is. Raises Error ServerUnreachable."""
+        request = self._http.build_request(
+            method,
+            self._address(url, params),
+            json=json,
+            content=content,
+            headers=headers,
+            timeout=timeout_s or self._http.timeout,
+        )
+        pauses = iter(_PAUSES_S if method in ("GET", "HEAD") else ())
+        while True:
+            began = time.monotonic()
+            try:
+                response = self._http.send(request)
+            except httpx.TransportError as exc:
+                # Who did not answer in time is busy; asking again at once would not help.
+                pause = None if isinstance(exc, httpx.TimeoutException) else next(pauses, None)
+                if pause is None:
+                    raise self._unreachable(request, exc) from exc
+                time.sleep(pause)
+            else:
+                self._trace.exchange(request, response, time.monotonic() - began)
+                return response
+
+    def _address(self, url: str, params: Mapping[str, str] | None) -> httpx.URL:
+        address = self._http.base_url.join(url)
+        if url.startswith("/subscriptions/") and "api-version" not in address.params:
+            address = address.copy_merge_params({"api-version": API_VERSION})
+        return address.copy_merge_params(params) if params else address
+
+    def _unreachable(self, request: httpx.Request, exc: httpx.TransportError) -> Error:
+        url = str(request.url.copy_with(raw_path=b"/")).rstrip("/")
+        reason = str(exc)
+        if "CERTIFICATE_VERIFY_FAILED" in reason:
+            message = f"the certificate of {url} is not trusted: {reason}"
+            return Error("ServerUnreachable", message, target=url, hint="SSL_CERT_FILE names the certificates to trust")
+        if isinstance(exc, httpx.TimeoutException):
+            return Error("ServerUnreachable", f"no answer from the control plane at {url} in time", target=url)
+        return Error("ServerUnreachable", f"no control plane at {url}", target=url, hint=self._hint)
+
+
+def relative(url: str) -> str:
+    """An address in an answer without its host: it is asked for where the control plane was reached so far."""
+    return httpx.URL(url).raw_path.decode()
+
+
+def _refusal(response: httpx.Response) -> Error:
+    try:
+        body = response.json()["error"]
+        error = Error.from_body(body)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        text = " ".join(response.text.split())[:500]
+        error = Error("InternalServerError", f"HTTP {response.status_code} from {response.request.url}: {text}")
+    if error.code == "AuthenticationFailed" and not error.hint:
+        return Error(error.code, error.message, target=error.target, hint="ML_TOKEN is the token to send")
+    return error

@@ -1,0 +1,81 @@
+"""One run of a command: its options, its talk, its one connection to the control plane.
+
+Decides what goes to stdout (data) and to stderr (talk), and that nothing is connected before a verb needs it. Must
+not know any verb.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from amphitrite.cli.terminal.options import Options
+from amphitrite.cli.terminal.progress import Progress
+from amphitrite.schemas.errors import Error
+
+if TYPE_CHECKING:
+    from amphitrite.cli.session.rest_client import Client
+
+#: Opens the connection that these options ask for.
+Connect = Callable[[Options], "Client"]
+
+
+class Session:
+    """Made by ``main.main``; a verb gets its own, with the options after the verb on top."""
+
+    def __init__(self, options: Options, connect: Connect) -> None:
+        self.options = options
+        self._connect = connect
+        self._client: Client | None = None
+
+    def with_options(self, inner: Options) -> Session:
+        return Session(inner.over(self.options), self._connect)
+
+    @property
+    def client(self) -> Client:
+        """The control plane. Raises Error ServerUnreachable when there is none to be found."""
+        if self._client is None:
+            self._client = self._connect(self.options)
+        return self._client
+
+    def at(self, server_url: str) -> Client:
+        """The control plane at this address, whatever the options say."""
+        return self._connect(replace(self.options, server_url=server_url))
+
+    def print(self, value: Any, columns: Sequence[str] = ()) -> None:
+        """Data to stdout, as ``--output`` and ``--query`` say; nothing for None. Raises Error UsageError."""
+        from amphitrite.cli.terminal import output
+
+        if self.options.query is not None:
+            value, columns = output.select(value, self.options.query), ()
+        if value is None:
+            return
+        form = self.options.output or "json"
+        sys.stdout.write(output.render(value, form, columns=columns, color=sys.stdout.isatty()))
+
+    def note(self, text: str) -> None:
+        """A line of talk to stderr."""
+        if not self.options.only_show_errors:
+            sys.stderr.write(text + "\n")
+
+    def confirm(self, question: str, yes: bool) -> None:
+        """Ask before something is lost. Raises Error BadArgument for a no, UsageError where nobody can be asked, as az
+        does: a script that means it says --yes."""
+        if yes:
+            return
+        if not sys.stdin.isatty():
+            message = f"{question} Unable to prompt for confirmation as no tty available. Use --yes."
+            raise Error("UsageError", message, target="--yes")
+        answer = ""
+        while answer not in ("y", "yes", "n", "no"):
+            sys.stderr.write(f"{question} (y/n): ")
+            sys.stderr.flush()
+            answer = (sys.stdin.readline() or "no").strip().lower()
+        if answer in ("n", "no"):
+            raise Error("BadArgument", "not confirmed: nothing was changed")
+
+    def progress(self, what: str) -> Progress:
+        """The live line of a long verb; silent where stderr is no terminal."""
+        return Progress(what, live=sys.stderr.isatty() and not self.options.only_show_errors)

@@ -1,0 +1,142 @@
+"""How a function becomes a verb of the command line.
+
+Decides that every verb takes the global options, that it returns what is to be printed, and that a group is imported
+when it is used. Must not know what verbs do, nor how words are read (``words``).
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, ClassVar, TypeVar
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from amphitrite.cli.session.session import Session
+from amphitrite.cli.terminal import arguments
+from amphitrite.cli.terminal.options import DECLARATIONS, Options
+
+Verb = TypeVar("Verb", bound=Callable[..., Any])
+
+
+#: The options of the generic update, whose order counts.
+EDITS = frozenset({"--set", "--add", "--remove"})
+
+
+class Command(TyperCommand):
+    """A verb: its long options may be abbreviated, its repeatable ones take several words at once."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        options = arguments.Options.of(self.params)
+        args = _expanded(ctx, args, options)
+        edits = EDITS if options.repeatable >= EDITS else frozenset()
+        return super().parse_args(ctx, arguments.spread(arguments.grouped(args, edits), options.repeatable - edits))
+
+
+def _expanded(ctx: Any, args: list[str], options: arguments.Options, *, to_first_word: bool = False) -> list[str]:
+    try:
+        return arguments.expanded(args, options, to_first_word=to_first_word)
+    except ValueError as exc:
+        ctx.fail(str(exc))
+        raise
+
+
+class LazyGroup(TyperGroup):
+    """A group of groups that are only named here, so that help and short verbs need not import the others."""
+
+    #: name -> (module with ``app``, or ``module:function`` of a verb; summary for the help); an empty summary hides an
+    #: alias.
+    groups: ClassVar[Mapping[str, tuple[str, str]]] = {}
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, _expanded(ctx, args, arguments.Options.of(self.params), to_first_word=True))
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [*self.groups, *super().list_commands(ctx)]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in self.groups:
+            return super().get_command(ctx, cmd_name)
+        name, _, function = self.groups[cmd_name][0].partition(":")
+        module = importlib.import_module(name)
+        if not function:
+            return typer.main.get_command(module.app)
+        app = group(cmd_name, "")
+        verb(app, cmd_name)(getattr(module, function))
+        return typer.main.get_command(app)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        names = self.list_commands(ctx)
+        if args[0] not in names and not args[0].startswith("-"):
+            near = get_close_matches(args[0], names, n=1)
+            ctx.fail(f"No such command '{args[0]}'." + (f" Did you mean '{near[0]}'?" if near else ""))
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        rows = [(name, summary) for name, (_, summary) in self.groups.items() if summary]
+        rows += [(name, command.get_short_help_str(80)) for name, command in self.commands.items()]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+def group(name: str, summary: str, cls: type[TyperGroup] = TyperGroup) -> typer.Typer:
+    """An empty group."""
+    return typer.Typer(
+        name=name,
+        cls=cls,
+        help=summary,
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+
+
+def verb(
+    app: typer.Typer, name: str, *, columns: Sequence[str] = (), any_words: bool = False
+) -> Callable[[Verb], Verb]:
+    """Make ``function(session, **options)`` a verb of ``app``.
+
+    What it returns is printed as ``--output`` and ``--query`` say; None is not printed. ``columns`` are the table's.
+    ``any_words``: options that nobody declares are accepted, for a verb that only says why it is not there.
+    """
+
+    def register(function: Verb) -> Verb:
+        def invoke(context: typer.Context, **values: Any) -> None:
+            inner = Options(**{field: values.pop(field) for field in DECLARATIONS})
+            session: Session = context.obj.with_options(inner)
+            result = function(session, **values)
+            if result is not None:
+                session.print(result, columns)
+
+        own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+        declare(invoke, [*own, *global_parameters()], function.__doc__)
+        anything = {"ignore_unknown_options": any_words, "allow_extra_args": any_words}
+        app.command(name, cls=Command, context_settings=anything)(invoke)
+        return function
+
+    return register
+
+
+def global_parameters() -> list[inspect.Parameter]:
+    """The global options as typer reads them."""
+    absent = Options()
+    return [parameter(field, kind, getattr(absent, field)) for field, kind in DECLARATIONS.items()]
+
+
+def parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    """An option as typer reads it."""
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def declare(function: Any, parameters: Sequence[inspect.Parameter], doc: str | None) -> None:
+    """Give ``function(context, **values)`` the signature and text that typer is to read."""
+    context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
+    named = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
+    function.__signature__ = inspect.Signature([context, *named])
+    function.__annotations__ = {p.name: p.annotation for p in (context, *named)}
+    function.__doc__ = doc

@@ -1,0 +1,147 @@
+"""``ml apply`` and ``ml diff``: documents to resources, created or updated, after saying what will be done.
+
+Decides the order in which steps are carried out: what others refer to comes first, traffic last, since it needs the
+deployments that it names. Must not know YAML (``apply_documents``), nor how a step was found (``apply_preview``).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from amphitrite.cli.session.session import Session
+from amphitrite.schemas.errors import Error
+
+if TYPE_CHECKING:
+    from amphitrite.cli.documents.apply_documents import Item
+    from amphitrite.cli.resources.apply_steps import Step
+
+_SHARES = ("traffic", "mirror_traffic")
+
+Files = Annotated[
+    list[str],
+    typer.Option(
+        "--file", "-f", metavar="FILE ...", help="YAML with one or many documents, a directory of such, or - for stdin."
+    ),
+]
+
+
+def apply(
+    session: Session,
+    file: Files,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
+) -> list[dict[str, Any]] | None:
+    """Create or update the models, environments, endpoints and deployments of YAML documents."""
+    steps = _planned(session, file)
+    if not dry_run:
+        session.note(_text(steps).rstrip())
+        _carry_out(session, steps)
+        return [step.shown() for step in steps] if _as_data(session) else None
+    return _told(session, steps)
+
+
+def diff(
+    session: Session,
+    file: Files,
+    exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit with 1 when anything would change.")] = False,
+) -> list[dict[str, Any]] | None:
+    """Show what ``ml apply`` would do: for each resource, whether and why, field by field."""
+    steps = _planned(session, file)
+    told = _told(session, steps)
+    if exit_code and any(step.change != "none" for step in steps):
+        if told is not None:
+            session.print(told)
+        raise typer.Exit(1)
+    return told
+
+
+def _planned(session: Session, files: Sequence[str]) -> list[Step]:
+    from amphitrite.cli.documents.apply_documents import gather
+    from amphitrite.cli.resources.apply_preview import Preview
+
+    items = gather(files)
+    return Preview(session.client).steps(items)
+
+
+def _told(session: Session, steps: Sequence[Step]) -> list[dict[str, Any]] | None:
+    """Data where a format is asked for; else text for people."""
+    if _as_data(session):
+        return [step.shown() for step in steps]
+    sys.stdout.write(_text(steps))
+    return None
+
+
+def _as_data(session: Session) -> bool:
+    return session.options.output is not None or session.options.query is not None
+
+
+def _text(steps: Sequence[Step]) -> str:
+    from amphitrite.cli.resources.apply_steps import text
+
+    return text(steps)
+
+
+def _carry_out(session: Session, steps: Sequence[Step]) -> None:
+    """Raises the Error of the first step that fails, with what was done before it; what comes after is not touched."""
+    done: list[str] = []
+    work = [step for step in steps if step.change != "none"]
+    try:
+        for step in work:
+            _make(session, step)
+            done.append(f"{step.item.kind} {step.name}")
+        for step in work:
+            if step.item.kind == "endpoint" and _moves_traffic(step):
+                _endpoint(session, step.item, with_traffic=True)
+    except Error as error:
+        if not done:
+            raise
+        hint = f"done before: {', '.join(done)}; mend it and apply again"
+        raise Error(
+            error.code,
+            error.message,
+            target=error.target,
+            hint=f"{error.hint}; {hint}" if error.hint else hint,
+            violations=error.violations,
+        ) from error
+
+
+def _make(session: Session, step: Step) -> None:
+    """All of a step but the traffic of an endpoint."""
+    item = step.item
+    if item.kind == "endpoint":
+        if step.change == "create" or any(not one.path.startswith(_SHARES) for one in step.fields):
+            _endpoint(session, item, with_traffic=False, create=step.change == "create")
+        elif step.change == "retry":
+            _endpoint(session, item, with_traffic=True)
+        return
+    if item.kind == "deployment":
+        from amphitrite.cli.resources import resource_changes
+
+        resource_changes.put_deployment(session, item.draft, create=step.change == "create")
+        return
+    from amphitrite.cli.assets import environment_registration, model_registration
+
+    register = model_registration.register if item.kind == "model" else environment_registration.register
+    version = step.name.rpartition(":")[2]
+    with session.progress(step.name) as progress, item.draft.located():
+        register(session.client, {**item.draft.document, "version": version}, progress)
+        progress.done("registered")
+
+
+def _endpoint(session: Session, item: Item, *, with_traffic: bool, create: bool = False) -> None:
+    from amphitrite.cli.resources import resource_changes
+
+    kept = {f: v for f, v in item.draft.document.items() if with_traffic or f not in _SHARES}
+    if create:
+        resource_changes.put_endpoint(session, replace(item.draft, document=kept), create=True)
+    else:
+        source = replace(item.draft.source, value=kept)
+        resource_changes.update_endpoint(session, source, kept["name"], {}, (), no_wait=False)
+
+
+def _moves_traffic(step: Step) -> bool:
+    return any(one.path.startswith(_SHARES) and (one.before or one.after) for one in step.fields)

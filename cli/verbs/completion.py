@@ -1,0 +1,105 @@
+"""``ml completion``: scripts by which shells complete command lines, and what they are to offer.
+
+Decides what may stand at the cursor: verbs, options, output formats; elsewhere the shell offers files. Must not know
+any verb: it reads the program as its help does.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from amphitrite.cli.session.session import Session
+from amphitrite.cli.session.verb_declaration import group, verb
+from amphitrite.cli.terminal.arguments import Options
+from amphitrite.cli.terminal.options import FORMATS
+from amphitrite.schemas.errors import Error
+
+app = group("completion", "Print a script that completes commands in a shell.")
+
+#: Each asks ``ml completion candidates -- WORDS`` for lines of a candidate, a tab and what it means.
+_SCRIPTS = {
+    "bash": """\
+_ml_candidates() {
+  local IFS=$'\\n'
+  COMPREPLY=( $(ml completion candidates -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null | cut -f 1) )
+}
+complete -o default -F _ml_candidates ml
+""",
+    "zsh": """\
+#compdef ml
+_ml() {
+  local -a found
+  local name meaning
+  while IFS=$'\\t' read -r name meaning; do
+    found+=("${name//:/\\\\:}:$meaning")
+  done < <(ml completion candidates -- "${(@)words[2,$CURRENT]}" 2>/dev/null)
+  if (( ${#found} )); then _describe ml found; else _files; fi
+}
+compdef _ml ml
+""",
+    "fish": """\
+complete --command ml --keep-order --arguments \
+'(ml completion candidates -- (commandline -opc)[2..-1] (commandline -ct | string collect --allow-empty))'
+""",
+}
+
+
+@verb(app, "completion")
+def completion(
+    session: Session,
+    shell: Annotated[str, typer.Argument(metavar="bash|zsh|fish", help="The shell.", show_default=False)],
+    words: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
+) -> None:
+    """Print a script that completes commands. For bash, put in ~/.bashrc: eval "$(ml completion bash)"."""
+    if shell == "candidates":
+        from amphitrite.cli.main import program
+
+        lines = (f"{name}\t{meaning}\n" for name, meaning in candidates(program(), words or [""]))
+        sys.stdout.write("".join(lines))
+    elif shell in _SCRIPTS:
+        sys.stdout.write(_SCRIPTS[shell])
+    else:
+        raise Error("UsageError", f"`{shell}` is not one of {', '.join(_SCRIPTS)}")
+
+
+def candidates(command: Any, words: Sequence[str]) -> list[tuple[str, str]]:
+    """(candidate, what it means) for the last of ``words``, which may be empty; ``command`` is the whole program."""
+    *before, current = words
+    wanted: str | None = None  # the option whose value stands at the cursor
+    for word in before:
+        options = Options.of(command.params)
+        if wanted is not None:
+            wanted = None
+        elif word.startswith("-"):
+            wanted = word if word in options.takes_value else None
+        elif (command := _below(command, word)) is None:
+            return []
+    if wanted is not None:
+        is_format = wanted in ("-o", "--output")
+        return [(form, "") for form in FORMATS if is_format and form.startswith(current)]
+    if current.startswith("-"):
+        found = [(spelling, option.help or "") for option in command.params for spelling in _long(option)]
+    else:
+        found = _verbs(command)
+    return sorted((name, meaning) for name, meaning in found if name.startswith(current))
+
+
+def _below(command: Any, word: str) -> Any:
+    return command.get_command(None, word) if hasattr(command, "get_command") else command
+
+
+def _long(option: Any) -> list[str]:
+    return [spelling for spelling in option.opts if spelling.startswith("--") and not getattr(option, "hidden", False)]
+
+
+def _verbs(command: Any) -> list[tuple[str, str]]:
+    """Without importing what is only named."""
+    if not hasattr(command, "list_commands"):
+        return []
+    lazy = getattr(command, "groups", {})
+    named = [(name, summary) for name, (_, summary) in lazy.items() if summary]
+    return named + [(name, one.get_short_help_str(80)) for name, one in command.commands.items()]

@@ -1,0 +1,142 @@
+"""``ml compute``: one function for each verb.
+
+Decides the options and what is printed. Must not know YAML (``compute_documents``) or Kubernetes.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from amphitrite.cli.session.session import Session
+from amphitrite.cli.session.verb_declaration import group, verb
+from amphitrite.cli.terminal import options as given
+from amphitrite.schemas.errors import Error
+from amphitrite.schemas.names import compute_id
+
+app = group("compute", "Clusters on which instances run.")
+
+_COLUMNS = ("name", "type", "namespace", "default_instance_type", "provisioning_state")
+Name = Annotated[str, typer.Option("--name", "-n", help="Name of the compute.", show_default=False)]
+
+
+@verb(app, "attach", columns=_COLUMNS)
+def attach(
+    session: Session,
+    file: given.File = None,
+    type_: Annotated[str | None, typer.Option("--type", "-t", help="kubernetes; over the file's.")] = None,
+    name: Annotated[str | None, typer.Option("--name", "-n", help="Name; over the file's.")] = None,
+    kubeconfig: Annotated[
+        str | None,
+        typer.Option("--kubeconfig", metavar="FILE", help="File with the cluster's address and credentials."),
+    ] = None,
+    in_cluster: Annotated[
+        bool, typer.Option("--in-cluster", help="The cluster in which the control plane runs, instead of a file.")
+    ] = False,
+    namespace: Annotated[str | None, typer.Option("--namespace", help="Where instances run; it must be there.")] = None,
+    set_: given.Set = None,
+    no_wait: given.NoWait = False,
+) -> dict[str, Any]:
+    """Attach a namespace of a Kubernetes cluster. Nothing is stored unless it can be used."""
+    from amphitrite.cli.resources import compute_documents
+    from amphitrite.schemas import wire
+
+    options = given.present(type=type_, name=name, kubeconfig=kubeconfig, namespace=namespace)
+    draft = compute_documents.compute(file, options | ({"in_cluster": True} if in_cluster else {}), set_ or ())
+    with session.progress(f"compute {draft.document['name']}") as progress, draft.located():
+        resource = compute_documents.put(session.client, draft.document, create=True)
+        progress.done("attached")
+    return wire.show_compute(resource)
+
+
+@verb(app, "show", columns=_COLUMNS)
+def show(session: Session, name: Name) -> dict[str, Any]:
+    """Show a compute: its instance types, its nodes, and how many GPUs are free."""
+    from amphitrite.schemas import wire
+
+    client = session.client
+    address = compute_id(client.workspace, name)
+    resource, nodes = client.get(address), None
+    if resource["properties"]["computeType"] == "Kubernetes":
+        try:
+            nodes = client.send("POST", f"{address}/listNodes").json()
+        except Error as error:
+            if error.code != "KubernetesUnaccessible":
+                raise
+            session.note(f"note: {error.message}: {error.hint}")
+    return wire.show_compute(resource, nodes)
+
+
+@verb(app, "list", columns=_COLUMNS)
+def list_(
+    session: Session,
+    type_: Annotated[str | None, typer.Option("--type", "-t", help="Only of this type: local, kubernetes.")] = None,
+    max_results: Annotated[int | None, typer.Option("--max-results", "-r", min=1, help="At most so many.")] = None,
+) -> list[dict[str, Any]]:
+    """List the computes of the workspace."""
+    from amphitrite.schemas import wire
+
+    client = session.client
+    shown = [wire.show_compute(resource) for resource in client.pages(f"{client.workspace}/computes")]
+    return [one for one in shown if type_ is None or one["type"] == type_.lower()][:max_results]
+
+
+@verb(app, "update", columns=_COLUMNS)
+def update(
+    session: Session, name: Name, file: given.File = None, set_: given.Set = None, no_wait: given.NoWait = False
+) -> dict[str, Any]:
+    """Change a compute. The file is a compute's document, or instance types: ours, which become all that the compute
+    has of its own, or Azure's InstanceType and InstanceTypeList, which are added or replace those of their names."""
+    from amphitrite.cli.resources import compute_documents
+    from amphitrite.schemas import wire
+
+    if file is None and not set_:
+        raise Error("UsageError", "what is to change?", hint="give --file or --set")
+    client = session.client
+    resource = client.get(compute_id(client.workspace, name))
+    if not resource["properties"]["isAttachedCompute"]:
+        message = f"compute {resource['name']} is built in: what it is like is set where the server is started"
+        raise Error(
+            "Conflict", message, hint="instance types of a cluster: ML_INSTANCE_TYPES, the chart's instanceTypes"
+        )
+    current = wire.compute_from_wire(name, resource)
+    draft = compute_documents.changed(name, current, file, set_ or ())
+    with draft.located():
+        return wire.show_compute(compute_documents.put(client, draft.document, create=False))
+
+
+@verb(app, "detach")
+def detach(session: Session, name: Name, yes: given.Yes = False, no_wait: given.NoWait = False) -> None:
+    """Detach a compute that nothing uses; the cluster stays as it is."""
+    session.confirm(f"Detach compute {name}?", yes)
+    client = session.client
+    address = compute_id(client.workspace, name)
+    client.get(address)
+    client.send("DELETE", address, params={"underlyingResourceAction": "Detach"})
+
+
+@verb(app, "list-nodes", columns=("node_id", "node_state", "gpus"))
+def list_nodes(session: Session, name: Name) -> list[dict[str, Any]]:
+    """List the nodes of a compute with what is free of each."""
+    from amphitrite.schemas import wire
+
+    client = session.client
+    answer = client.send("POST", f"{compute_id(client.workspace, name)}/listNodes").json()
+    return [wire.show_node(node) for node in answer["nodes"]]
+
+
+@verb(app, "list-sizes", columns=("name", "v_cp_us", "memory_gb", "gpus", "gpu_class", "origin"))
+def list_sizes(
+    session: Session,
+    name: Annotated[str | None, typer.Option("--name", "-n", help="[default: where managed endpoints run]")] = None,
+) -> list[dict[str, Any]]:
+    """List the instance types that deployments on a compute can name, and what each of them asks for."""
+    from amphitrite.schemas import wire
+
+    client = session.client
+    if name is None:
+        found = client.pages(f"{client.workspace}/computes")
+        name = next(one["name"] for one in found if not one["properties"]["isAttachedCompute"])
+    sizes = client.get(f"{compute_id(client.workspace, name)}/vmSizes")["value"]
+    return [wire.show_size(size) for size in sizes]

@@ -1,0 +1,204 @@
+"""``ml online-deployment``: one function for each verb.
+
+Decides the options and what is printed. Must not know YAML (``intake``) or HTTP (``changes``, ``lookups``).
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from amphitrite.cli.resources import local_deployments
+from amphitrite.cli.session.session import Session
+from amphitrite.cli.session.verb_declaration import group, verb
+from amphitrite.cli.terminal import options as given
+from amphitrite.cli.verbs import azure_only
+from amphitrite.schemas.errors import Error
+
+app = group("online-deployment", "Models that serve behind an endpoint.")
+
+_COLUMNS = ("name", "endpoint_name", "instance_type", "instance_count", "provisioning_state")
+#: Option -> the wire's name.
+_CONTAINERS = {"inference-server": "InferenceServer", "storage-initializer": "StorageInitializer"}
+
+_ENDPOINT = ("--endpoint-name", "--endpoint", "-e")
+Name = Annotated[str, typer.Option("--name", "-n", help="Name of the deployment.", show_default=False)]
+Endpoint = Annotated[str, typer.Option(*_ENDPOINT, help="Name of the endpoint.", show_default=False)]
+OptionalName = Annotated[str | None, typer.Option("--name", "-n", help="Name; over the file's.")]
+OptionalEndpoint = Annotated[str | None, typer.Option(*_ENDPOINT, help="Endpoint; over the file's.")]
+#: Azure ML's clients parse a scoring script before they send it; here there are no scoring scripts to parse.
+SkipScript = Annotated[bool, typer.Option("--skip-script-validation", help="Without effect: no script is validated.")]
+
+
+@verb(app, "create", columns=_COLUMNS)
+def create(
+    session: Session,
+    file: given.RequiredFile,
+    name: OptionalName = None,
+    endpoint_name: OptionalEndpoint = None,
+    all_traffic: Annotated[
+        bool, typer.Option("--all-traffic", help="Send all of the endpoint's traffic to it when it serves.")
+    ] = False,
+    set_: given.Set = None,
+    no_wait: given.NoWait = False,
+    skip_script_validation: SkipScript = False,
+    locally: local_deployments.Local = False,
+    local_enable_gpu: azure_only.LocalEnableGpu = False,
+    vscode_debug: azure_only.VscodeDebug = False,
+    package_model: azure_only.PackageModel = False,
+    web: azure_only.Web = False,
+) -> dict[str, Any] | None:
+    """Create a deployment behind an endpoint."""
+    azure_only.refuse(
+        local_enable_gpu=local_enable_gpu, vscode_debug=vscode_debug, package_model=package_model, web=web
+    )
+    from amphitrite.cli.documents import document_input, edits
+    from amphitrite.cli.resources import lookups, resource_changes
+
+    if all_traffic and no_wait:
+        raise Error("UsageError", "--all-traffic takes effect when the deployment serves: leave out --no-wait")
+    draft = document_input.deployment(file, given.present(name=name, endpoint_name=endpoint_name), edits.read(set_))
+    endpoint, name = draft.document["endpoint_name"], draft.document["name"]
+    if locally:
+        local_deployments.require_endpoint(session.client, endpoint)
+    done = resource_changes.put_deployment(session, draft, create=True, no_wait=no_wait)
+    if all_traffic or (locally and done and not local_deployments.has_traffic(session.client, endpoint)):
+        resource_changes.update_endpoint(session, None, endpoint, {"traffic": {name: 100}}, (), no_wait=False)
+    return lookups.deployment(session.client, endpoint, name) if done else None
+
+
+@verb(app, "show", columns=_COLUMNS)
+def show(
+    session: Session,
+    name: Name,
+    endpoint_name: Endpoint,
+    locally: local_deployments.Local = False,
+    web: azure_only.Web = False,
+) -> dict[str, Any]:
+    """Show a deployment."""
+    azure_only.refuse(web=web)
+    from amphitrite.cli.resources import lookups
+
+    if locally:
+        local_deployments.require_endpoint(session.client, endpoint_name)
+    return lookups.deployment(session.client, endpoint_name, name)
+
+
+@verb(app, "list", columns=_COLUMNS)
+def list_(session: Session, endpoint_name: Endpoint, locally: local_deployments.Local = False) -> list[dict[str, Any]]:
+    """List the deployments of an endpoint."""
+    from amphitrite.cli.resources import lookups
+    from amphitrite.schemas.wire.display import show_deployment
+
+    client = session.client
+    if locally:
+        local_deployments.require_endpoint(client, endpoint_name)
+    return [show_deployment(r) for r in client.pages(f"{lookups.endpoint_path(client, endpoint_name)}/deployments")]
+
+
+@verb(app, "update", columns=_COLUMNS)
+def update(
+    session: Session,
+    name: OptionalName = None,
+    endpoint_name: OptionalEndpoint = None,
+    file: given.File = None,
+    set_: given.Set = None,
+    add: given.Add = None,
+    remove: given.Remove = None,
+    force_string: given.ForceString = False,
+    no_wait: given.NoWait = False,
+    skip_script_validation: SkipScript = False,
+    locally: local_deployments.Local = False,
+    vscode_debug: azure_only.VscodeDebug = False,
+    package_model: azure_only.PackageModel = False,
+    web: azure_only.Web = False,
+) -> dict[str, Any] | None:
+    """Change a deployment: replace it by the file's, or change single fields with --set, --add, --remove."""
+    azure_only.refuse(vscode_debug=vscode_debug, package_model=package_model, web=web)
+    from amphitrite.cli.documents import document_input, edits
+    from amphitrite.cli.resources import lookups, resource_changes
+
+    wanted = edits.read(set_, add, remove, force_string=force_string)
+    if file is not None:
+        draft = document_input.deployment(file, given.present(name=name, endpoint_name=endpoint_name), wanted)
+        name, endpoint_name = draft.document["name"], draft.document["endpoint_name"]
+        if locally:
+            local_deployments.require_endpoint(session.client, draft.document["endpoint_name"])
+        done = resource_changes.put_deployment(session, draft, create=False, no_wait=no_wait)
+    elif name is None or endpoint_name is None:
+        raise Error("UsageError", "which deployment?", hint="give --name and --endpoint-name, or --file")
+    else:
+        if locally:
+            local_deployments.require_endpoint(session.client, endpoint_name)
+        done = resource_changes.update_deployment(session, endpoint_name, name, wanted, no_wait)
+    return lookups.deployment(session.client, endpoint_name, name) if done else None
+
+
+@verb(app, "delete")
+def delete(
+    session: Session,
+    name: Name,
+    endpoint_name: Endpoint,
+    yes: given.Yes = False,
+    no_wait: given.NoWait = False,
+    locally: local_deployments.Local = False,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Also when it has traffic: the others take its share, in proportion to theirs."),
+    ] = False,
+) -> None:
+    """Delete a deployment; one that has traffic is not deleted without --force."""
+    from amphitrite.cli.resources import lookups
+    from amphitrite.cli.session import operation_polling
+
+    if locally:
+        local_deployments.require_endpoint(session.client, endpoint_name)
+    session.confirm(f"Delete deployment {name} of endpoint {endpoint_name}?", yes)
+    client = session.client
+    address = lookups.deployment_path(client, endpoint_name, name)
+    params = {"force": "true"} if force else None
+    operation_polling.carry_out(session, name, lambda: client.send("DELETE", address, params=params), no_wait=no_wait)
+
+
+@verb(app, "get-logs")
+def get_logs(
+    session: Session,
+    name: Name,
+    endpoint_name: Endpoint,
+    lines: Annotated[int, typer.Option("--lines", "-l", min=1, help="Last lines.")] = 5000,
+    container: Annotated[
+        str | None, typer.Option("--container", "-c", help="inference-server or storage-initializer.")
+    ] = None,
+    instance: Annotated[
+        str | None, typer.Option("--instance", help="Only of the instance whose name is, or begins with, this.")
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow", help="Go on with what is added, as plain lines.")] = False,
+    locally: local_deployments.Local = False,
+) -> str | None:
+    """Print the log of a deployment's instances as a JSON string, or as it is with -o tsv."""
+    from amphitrite.cli.resources import lookups
+    from amphitrite.cli.terminal import log_stream
+
+    body: dict[str, Any] = {"tail": lines}
+    if container is not None:
+        if container not in _CONTAINERS:
+            supported = "Supported container types are inference-server and storage-initializer"
+            raise Error("UsageError", f"Invalid container type '{container}'. {supported}")
+        body["containerType"] = _CONTAINERS[container]
+    if instance is not None:
+        body["instance"] = instance
+    if locally:
+        local_deployments.require_endpoint(session.client, endpoint_name)
+    address = lookups.deployment_path(session.client, endpoint_name, name)
+
+    def fetch() -> str:
+        return str(session.client.send("POST", f"{address}/getLogs", json=body).json()["content"])
+
+    if not follow:
+        return fetch()
+    for line in log_stream.follow(fetch):
+        sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
+    return None

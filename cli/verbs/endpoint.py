@@ -1,0 +1,221 @@
+"""``ml online-endpoint``: one function for each verb.
+
+Decides the options and what is printed. Must not know YAML (``intake``) or HTTP (``changes``, ``lookups``).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from amphitrite.cli.resources import local_deployments
+from amphitrite.cli.session.session import Session
+from amphitrite.cli.session.verb_declaration import group, verb
+from amphitrite.cli.terminal import options as given
+from amphitrite.cli.verbs import azure_only
+from amphitrite.schemas.errors import Error
+
+app = group("online-endpoint", "Scoring addresses, their traffic and their keys.")
+
+_COLUMNS = ("name", "auth_mode", "provisioning_state", "traffic", "scoring_uri")
+Name = Annotated[str, typer.Option("--name", "-n", help="Name of the endpoint.", show_default=False)]
+
+
+@verb(app, "create", columns=_COLUMNS)
+def create(
+    session: Session,
+    file: given.File = None,
+    name: Annotated[str | None, typer.Option("--name", "-n", help="Name; over the file's.")] = None,
+    auth_mode: Annotated[str | None, typer.Option("--auth-mode", help="Over the file's. [default: key]")] = None,
+    set_: given.Set = None,
+    no_wait: given.NoWait = False,
+    locally: local_deployments.Local = False,
+    web: azure_only.Web = False,
+) -> dict[str, Any] | None:
+    """Create an endpoint, with the deployments and the traffic of its document if it has such."""
+    azure_only.refuse(web=web)
+    from amphitrite.cli.documents import document_input, edits
+    from amphitrite.cli.resources import lookups, resource_changes
+
+    draft, inline = document_input.endpoint(file, given.present(name=name, auth_mode=auth_mode), edits.read(set_))
+    if locally:
+        local_deployments.require_document(session.client, draft.document)
+    if inline:
+        if no_wait:
+            raise Error("UsageError", "--no-wait: the deployments in the document come after the endpoint, so wait")
+        resource_changes.create_with_deployments(session, draft, inline)
+    elif not resource_changes.put_endpoint(session, draft, create=True, no_wait=no_wait):
+        return None
+    return lookups.endpoint(session.client, draft.document["name"])
+
+
+@verb(app, "show", columns=_COLUMNS)
+def show(
+    session: Session, name: Name, locally: local_deployments.Local = False, web: azure_only.Web = False
+) -> dict[str, Any]:
+    """Show an endpoint."""
+    azure_only.refuse(web=web)
+    from amphitrite.cli.resources import lookups
+
+    if locally:
+        local_deployments.require_endpoint(session.client, name)
+    return lookups.endpoint(session.client, name) | ({"location": local_deployments.LOCATION} if locally else {})
+
+
+@verb(app, "list", columns=_COLUMNS)
+def list_(session: Session, locally: local_deployments.Local = False) -> list[dict[str, Any]]:
+    """List all endpoints of the workspace."""
+    from amphitrite.schemas.wire.display import show_endpoint
+
+    client = session.client
+    if locally:
+        local_deployments.require(client)
+    found = client.pages(f"{client.workspace}/onlineEndpoints")
+    return [show_endpoint(resource) for resource in found if not locally or local_deployments.is_local(resource)]
+
+
+@verb(app, "update", columns=_COLUMNS)
+def update(
+    session: Session,
+    name: Annotated[str | None, typer.Option("--name", "-n", help="Name; over the file's.")] = None,
+    file: given.File = None,
+    traffic: Annotated[
+        list[str] | None, typer.Option("--traffic", "-r", help='All shares of traffic: "blue=90 green=10".')
+    ] = None,
+    mirror_traffic: Annotated[
+        list[str] | None, typer.Option("--mirror-traffic", help='Share of requests to copy: "green=10".')
+    ] = None,
+    set_: given.Set = None,
+    add: given.Add = None,
+    remove: given.Remove = None,
+    force_string: given.ForceString = False,
+    no_wait: given.NoWait = False,
+    locally: local_deployments.Local = False,
+    web: azure_only.Web = False,
+) -> dict[str, Any] | None:
+    """Change an endpoint. A file that does not speak of traffic leaves it as it is."""
+    azure_only.refuse(web=web)
+    from amphitrite.cli.documents import document_input, edits
+    from amphitrite.cli.resources import lookups, resource_changes
+
+    shares = given.present(
+        traffic=document_input.shares("--traffic", traffic),
+        mirror_traffic=document_input.shares("--mirror-traffic", mirror_traffic),
+    )
+    document = document_input.source(file, given.present(name=name)) if file is not None else None
+    if name is None:
+        name = document_input.name_in(document)
+    if locally:
+        local_deployments.require_endpoint(session.client, name)
+    wanted = edits.read(set_, add, remove, force_string=force_string)
+    done = resource_changes.update_endpoint(session, document, name, shares, wanted, no_wait)
+    return lookups.endpoint(session.client, name) if done else None
+
+
+@verb(app, "delete")
+def delete(
+    session: Session,
+    name: Name,
+    yes: given.Yes = False,
+    no_wait: given.NoWait = False,
+    locally: local_deployments.Local = False,
+) -> None:
+    """Delete an endpoint and all its deployments."""
+    from amphitrite.cli.resources import lookups
+    from amphitrite.cli.session import operation_polling
+
+    if locally:
+        local_deployments.require_endpoint(session.client, name)
+    session.confirm(f"Delete endpoint {name} and its deployments?", yes)
+    client = session.client
+    operation_polling.carry_out(
+        session, name, lambda: client.send("DELETE", lookups.endpoint_path(client, name)), no_wait=no_wait
+    )
+
+
+@verb(app, "get-credentials")
+def get_credentials(session: Session, name: Name) -> dict[str, Any]:
+    """Print the keys (or the token) that clients of the endpoint send."""
+    from amphitrite.cli.resources import lookups
+
+    return lookups.credentials(session.client, name)
+
+
+@verb(app, "regenerate-keys")
+def regenerate_keys(
+    session: Session,
+    name: Name,
+    key_type: Annotated[str, typer.Option("--key-type", help="primary or secondary.")] = "primary",
+    no_wait: given.NoWait = False,
+) -> None:
+    """Replace one key by a new one; the other key goes on working."""
+    from amphitrite.cli.resources import lookups
+    from amphitrite.cli.session import operation_polling
+
+    if key_type.lower() not in ("primary", "secondary"):
+        raise Error("UsageError", "Key type must be 'primary' or 'secondary'.")
+    client = session.client
+    address, body = lookups.endpoint_path(client, name), {"keyType": key_type.capitalize()}
+    operation_polling.carry_out(
+        session, name, lambda: client.send("POST", f"{address}/regenerateKeys", json=body), no_wait=no_wait
+    )
+
+
+@verb(app, "invoke")
+def invoke(
+    session: Session,
+    name: Name,
+    request_file: Annotated[
+        str | None, typer.Option("--request-file", "-r", help="File with the JSON body to send, or - for stdin.")
+    ] = None,
+    deployment_name: Annotated[
+        str | None,
+        typer.Option(
+            "--deployment-name", "--deployment", "-d", help="Send it to this deployment, whatever the traffic."
+        ),
+    ] = None,
+    locally: local_deployments.Local = False,
+) -> str:
+    """Send a request to an endpoint; prints the answer's body as a JSON string, or as it is with -o tsv."""
+    from amphitrite.cli.resources import scoring
+
+    if locally:
+        local_deployments.require_endpoint(session.client, name)
+    return scoring.invoke(session.client, name, request_file, deployment_name)
+
+
+@verb(app, "metrics")
+def metrics(
+    session: Session,
+    name: Name,
+    names: Annotated[
+        list[str] | None,
+        typer.Option("--metrics", "-m", help='Show how these go on: "RequestsPerMinute RequestLatency_P95".'),
+    ] = None,
+    deployment_name: Annotated[
+        str | None, typer.Option("--deployment-name", "--deployment", "-d", help="Of this deployment only.")
+    ] = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option("--by", help="With --metrics, one row for each value: deployment, statusCode, ..."),
+    ] = None,
+    timespan: Annotated[str, typer.Option("--timespan", help="How far back, or <start>/<end>.")] = "PT1H",
+    interval: Annotated[
+        str | None,
+        typer.Option("--interval", help="With --metrics, of one row: PT1M, PT5M, ..., FULL. [default: PT1M]"),
+    ] = None,
+    keys: Annotated[bool, typer.Option("--keys", help="Show instead when each key was last used.")] = False,
+) -> list[dict[str, Any]]:
+    """Show requests, errors and latencies of each deployment; with --metrics, how Azure's metrics go on in time."""
+    from amphitrite.cli.resources import endpoint_metrics as numbers
+
+    if keys:
+        if names or by or interval or deployment_name:
+            raise Error("UsageError", "--keys goes with no other option: a key is used for all of an endpoint")
+        return numbers.keys(session.client, name)
+    if names:
+        return numbers.course(session.client, name, names, deployment_name, by or [], timespan, interval or "PT1M")
+    if by or interval:
+        raise Error("UsageError", "--by and --interval go with --metrics, which names what to show")
+    return numbers.totals(session.client, name, deployment_name, timespan)

@@ -1,0 +1,158 @@
+"""``ml environment``: one function for each verb.
+
+Decides the options and what is printed. Must not know YAML (``intake``) or registration (``environments``).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from amphitrite.cli.session.session import Session
+from amphitrite.cli.session.verb_declaration import group, verb
+from amphitrite.cli.terminal import options as given
+from amphitrite.cli.verbs import azure_only
+from amphitrite.schemas.names import environment_id
+
+app = group("environment", "Immutable, numbered versions of container images.")
+
+_COLUMNS = ("name", "version", "image", "description", "tags")
+Name = Annotated[str, typer.Option("--name", "-n", help="Name of the environment.", show_default=False)]
+Version = Annotated[str | None, typer.Option("--version", "-v", help="Version.")]
+Label = Annotated[str | None, typer.Option("--label", "-l", help="latest, in place of a version.")]
+Registry = azure_only.RegistryName
+
+
+@verb(app, "create", columns=_COLUMNS)
+def create(
+    session: Session,
+    file: given.File = None,
+    name: Annotated[str | None, typer.Option("--name", "-n", help="Name; over the file's.")] = None,
+    version: Annotated[
+        str | None, typer.Option("--version", "-v", help="[default: the newest if it has this content, else the next]")
+    ] = None,
+    image: Annotated[str | None, typer.Option("--image", "-i", help="Image with registry and tag.")] = None,
+    conda_file: Annotated[
+        str | None, typer.Option("--conda-file", "-c", metavar="FILE", help="Kept with it; no deployment uses it here.")
+    ] = None,
+    build_context: Annotated[
+        str | None, typer.Option("--build-context", "-b", help="Refused: no images are built here.")
+    ] = None,
+    dockerfile_path: Annotated[
+        str | None, typer.Option("--dockerfile-path", "-d", help="Refused: no images are built here.")
+    ] = None,
+    os_type: Annotated[str | None, typer.Option("--os-type", help="linux; instances run on nothing else.")] = None,
+    description: Annotated[str | None, typer.Option("--description", help="Over the file's.")] = None,
+    tags: Annotated[list[str] | None, typer.Option("--tags", help="name=value ...")] = None,
+    datastore: Annotated[str | None, typer.Option("--datastore", help="There is one: workspaceblobstore.")] = None,
+    set_: given.Set = None,
+    no_wait: given.NoWait = False,
+    registry_name: Registry = None,
+) -> dict[str, Any] | None:
+    """Register an image, and the routes of its server, as a version."""
+    azure_only.refuse(registry_name=registry_name)
+    from amphitrite.cli.assets import environment_registration
+    from amphitrite.cli.documents import document_input, edits
+    from amphitrite.schemas.wire.display import show_environment
+
+    environment_registration.refuse_build({"--build-context": build_context, "--dockerfile-path": dockerfile_path})
+    overrides = given.present(name=name, version=version, image=image, conda_file=conda_file, os_type=os_type)
+    overrides |= given.present(description=description, tags=document_input.pairs("--tags", tags), datastore=datastore)
+    document = edits.apply(document_input.source(file, overrides), edits.read(set_))
+    draft = document_input.judged_environment(document)
+    with draft.located():
+        resource = environment_registration.register(session.client, draft.document)
+    if no_wait:
+        session.note(f"{draft.document['name']}: version {resource['name']} registered")
+        return None
+    return show_environment(resource)
+
+
+@verb(app, "show", columns=_COLUMNS)
+def show(
+    session: Session, name: Name, version: Version = None, label: Label = None, registry_name: Registry = None
+) -> dict[str, Any]:
+    """Show a version of an environment."""
+    azure_only.refuse(registry_name=registry_name)
+    from amphitrite.cli.assets import model_registration
+    from amphitrite.schemas.wire.display import show_environment
+
+    client = session.client
+    version = model_registration.version_of(client, name, version, label, "environments")
+    return show_environment(client.get(environment_id(client.workspace, name, version)))
+
+
+@verb(app, "list", columns=("name", "version", "latest_version", "image", "description", "tags"))
+def list_(
+    session: Session,
+    name: Annotated[str | None, typer.Option("--name", "-n", help="List the versions of this environment.")] = None,
+    archived_only: Annotated[bool, typer.Option("--archived-only", help="Only what is archived.")] = False,
+    include_archived: Annotated[bool, typer.Option("--include-archived", help="Archived ones, too.")] = False,
+    max_results: Annotated[int | None, typer.Option("--max-results", "-r", min=1, help="At most so many.")] = None,
+    registry_name: Registry = None,
+) -> list[dict[str, Any]]:
+    """List all environments, or all versions of one."""
+    azure_only.refuse(registry_name=registry_name)
+    from amphitrite.schemas.wire.display import show_environment, show_environment_container
+
+    view = given.view(archived_only=archived_only, include_archived=include_archived)
+    client = session.client
+    if name is None:
+        found = client.pages(f"{client.workspace}/environments", listViewType=view)
+    else:
+        found = client.pages(f"{environment_id(client.workspace, name)}/versions", listViewType=view)
+    shown = show_environment_container if name is None else show_environment
+    return [shown(resource) for resource in found[:max_results]]
+
+
+@verb(app, "update", columns=_COLUMNS)
+def update(
+    session: Session,
+    name: Name,
+    version: Version = None,
+    label: Label = None,
+    set_: given.Set = None,
+    add: given.Add = None,
+    remove: given.Remove = None,
+    force_string: given.ForceString = False,
+    registry_name: Registry = None,
+) -> dict[str, Any]:
+    """Change what is said of a version of an environment: description, tags, properties."""
+    azure_only.refuse(registry_name=registry_name)
+    from amphitrite.cli.assets import environment_registration, model_registration
+    from amphitrite.cli.documents import edits
+    from amphitrite.schemas.wire.display import show_environment
+
+    client = session.client
+    version = model_registration.version_of(client, name, version, label, "environments")
+    wanted = edits.read(set_, add, remove, force_string=force_string)
+    return show_environment(environment_registration.update(client, name, version, wanted))
+
+
+@verb(app, "archive")
+def archive(
+    session: Session, name: Name, version: Version = None, label: Label = None, registry_name: Registry = None
+) -> None:
+    """Leave an environment, or one version of it, out of lists; what runs it goes on."""
+    azure_only.refuse(registry_name=registry_name)
+    from amphitrite.cli.assets import model_registration
+
+    model_registration.set_archived(session.client, name, version, label, archived=True, kind="environments")
+
+
+@verb(app, "restore")
+def restore(
+    session: Session, name: Name, version: Version = None, label: Label = None, registry_name: Registry = None
+) -> None:
+    """Put an archived environment, or one version of it, on lists again."""
+    azure_only.refuse(registry_name=registry_name)
+    from amphitrite.cli.assets import model_registration
+
+    model_registration.set_archived(session.client, name, version, label, archived=False, kind="environments")
+
+
+@verb(app, "share", any_words=True)
+def share(session: Session) -> None:
+    """Refused: there are no registries here."""
+    raise azure_only.share()

@@ -1,0 +1,202 @@
+"""``ml model``: one function for each verb.
+
+Decides the options and what is printed. Must not know YAML (``intake``), uploads (``registration``) or ``downloads``.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from amphitrite.cli.session.session import Session
+from amphitrite.cli.session.verb_declaration import group, verb
+from amphitrite.cli.terminal import options as given
+from amphitrite.cli.verbs import azure_only
+from amphitrite.schemas.names import model_id
+
+app = group("model", "Immutable, numbered versions of model files.")
+
+_COLUMNS = ("name", "version", "type", "description", "tags")
+Name = Annotated[str, typer.Option("--name", "-n", help="Name of the model.", show_default=False)]
+Version = Annotated[str | None, typer.Option("--version", "-v", help="Version.")]
+Label = Annotated[str | None, typer.Option("--label", "-l", help="latest, in place of a version.")]
+Registry = azure_only.RegistryName
+
+
+@verb(app, "create", columns=_COLUMNS)
+def create(
+    session: Session,
+    file: given.File = None,
+    name: Annotated[str | None, typer.Option("--name", "-n", help="Name; over the file's.")] = None,
+    version: Annotated[str | None, typer.Option("--version", "-v", help="[default: the next number]")] = None,
+    path: Annotated[str | None, typer.Option("--path", "-p", help="File or directory; over the file's.")] = None,
+    type_: Annotated[
+        str | None, typer.Option("--type", "-t", help="triton_model, custom_model or mlflow_model.")
+    ] = None,
+    description: Annotated[str | None, typer.Option("--description", help="Over the file's.")] = None,
+    tags: Annotated[list[str] | None, typer.Option("--tags", help="name=value ...")] = None,
+    stage: Annotated[str | None, typer.Option("--stage", help="A word of yours, such as Production.")] = None,
+    datastore: Annotated[str | None, typer.Option("--datastore", help="There is one: workspaceblobstore.")] = None,
+    set_: given.Set = None,
+    no_wait: given.NoWait = False,
+    registry_name: Registry = None,
+) -> dict[str, Any] | None:
+    """Upload the files of a model and register them as a version."""
+    azure_only.refuse(registry_name=registry_name)
+    from amphitrite.cli.assets import model_registration
+    from amphitrite.cli.documents import document_input, edits
+    from amphitrite.schemas.wire.display import show_model
+
+    overrides = given.present(name=name, version=version, path=path, type=type_, description=description)
+    overrides |= given.present(tags=document_input.pairs("--tags", tags), stage=stage, datastore=datastore)
+    draft = document_input.model(file, overrides, edits.read(set_))
+    with session.progress(draft.document["name"]) as progress, draft.located():
+        resource = model_registration.register(session.client, draft.document, progress)
+        progress.done(f"version {resource['name']} registered")
+    if no_wait:
+        session.note(f"{draft.document['name']}: version {resource['name']} registered")
+        return None
+    return show_model(resource)
+
+
+@verb(app, "show", columns=_COLUMNS)
+def show(
+    session: Session, name: Name, version: Version = None, label: Label = None, registry_name: Registry = None
+) -> dict[str, Any]:
+    """Show a version of a model."""
+    azure_only.refuse(registry_name=registry_name)
+    from amphitrite.cli.assets import model_registration
+    from amphitrite.schemas.wire.display import show_model
+
+    client = session.client
+    version = model_registration.version_of(client, name, version, label)
+    return show_model(client.get(model_id(client.workspace, name, version)))
+
+
+@verb(app, "list", columns=("name", "version", "latest_version", "description", "tags"))
+def list_(
+    session: Session,
+    name: Annotated[str | None, typer.Option("--name", "-n", help="List the versions of this model.")] = None,
+    archived_only: Annotated[bool, typer.Option("--archived-only", help="Only what is archived.")] = False,
+    include_archived: Annotated[bool, typer.Option("--include-archived", help="Archived ones, too.")] = False,
+    max_results: Annotated[int | None, typer.Option("--max-results", "-r", min=1, help="At most so many.")] = None,
+    stage: Annotated[str | None, typer.Option("--stage", help="Only versions of this stage; with --name.")] = None,
+    registry_name: Registry = None,
+) -> list[dict[str, Any]]:
+    """List all models, or all versions of one."""
+    azure_only.refuse(registry_name=registry_name)
+    from amphitrite.schemas.errors import Error
+    from amphitrite.schemas.wire.display import show_model, show_model_container
+
+    view = given.view(archived_only=archived_only, include_archived=include_archived)
+    if stage is not None and name is None:
+        raise Error("UsageError", "--stage: versions have stages, models do not", hint="give --name")
+    client = session.client
+    if name is None:
+        found = client.pages(f"{client.workspace}/models", listViewType=view)
+    else:
+        found = client.pages(f"{model_id(client.workspace, name)}/versions", listViewType=view)
+    if stage is not None:
+        found = [resource for resource in found if resource["properties"].get("stage") == stage]
+    shown = show_model_container if name is None else show_model
+    return [shown(resource) for resource in found[:max_results]]
+
+
+@verb(app, "update", columns=_COLUMNS)
+def update(
+    session: Session,
+    name: Name,
+    version: Version = None,
+    label: Label = None,
+    stage: Annotated[str | None, typer.Option("--stage", help="A word of yours, such as Production.")] = None,
+    set_: given.Set = None,
+    add: given.Add = None,
+    remove: given.Remove = None,
+    force_string: given.ForceString = False,
+    registry_name: Registry = None,
+) -> dict[str, Any]:
+    """Change what is said of a version of a model; its files stay."""
+    azure_only.refuse(registry_name=registry_name)
+    from amphitrite.cli.assets import model_changes, model_registration
+    from amphitrite.cli.documents import edits
+    from amphitrite.schemas.wire.display import show_model
+
+    client = session.client
+    version = model_registration.version_of(client, name, version, label)
+    wanted = edits.read(set_, add, remove, force_string=force_string)
+    return show_model(model_changes.update(client, name, version, given.present(stage=stage), wanted))
+
+
+@verb(app, "download")
+def download(
+    session: Session,
+    name: Name,
+    version: Version = None,
+    label: Label = None,
+    download_path: Annotated[
+        str, typer.Option("--download-path", "-p", help="Where a directory of the model's name is made.")
+    ] = ".",
+    registry_name: Registry = None,
+) -> None:
+    """Write the files of a version of a model to this machine."""
+    azure_only.refuse(registry_name=registry_name)
+    from pathlib import Path
+
+    from amphitrite.cli.assets import downloads, model_registration
+
+    client = session.client
+    version = model_registration.version_of(client, name, version, label)
+    uri = client.get(model_id(client.workspace, name, version))["properties"]["modelUri"]
+    with session.progress(f"{name}:{version}") as progress:
+        downloads.download(client, uri, Path(download_path) / name, progress)
+        progress.done("downloaded")
+
+
+@verb(app, "archive")
+def archive(
+    session: Session, name: Name, version: Version = None, label: Label = None, registry_name: Registry = None
+) -> None:
+    """Leave a model, or one version of it, out of lists; what serves it goes on serving."""
+    azure_only.refuse(registry_name=registry_name)
+    from amphitrite.cli.assets import model_registration
+
+    model_registration.set_archived(session.client, name, version, label, archived=True)
+
+
+@verb(app, "restore")
+def restore(
+    session: Session, name: Name, version: Version = None, label: Label = None, registry_name: Registry = None
+) -> None:
+    """Put an archived model, or one version of it, on lists again."""
+    azure_only.refuse(registry_name=registry_name)
+    from amphitrite.cli.assets import model_registration
+
+    model_registration.set_archived(session.client, name, version, label, archived=False)
+
+
+@verb(app, "share", any_words=True)
+def share(session: Session) -> None:
+    """Refused: there are no registries here."""
+    raise azure_only.share()
+
+
+@verb(app, "package", any_words=True)
+def package(session: Session) -> None:
+    """Refused: models are not packaged into images here."""
+    raise azure_only.package()
+
+
+@verb(app, "validate")
+def validate(
+    session: Session,
+    path: Annotated[str, typer.Argument(help="Directory of the model repository.", show_default=False)],
+    instance_type: Annotated[
+        str | None, typer.Option("--instance-type", help="Judge GPUs by what this type has; asks the control plane.")
+    ] = None,
+) -> None:
+    """Find out whether Triton would load a model repository, without Triton. Exit code 1: it would not."""
+    from amphitrite.cli.assets import model_validation
+
+    if not model_validation.report(session, path, instance_type):
+        raise typer.Exit(1)

@@ -1,0 +1,224 @@
+"""``ml server``: the control plane and data plane of this machine.
+
+Decides what is said about them. Must not know how they are run (``process``) or found by others (``connection``).
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from amphitrite.cli.session.connection import START_HINT, Server, default_url, remote
+from amphitrite.cli.session.session import Session
+from amphitrite.cli.session.verb_declaration import group, verb
+from amphitrite.cli.terminal import home_directory as homes
+from amphitrite.cli.terminal.options import scope
+from amphitrite.cli.verbs import server_data
+from amphitrite.schemas.errors import Error
+
+app = group("server", "The control plane and data plane on this machine.")
+server_data.register(app)
+
+_COLUMNS = ("state", "version", "runtime", "api_url", "scoring_url", "pid", "home")
+_HEALTH_TIMEOUT_S = 3.0
+_LOGS = ("controlplane", "agent", "envoy")
+
+
+@verb(app, "start", columns=_COLUMNS)
+def start(
+    session: Session,
+    detach: Annotated[bool, typer.Option("--detach", "-d", help="Return when it runs.")] = False,
+    host: Annotated[str | None, typer.Option(help="Address to listen on. [default: 127.0.0.1]")] = None,
+    port: Annotated[int | None, typer.Option(help="Port of the control plane. [default: 8443]")] = None,
+    scoring_port: Annotated[int | None, typer.Option(help="Port for scoring. [default: 9443]")] = None,
+    scoring_domain: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DOMAIN", help="Endpoints are also at https://<endpoint>.DOMAIN. [default: by path alone]"
+        ),
+    ] = None,
+    runtime: Annotated[
+        str | None, typer.Option(help="Where instances run: local or kubernetes. [default: local]")
+    ] = None,
+    database: Annotated[
+        str | None,
+        typer.Option(help="sqlite:///FILE or postgresql+psycopg://USER@HOST/NAME. [default: SQLite in ML_HOME]"),
+    ] = None,
+    models: Annotated[
+        str | None, typer.Option(help="file:///DIRECTORY or s3://BUCKET/PREFIX. [default: in ML_HOME]")
+    ] = None,
+    kubeconfig: Annotated[
+        str | None, typer.Option(metavar="FILE", help="The cluster of --runtime kubernetes. [default: KUBECONFIG]")
+    ] = None,
+    namespace: Annotated[str | None, typer.Option(help="Where instances run in it. [default: default]")] = None,
+) -> None:
+    """Start the control plane of ML_HOME, and with it the data plane."""
+    from amphitrite.cli.server import server_process
+
+    server_process.require_server()
+    home = homes.path()
+    given = {"--host": host, "--port": port, "--scoring-port": scoring_port, "--runtime": runtime}
+    given |= {"--database": database, "--models": models, "--namespace": namespace, "--scoring-domain": scoring_domain}
+    given["--kubeconfig"] = None if kubeconfig is None else str(Path(kubeconfig).expanduser().absolute())
+    arguments = [text for name, value in given.items() if value is not None for text in (name, str(value))]
+    running = _running(home)
+    if running is not None and detach and _as_asked(running, given):
+        session.note(f"already running: {running['api_url']} (pid {running['pid']})")
+        return
+    if not detach:
+        server_process.become(home, arguments)
+    with session.progress("control plane") as progress:
+        state = server_process.detach(home, arguments, progress)
+        progress.done("running")
+    session.note(_addresses(state))
+
+
+def _addresses(state: dict[str, Any]) -> str:
+    return f"control plane: {state['api_url']}\nscoring: {state['scoring_url']}"
+
+
+#: Options that ``server.json`` answers for; the others cannot be compared.
+_COMPARED = {
+    "--host": "host",
+    "--port": "port",
+    "--scoring-port": "scoring_port",
+    "--scoring-domain": "scoring_domain",
+    "--runtime": "runtime",
+}
+
+
+def _as_asked(running: dict[str, Any], given: dict[str, Any]) -> bool:
+    """Whether what runs has every setting that was asked for."""
+    asked = {name: value for name, value in given.items() if value is not None}
+    return all(name in _COMPARED and running.get(_COMPARED[name]) == value for name, value in asked.items())
+
+
+@verb(app, "stop")
+def stop(
+    session: Session,
+    keep_serving: Annotated[
+        bool, typer.Option("--keep-serving", help="End only the control plane; Envoy and the instances go on.")
+    ] = False,
+) -> None:
+    """End what runs of ML_HOME."""
+    from amphitrite.cli.server import server_process
+
+    server_process.require_server()
+    home = homes.path()
+    was_running = _running(home) is not None
+    if home.exists():
+        with session.progress("control plane") as progress:
+            progress.phase("stopping")
+            server_process.stop(home, keep_serving=keep_serving)
+    session.note("stopped" if was_running else "no control plane was running")
+
+
+@verb(app, "status", columns=_COLUMNS)
+def status(session: Session) -> dict[str, Any]:
+    """Whether the control plane runs, and where: running, starting, unhealthy or stopped. Of ML_HOME's, unless
+    --server-url or ML_SERVER_URL names another; `leader` tells whether it is the one that reconciles."""
+    from importlib.metadata import version
+
+    server = remote(session.options.server_url)
+    if server is not None:
+        return _remote_status(session, server)
+    home = homes.path()
+    state = homes.read_state(home)
+    fields = ("runtime", "api_url", "scoring_url", "scoring_domain", "studio_url", "ca_file")
+    shown: dict[str, Any] = {"state": "stopped", "version": version("amphitrite")}
+    if state is None:
+        return {**shown, **dict.fromkeys(fields), "home": str(home), "pid": None, "leader": None}
+    shown.update({name: state.get(name) for name in ("version", *fields)}, home=str(home), pid=None, leader=None)
+    if homes.is_alive(state):
+        health, leader = _health(session, state)
+        shown.update(state=health, pid=state["pid"], leader=leader)
+    return shown
+
+
+def _remote_status(session: Session, server: Server) -> dict[str, Any]:
+    """What a server elsewhere tells of itself. Raises Error ServerUnreachable."""
+    health, leader = _answers(session, server.url)
+    unknown = ("version", "runtime", "scoring_url", "scoring_domain", "studio_url", "home", "pid")
+    shown: dict[str, Any] = dict.fromkeys(unknown)
+    ca_file = None if server.ca_file is None else str(server.ca_file)
+    return {"state": health, **shown, "api_url": server.url, "ca_file": ca_file, "leader": leader}
+
+
+def _health(session: Session, state: dict[str, Any]) -> tuple[str, bool | None]:
+    """``starting``, ``running``, or ``unhealthy`` when the process lives and does not say that it is ready; whether it
+    leads, None while it does not say."""
+    if state["state"] != "running":
+        return str(state["state"]), None
+    try:
+        return _answers(session, state["api_url"])
+    except Error as error:
+        if error.code == "ServerUnreachable":
+            return "unhealthy", None
+        raise
+
+
+def _answers(session: Session, url: str) -> tuple[str, bool | None]:
+    client = session.at(url)
+    ready = client.exchange("GET", "/readyz", timeout_s=_HEALTH_TIMEOUT_S).is_success
+    answer = client.exchange("GET", "/healthz", timeout_s=_HEALTH_TIMEOUT_S)
+    role = answer.json().get("role") if answer.is_success else None
+    return "running" if ready else "unhealthy", None if role is None else role == "leader"
+
+
+@verb(app, "env")
+def env(
+    session: Session,
+    shell: Annotated[str, typer.Option(help='sh for `eval "$(ml server env)"`, or json.')] = "sh",
+    authentication: Annotated[
+        str, typer.Option(help="How Azure's clients sign in: managed-identity, or environment (a client's secret).")
+    ] = "managed-identity",
+    discovery: Annotated[
+        str, typer.Option(help="How Azure ML's SDK finds the server: mfe, or metadata (as a cloud of its own).")
+    ] = "mfe",
+) -> dict[str, str] | None:
+    """Print what clients of Azure ML, tritonclient and curl need to find this server."""
+    from amphitrite.cli.server import client_environment
+
+    client_environment.check(shell=shell, authentication=authentication, discovery=discovery)
+    server = remote(session.options.server_url)
+    if server is None:
+        state = homes.read_state(homes.path())
+        if state is None:
+            raise Error("ServerUnreachable", f"no control plane at {default_url()}", hint=START_HINT)
+        variables = client_environment.of_home(state, authentication, discovery)
+    else:
+        variables = client_environment.of_remote(server, scope(session.options), authentication, discovery)
+    if shell == "json" or session.options.output or session.options.query:
+        return {name: value for name, value in variables.items() if value is not None}
+    sys.stdout.write(client_environment.exports(variables))
+    return None
+
+
+@verb(app, "logs")
+def logs(
+    session: Session,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is written from now on.")] = False,
+    lines: Annotated[int, typer.Option("--lines", "-l", min=0, help="Last lines of each log.")] = 200,
+) -> None:
+    """Print the logs of the control plane, the agent and Envoy, each line with the name of its log."""
+    from amphitrite.cli.server import file_tail
+
+    server = remote(session.options.server_url)
+    if server is not None:
+        message = f"the logs of {server.url} are on its machine"
+        raise Error("Unsupported", message, hint="in Kubernetes: kubectl logs -l app.kubernetes.io/name=amphitrite")
+    directory = homes.logs(homes.path())
+    files = {name: directory / f"{name}.log" for name in _LOGS}
+    if not any(file.exists() for file in files.values()):
+        raise Error("LocalFileError", f"no logs in {directory}", hint=START_HINT)
+    for name, line in file_tail.lines(files, lines, follow=follow):
+        sys.stdout.write(f"{name}: {line}\n")
+        sys.stdout.flush()
+
+
+def _running(home: Path) -> dict[str, Any] | None:
+    state = homes.read_state(home)
+    return state if state is not None and homes.is_alive(state) else None

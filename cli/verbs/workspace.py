@@ -1,0 +1,45 @@
+"""``ml workspace``: the one workspace of a control plane, as Azure's scripts ask for it.
+
+Decides the options and what is printed. Must not know what lives in a workspace.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from amphitrite.cli.session.session import Session
+from amphitrite.cli.session.verb_declaration import group, verb
+from amphitrite.cli.terminal.options import Options
+
+app = group("workspace", "The workspace that everything lives in.")
+
+_COLUMNS = ("name", "resource_group", "location")
+
+
+@verb(app, "show", columns=_COLUMNS)
+def show(
+    session: Session, name: Annotated[str | None, typer.Option("--name", "-n", help="Over --workspace-name.")] = None
+) -> dict[str, Any]:
+    """Show the workspace."""
+    return _shown(session.with_options(Options(workspace=name)) if name else session)
+
+
+@verb(app, "list", columns=_COLUMNS)
+def list_(session: Session) -> list[dict[str, Any]]:
+    """List all workspaces: a control plane has one."""
+    return [_shown(session)]
+
+
+def _shown(session: Session) -> dict[str, Any]:
+    client = session.client
+    body = client.get(client.workspace)
+    return {
+        "id": body["id"],
+        "name": body["name"],
+        "display_name": body["properties"].get("friendlyName") or body["name"],
+        "location": body["location"],
+        "resource_group": body["id"].split("/")[4],
+        "tags": body.get("tags") or {},
+    }
