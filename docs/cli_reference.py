@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from amphitrite.cli.main import Root, program
+from amphitrite.cli.session.program import Root, program
 from amphitrite.cli.terminal.options import DECLARATIONS
 
 PAGE = Path(__file__).parent / "reference" / "cli.md"

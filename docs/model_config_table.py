@@ -1,5 +1,7 @@
-"""Generates the tables of ``schemas/repository/``: ``model_config.json``, the fields of Triton's ModelConfig with
-their types and enumerations, and ``onnx_operators.json``, the operators of ONNX.
+"""Generates the tables of ``schemas/repository/``.
+
+``config/model_config.json``: the fields of Triton's ModelConfig with their types and enumerations.
+``onnx/onnx_operators.json``: the operators of ONNX.
 
 Decides nothing about what is valid: the first is the descriptor that the wheel's own ``tritonserver`` carries, plus
 the fields that Triton got later (``LATER``), the second the schemas of the package ``onnx``. Run ``.venv/bin/python
@@ -22,7 +24,7 @@ from google.protobuf.descriptor_pb2 import (
 )
 
 TABLES = Path(__file__).parents[1] / "schemas" / "repository"
-TARGET, OPERATORS = TABLES / "model_config.json", TABLES / "onnx_operators.json"
+TARGET, OPERATORS = TABLES / "config" / "model_config.json", TABLES / "onnx" / "onnx_operators.json"
 #: Triton of the wheel.
 VERSION = "2.51"
 #: Message -> fields that Triton 2.51 does not know and 2.60 does.

@@ -16,7 +16,7 @@ from typing import Any
 from amphitrite.cli.documents.assignments import apply_set, assigned, parse_assignment, resolved
 from amphitrite.cli.documents.yaml_nodes import Mark, Path, refusal, violation
 from amphitrite.cli.documents.yaml_source import parse
-from amphitrite.schemas import documents as schemas
+from amphitrite.schemas.documents import normalize, validate
 from amphitrite.schemas.errors import Error, Violation
 
 __all__ = [
@@ -139,11 +139,11 @@ def check(document: Document, kind: str) -> dict[str, Any]:
 
     Raises one Error("InvalidDocument") with all violations, each with its location, in the order of the file.
     """
-    found = schemas.validate(kind, document.value, document.texts)
+    found = validate(kind, document.value, document.texts)
     if found:
         located = [replace(v, location=document.location(v.path, about_key=v.about_key)) for v in found]
         raise refusal(document.name, sorted(located, key=_position), document.placeholder)
-    return schemas.normalize(kind, document.value, document.texts)
+    return normalize(kind, document.value, document.texts)
 
 
 def _position(found: Violation) -> tuple[int, int, str]:

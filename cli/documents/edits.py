@@ -15,7 +15,7 @@ from amphitrite.cli.documents import document_files
 from amphitrite.cli.documents.assignments import Path, at, dotted, parse_assignment, parse_path, parse_value, resolved
 from amphitrite.cli.documents.document_files import Document
 from amphitrite.cli.terminal.arguments import DIVIDER
-from amphitrite.schemas import documents as schemas
+from amphitrite.schemas.documents import load
 from amphitrite.schemas.documents.schema_files import resolve
 from amphitrite.schemas.errors import Error
 
@@ -61,7 +61,7 @@ def refuse_fixed(edits: Iterable[Edit], kind: str, fixed: Mapping[str, object]) 
 
     Those are what the server says of a resource, and ``fixed``, by which the resource is found: field -> its value.
     """
-    schema = schemas.load(kind)
+    schema = load(kind)
     for edit in edits:
         for steps in _touched(edit):
             field = str(steps[0])

@@ -44,11 +44,15 @@ def _expanded(ctx: Any, args: list[str], options: arguments.Options, *, to_first
         raise
 
 
+#: Where the verbs are.
+VERBS = "amphitrite.cli.verbs"
+
+
 class LazyGroup(TyperGroup):
     """A group of groups that are only named here, so that help and short verbs need not import the others."""
 
-    #: name -> (module with ``app``, or ``module:function`` of a verb; summary for the help); an empty summary hides an
-    #: alias.
+    #: name -> (module of ``amphitrite.cli.verbs`` with ``app``, or ``module:function`` of a verb; summary for the
+    #: help). An empty summary hides an alias.
     groups: ClassVar[Mapping[str, tuple[str, str]]] = {}
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -61,7 +65,7 @@ class LazyGroup(TyperGroup):
         if cmd_name not in self.groups:
             return super().get_command(ctx, cmd_name)
         name, _, function = self.groups[cmd_name][0].partition(":")
-        module = importlib.import_module(name)
+        module = importlib.import_module(f"{VERBS}.{name}")
         if not function:
             return typer.main.get_command(module.app)
         app = group(cmd_name, "")

@@ -56,7 +56,7 @@ def completion(
 ) -> None:
     """Print a script that completes commands. For bash, put in ~/.bashrc: eval "$(ml completion bash)"."""
     if shell == "candidates":
-        from amphitrite.cli.main import program
+        from amphitrite.cli.session.program import program
 
         lines = (f"{name}\t{meaning}\n" for name, meaning in candidates(program(), words or [""]))
         sys.stdout.write("".join(lines))

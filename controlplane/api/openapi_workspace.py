@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from amphitrite.controlplane.api.azure.workspace import WORKSPACE
+from amphitrite.controlplane.api.http.workspace_scope import WORKSPACE
 from amphitrite.controlplane.api.openapi_operation import (
     CHANGE,
     DOCUMENT,

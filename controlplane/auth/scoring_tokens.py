@@ -1,7 +1,8 @@
 """JSON Web Tokens of our own, by which clients score: made by any control plane of a database.
 
-Decides what is in a token and how its keys look to those who verify it (``amphitrite.dataplane.envoy.filters.jwt``). Which
-key signs is decided by ``core.token_keys``. Must not know HTTP, nor who may have a token.
+Decides what is in a token and how its keys look to those who verify it
+(``amphitrite.dataplane.envoy.filters.jwt``). Which key signs is decided by ``core.planning.key_rotation``. Must not
+know HTTP, nor who may have a token.
 """
 
 from __future__ import annotations

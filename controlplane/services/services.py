@@ -9,10 +9,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Annotated, cast
 
 from anyio import CapacityLimiter
-from fastapi import Depends, Request
 
 from amphitrite.controlplane.agents.agent_registry import Agents, TableFeed
 from amphitrite.controlplane.auth.credentials import Credentials
@@ -108,11 +106,3 @@ class Services:
         age = self.clock() - max(since, last or 0.0)
         if age > STALLED_AFTER_S:
             raise Error("RuntimeUnavailable", f"the reconciler finished its last pass {age:.0f} s ago")
-
-
-def _services(request: Request) -> Services:
-    return cast(Services, request.app.state.services)
-
-
-#: The parameter type by which a route asks for the services.
-Here = Annotated[Services, Depends(_services)]

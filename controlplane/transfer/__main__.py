@@ -1,4 +1,4 @@
-"""``python -m amphitrite.controlplane.transfer migrate|backup|restore``: the process behind those verbs of ``ml server``.
+"""``python -m amphitrite.controlplane.transfer migrate|backup|restore``: what those verbs of ``ml server`` run.
 
 Decides their arguments and how they answer: one JSON object on stdout, or one line ``amphitrite-error: {...}`` on
 stderr and exit code 1. Must not know how data is moved.

@@ -1,40 +1,26 @@
-"""What crosses a process boundary: documents, their JSON Schemas, their wire form, and the one error.
+"""Documents that users write: their JSON Schemas, their validation and their canonical form.
 
-Decides the public functions of validation. Must not import anything costly on its own: every process of the product
-imports ``amphitrite.schemas.errors`` first, so the work is in modules imported when first used.
-
-Kinds: ``managed_online_endpoint``, ``kubernetes_online_endpoint``, ``managed_online_deployment``,
-``kubernetes_online_deployment``, ``model``, ``environment``, ``legacy_endpoint`` (the older single document with
-``deployments:`` inline, which ``amphitrite.schemas.documents.inline_deployments.split`` takes apart), ``kubernetes_compute``, and the
-instance types of one: ``instance_types`` (ours), ``azure_instance_type`` and ``azure_instance_type_list`` (Azure ML's
-custom resources).
+Decides the public functions: ``load``, ``validate``, ``normalize`` and the kinds. It imports nothing costly on its own:
+the work is in modules that are imported when they are first used. The schema files lie in ``schemas``.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import Any
 
+from amphitrite.schemas.documents.kinds import KINDS, deployment_kind, endpoint_kind, instance_types_kind
 from amphitrite.schemas.errors import Violation
 
-# httpx imports its own command line wherever click and rich are installed: two thirds of what importing httpx costs
-# every command, agent and server. Nothing here uses that; httpx goes on without it, as where those two are missing.
-sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
-
-KINDS = (
-    "managed_online_endpoint",
-    "kubernetes_online_endpoint",
-    "managed_online_deployment",
-    "kubernetes_online_deployment",
-    "model",
-    "environment",
-    "legacy_endpoint",
-    "kubernetes_compute",
-    "instance_types",
-    "azure_instance_type",
-    "azure_instance_type_list",
-)
+__all__ = [
+    "KINDS",
+    "deployment_kind",
+    "endpoint_kind",
+    "instance_types_kind",
+    "load",
+    "normalize",
+    "validate",
+]
 
 
 def load(kind: str) -> dict[str, Any]:
@@ -70,25 +56,3 @@ def normalize(
     from amphitrite.schemas.documents.normalization import canonical
 
     return canonical(kind, document, texts or {})
-
-
-def endpoint_kind(document: object) -> str:
-    """``compute`` makes an endpoint a Kubernetes endpoint."""
-    kubernetes = isinstance(document, Mapping) and document.get("compute") is not None
-    return "kubernetes_online_endpoint" if kubernetes else "managed_online_endpoint"
-
-
-def deployment_kind(document: object) -> str:
-    """``type: kubernetes`` (in any case) makes a deployment a Kubernetes deployment."""
-    kind = document.get("type") if isinstance(document, Mapping) else None
-    kubernetes = isinstance(kind, str) and kind.lower() == "kubernetes"
-    return "kubernetes_online_deployment" if kubernetes else "managed_online_deployment"
-
-
-def instance_types_kind(document: object) -> str:
-    """``kind: InstanceTypeList`` and ``kind: InstanceType``, or their ``apiVersion``, make it a custom resource."""
-    kind = document.get("kind") if isinstance(document, Mapping) else None
-    if kind == "InstanceTypeList" or (isinstance(document, Mapping) and "items" in document):
-        return "azure_instance_type_list"
-    custom = isinstance(document, Mapping) and ("apiVersion" in document or "kind" in document or "spec" in document)
-    return "azure_instance_type" if custom else "instance_types"

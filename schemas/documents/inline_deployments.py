@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from amphitrite.schemas.documents import deployment_kind
+from amphitrite.schemas.documents.kinds import deployment_kind
 
 Path = tuple[str | int, ...]
 

@@ -11,7 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from amphitrite.schemas.documents import KINDS
+from amphitrite.schemas.documents.kinds import KINDS
 
 _COMMON = "common.schema.json"
 

@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from amphitrite.schemas import casing
-from amphitrite.schemas.wire import assets
-from amphitrite.schemas.wire import deployments as wire_deployment
+from amphitrite.schemas.wire import assets, deployments
 from amphitrite.schemas.wire.field_tables import Field, enumeration, show
 
 _CREATION = (
@@ -26,21 +25,21 @@ _DEPLOYMENT_HEAD = (Field("properties", "properties"),)
 _DEPLOYMENT_BODY = (
     Field("model", "model", read=lambda model: _reference(model)),
     Field("model_mount_path", "modelMountPath"),
-    wire_deployment.CODE_CONFIGURATION,
+    deployments.CODE_CONFIGURATION,
     Field("environment", "environmentId", read=lambda environment: _reference(environment)),
     Field("environment_variables", "environmentVariables"),
     Field("app_insights_enabled", "appInsightsEnabled"),
-    wire_deployment.SCALE_SETTINGS,
-    wire_deployment.REQUEST_SETTINGS,
-    Field("liveness_probe", "livenessProbe", fields=wire_deployment.PROBE),
-    Field("readiness_probe", "readinessProbe", fields=wire_deployment.PROBE),
+    deployments.SCALE_SETTINGS,
+    deployments.REQUEST_SETTINGS,
+    Field("liveness_probe", "livenessProbe", fields=deployments.PROBE),
+    Field("readiness_probe", "readinessProbe", fields=deployments.PROBE),
     Field("provisioning_state", "provisioningState"),
 )
 _DEPLOYMENT_TAIL = (
     enumeration("type", "endpointComputeType"),
     Field("instance_type", "instanceType"),
-    wire_deployment.RESOURCES,
-    wire_deployment.DATA_COLLECTOR,
+    deployments.RESOURCES,
+    deployments.DATA_COLLECTOR,
     enumeration("egress_public_network_access", "egressPublicNetworkAccess"),
     Field("private_network_connection", "privateNetworkConnection"),
 )

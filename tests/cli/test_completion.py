@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from amphitrite.cli.main import main, program
+from amphitrite.cli.main import main
+from amphitrite.cli.session.program import program
 from amphitrite.cli.session.rest_client import Client
 from amphitrite.cli.terminal.options import Options
 from amphitrite.cli.verbs.completion import candidates

@@ -6,7 +6,7 @@ import runpy
 from pathlib import Path
 from typing import Any
 
-from amphitrite.cli.main import Root, program
+from amphitrite.cli.session.program import Root, program
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 

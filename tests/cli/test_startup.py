@@ -25,7 +25,7 @@ SLOW = {
     "sqlalchemy",
 }
 GROUPS = {
-    f"amphitrite.cli.{name}"
+    f"amphitrite.cli.verbs.{name}"
     for name in (
         *("endpoint", "deployment", "model", "environment", "compute", "workspace", "server"),
         *("apply", "configure", "account", "completion"),

@@ -14,9 +14,9 @@ from starlette.responses import Response
 
 from amphitrite.controlplane.api.http import byte_ranges
 from amphitrite.controlplane.api.http.content_streams import Streamed
+from amphitrite.controlplane.api.http.dependencies import Here
 from amphitrite.controlplane.auth.fetch_grants import CONTENT_PATH, URL_LIFETIME_S
 from amphitrite.controlplane.services.in_use_models import digests_in_use
-from amphitrite.controlplane.services.services import Here
 from amphitrite.schemas.errors import Error
 
 router = APIRouter()

@@ -12,9 +12,9 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from amphitrite.controlplane.agents.agent_registry import Proxy, TableFeed
+from amphitrite.controlplane.api.http.dependencies import Here
 from amphitrite.controlplane.api.http.request_bodies import Body, whole
 from amphitrite.controlplane.core.observed.observations import AgentReport
-from amphitrite.controlplane.services.services import Here
 from amphitrite.dataplane.table.routing_table import RoutingTable
 from amphitrite.dataplane.table.text_codec import change
 from amphitrite.schemas.errors import Error

@@ -16,13 +16,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from amphitrite.controlplane.api.azure import resource_bodies
-from amphitrite.controlplane.api.azure.workspace import IN_WORKSPACE, WORKSPACE
+from amphitrite.controlplane.api.http.dependencies import Here
 from amphitrite.controlplane.api.http.paging import Page
 from amphitrite.controlplane.api.http.request_bodies import Body
 from amphitrite.controlplane.api.http.signed_access import signatures
+from amphitrite.controlplane.api.http.workspace_scope import IN_WORKSPACE, WORKSPACE
 from amphitrite.controlplane.api.storage.code_uploads import PREFIX
 from amphitrite.controlplane.services import wire_documents
-from amphitrite.controlplane.services.services import Here, Services
+from amphitrite.controlplane.services.services import Services
 from amphitrite.controlplane.store.assets import code_store
 from amphitrite.controlplane.store.assets.code_store import CodeVersion
 from amphitrite.controlplane.store.content.manifests import blob_prefix

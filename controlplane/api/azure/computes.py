@@ -12,15 +12,16 @@ from fastapi import APIRouter, Query
 from starlette.responses import JSONResponse, Response
 
 from amphitrite.controlplane.api.azure import compute_bodies
-from amphitrite.controlplane.api.azure.workspace import IN_WORKSPACE, WORKSPACE
+from amphitrite.controlplane.api.http.dependencies import Here
 from amphitrite.controlplane.api.http.paging import Page
 from amphitrite.controlplane.api.http.request_bodies import Body, IfMatch
+from amphitrite.controlplane.api.http.workspace_scope import IN_WORKSPACE, WORKSPACE
 from amphitrite.controlplane.core.desired import compute_clusters, instance_types
 from amphitrite.controlplane.core.desired.compute_clusters import BUILT_IN, Compute
 from amphitrite.controlplane.core.desired.resources import LOCAL
 from amphitrite.controlplane.core.rules import compute_rules
 from amphitrite.controlplane.services import kubeconfig_rules, references, wire_documents
-from amphitrite.controlplane.services.services import Here, Services
+from amphitrite.controlplane.services.services import Services
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import key, parse_compute
 

@@ -14,15 +14,16 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from amphitrite.controlplane.api.azure import operations, previews, resource_bodies
-from amphitrite.controlplane.api.azure.workspace import IN_WORKSPACE, WORKSPACE
+from amphitrite.controlplane.api.http.dependencies import Here
 from amphitrite.controlplane.api.http.paging import Page
 from amphitrite.controlplane.api.http.request_bodies import Body, IfMatch, whole
+from amphitrite.controlplane.api.http.workspace_scope import IN_WORKSPACE, WORKSPACE
 from amphitrite.controlplane.core.rules import deployment_rules, traffic_removal
 from amphitrite.controlplane.core.rules.deployment_rules import Place
 from amphitrite.controlplane.runtimes import log_text
 from amphitrite.controlplane.runtimes.runtime import Container
 from amphitrite.controlplane.services import admission, container_resolution, references, wire_documents
-from amphitrite.controlplane.services.services import Here, Services
+from amphitrite.controlplane.services.services import Services
 from amphitrite.controlplane.store.state.store import Operation, Record, Ref
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import key

@@ -12,12 +12,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from amphitrite.controlplane.api.azure import operations, previews, resource_bodies
-from amphitrite.controlplane.api.azure.workspace import IN_WORKSPACE, WORKSPACE
+from amphitrite.controlplane.api.http.dependencies import Here
 from amphitrite.controlplane.api.http.paging import Page
 from amphitrite.controlplane.api.http.request_bodies import Body, IfMatch
+from amphitrite.controlplane.api.http.workspace_scope import IN_WORKSPACE, WORKSPACE
 from amphitrite.controlplane.core.rules import deployment_rules
 from amphitrite.controlplane.services import references, wire_documents
-from amphitrite.controlplane.services.services import Here, Services
+from amphitrite.controlplane.services.services import Services
 from amphitrite.controlplane.store.state.store import Record, Ref
 from amphitrite.dataplane.table.routing_table import Auth
 from amphitrite.schemas.errors import Error

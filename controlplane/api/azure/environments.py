@@ -13,12 +13,13 @@ from fastapi import APIRouter
 from starlette.responses import JSONResponse, Response
 
 from amphitrite.controlplane.api.azure import resource_bodies
-from amphitrite.controlplane.api.azure.workspace import IN_WORKSPACE, WORKSPACE
+from amphitrite.controlplane.api.http.dependencies import Here
 from amphitrite.controlplane.api.http.list_views import Order, View, read_order
 from amphitrite.controlplane.api.http.paging import Page
 from amphitrite.controlplane.api.http.request_bodies import Body
+from amphitrite.controlplane.api.http.workspace_scope import IN_WORKSPACE, WORKSPACE
 from amphitrite.controlplane.services import wire_documents
-from amphitrite.controlplane.services.services import Here, Services
+from amphitrite.controlplane.services.services import Services
 from amphitrite.controlplane.store.assets.environment_store import EnvironmentVersion
 from amphitrite.schemas import wire
 from amphitrite.schemas.errors import Error

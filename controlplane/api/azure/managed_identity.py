@@ -10,9 +10,10 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.requests import Request
 
+from amphitrite.controlplane.api.http.dependencies import Here
 from amphitrite.controlplane.api.http.middleware import same
 from amphitrite.controlplane.auth.scoring_tokens import is_for_scoring
-from amphitrite.controlplane.services.services import Here, Services
+from amphitrite.controlplane.services.services import Services
 from amphitrite.dataplane.table.routing_table import Secret
 from amphitrite.schemas.errors import Error
 

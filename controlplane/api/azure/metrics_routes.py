@@ -13,10 +13,10 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from amphitrite.controlplane.api.azure.workspace import IN_WORKSPACE, WORKSPACE
+from amphitrite.controlplane.api.http.dependencies import Here
 from amphitrite.controlplane.api.http.request_bodies import Body
+from amphitrite.controlplane.api.http.workspace_scope import IN_WORKSPACE, WORKSPACE
 from amphitrite.controlplane.metrics import azure_monitor, azure_query, minute_windows, prometheus
-from amphitrite.controlplane.services.services import Here
 from amphitrite.controlplane.store.reports.metric_minutes import KEEP_S
 from amphitrite.dataplane.metrics.counters import TOKEN, totals_from_json
 from amphitrite.schemas.errors import Error

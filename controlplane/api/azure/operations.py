@@ -13,7 +13,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from amphitrite.controlplane.api.azure import resource_bodies
-from amphitrite.controlplane.services.services import Here, Services
+from amphitrite.controlplane.api.http.dependencies import Here
+from amphitrite.controlplane.services.services import Services
 from amphitrite.controlplane.store.state.store import Operation, Record
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import PROVIDER, deployment_id, endpoint_id, key

@@ -16,9 +16,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from amphitrite.controlplane.api.azure.managed_identity import access_token
+from amphitrite.controlplane.api.http.dependencies import Here
 from amphitrite.controlplane.api.http.middleware import same
 from amphitrite.controlplane.api.http.request_bodies import read_bytes
-from amphitrite.controlplane.services.services import Here
 from amphitrite.schemas.errors import Error
 
 #: There is one tenant with one client, whose secret is that of the identity endpoint.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from amphitrite.controlplane.api.azure.workspace import IN_WORKSPACE, WORKSPACE
+from amphitrite.controlplane.api.http.workspace_scope import IN_WORKSPACE, WORKSPACE
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import PROVIDER
 

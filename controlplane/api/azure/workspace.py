@@ -1,6 +1,6 @@
-"""The one workspace: its own description, its datastore, and that no other is answered for.
+"""Routes of the one workspace: its own description and its datastore.
 
-Decides which workspace paths are ours. Must not know what lives in the workspace.
+Decides what is said of both. Must not know what lives in the workspace.
 """
 
 from __future__ import annotations
@@ -11,36 +11,15 @@ from fastapi import APIRouter, Depends
 from starlette.requests import Request
 
 from amphitrite.controlplane.api.http import signed_access
+from amphitrite.controlplane.api.http.dependencies import Here
 from amphitrite.controlplane.api.http.paging import Page
 from amphitrite.controlplane.api.http.request_bodies import Body, whole
-from amphitrite.controlplane.services.services import Here
+from amphitrite.controlplane.api.http.workspace_scope import CONTAINER, DATASTORE, IN_WORKSPACE, WORKSPACE
 from amphitrite.schemas.errors import Error
-from amphitrite.schemas.names import PROVIDER, key, workspace_id
+from amphitrite.schemas.names import PROVIDER, key
 
-WORKSPACE = (
-    f"/subscriptions/{{subscription}}/resourceGroups/{{resource_group}}/providers/{PROVIDER}/workspaces/{{workspace}}"
-)
-DATASTORE = "workspaceblobstore"
-CONTAINER = "azureml-blobstore"
 #: How long a signature for it may be good.
 SECRET_HOURS_MAX = 24
-
-
-def _ours(subscription: str, resource_group: str, workspace: str, here: Here) -> None:
-    asked = workspace_id(subscription, resource_group, workspace)
-    if key(asked) != key(here.workspace):
-        raise Error(
-            "ResourceNotFound",
-            f"there is no workspace {subscription}/{resource_group}/{workspace}; "
-            f"this server has one: {here.workspace.split('/')[2]}/{here.settings.resource_group}/"
-            f"{here.settings.workspace} (subscription/resource group/workspace)",
-            target=asked,
-            hint="ml server env shows what clients of this server need",
-        )
-
-
-#: Put on each router of the workspace: another workspace is 404.
-IN_WORKSPACE = [Depends(_ours)]
 
 router = APIRouter(prefix=WORKSPACE, dependencies=IN_WORKSPACE)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from amphitrite.controlplane.services.services import Here
+from amphitrite.controlplane.api.http.dependencies import Here
 
 router = APIRouter()
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from fastapi import Depends
 from starlette.requests import Request
 
-from amphitrite.controlplane.services.services import Here
+from amphitrite.controlplane.api.http.dependencies import Here
 from amphitrite.controlplane.settings.settings import Limits
 from amphitrite.schemas.errors import Error
 

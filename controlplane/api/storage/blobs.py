@@ -18,12 +18,13 @@ from fastapi import APIRouter, Depends, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from amphitrite.controlplane.api.azure.workspace import CONTAINER
 from amphitrite.controlplane.api.http import byte_ranges, signed_access, storage_xml
 from amphitrite.controlplane.api.http.content_streams import Streamed
+from amphitrite.controlplane.api.http.dependencies import Here
 from amphitrite.controlplane.api.http.request_bodies import read_bytes
+from amphitrite.controlplane.api.http.workspace_scope import CONTAINER
 from amphitrite.controlplane.api.storage import blob_names, uploads
-from amphitrite.controlplane.services.services import Here, Services
+from amphitrite.controlplane.services.services import Services
 from amphitrite.controlplane.store.content.blob_rows import Blob
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import key

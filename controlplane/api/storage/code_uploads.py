@@ -14,10 +14,10 @@ from fastapi import APIRouter, Depends, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from amphitrite.controlplane.api.azure.workspace import CONTAINER
 from amphitrite.controlplane.api.http import signed_access, storage_xml
+from amphitrite.controlplane.api.http.dependencies import Here
+from amphitrite.controlplane.api.http.workspace_scope import CONTAINER
 from amphitrite.controlplane.api.storage import blobs
-from amphitrite.controlplane.services.services import Here
 from amphitrite.controlplane.store.assets import code_store
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import key

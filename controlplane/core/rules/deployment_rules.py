@@ -1,8 +1,8 @@
 """Checks that need more than the document itself: other resources, and the limits of this server.
 
-Decides what a valid document may still not ask for: names of what is not there, too many, too long. (What one document
-shows by itself: ``amphitrite.schemas.documents.cross_field_rules``; what this server cannot honour: ``unsupported``.) Must not know the
-store, HTTP or where a document came from.
+Decides what a valid document may still not ask for: names of what is not there, too many, too long. What one document
+shows by itself is in ``schemas.documents.cross_field_rules``; what this server cannot honour is in
+``unsupported_fields``. Must not know the store, HTTP or where a document came from.
 
 Every check returns violations, all of them; whoever calls raises one error. The limits' defaults are Azure ML's.
 """

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from amphitrite.dataplane.envoy.filters import bodiless_requests, sequence_affinity
-from amphitrite.dataplane.envoy.translate.clusters import ADS_AT_START
+from amphitrite.dataplane.envoy.protobuf.common_values import ADS_AT_START
 from amphitrite.dataplane.table.routing_table import Route, TokenIssuer
 
 FILTER = "envoy.filters.http.jwt_authn"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amphitrite.dataplane.envoy.translate.clusters import seconds
+from amphitrite.dataplane.envoy.protobuf.common_values import seconds
 
 #: How long a request may pass no byte in either direction, where its route says nothing else.
 IDLE_S = 300.0

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from amphitrite.dataplane.envoy.filters.request_stats import stats_config
-from amphitrite.dataplane.envoy.translate.clusters import ADS_AT_START, seconds
+from amphitrite.dataplane.envoy.protobuf.common_values import ADS_AT_START, seconds
 from amphitrite.dataplane.envoy.translate.listener import listener
 from amphitrite.dataplane.table.routing_table import Address
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from amphitrite.dataplane.envoy.protobuf.common_values import ADS, seconds
 from amphitrite.dataplane.table.routing_table import Address, Cluster, HealthCheck
 
 #: Far above any ``max_requests``, so that the number of requests in flight is the only bound.
@@ -20,16 +21,6 @@ _RECOVERY_INTERVAL_S = 1.0
 _IDLE_FACTOR = 5
 _BUFFER_BYTES = 1024 * 1024
 _HTTP_OPTIONS = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
-#: Where a resource is to be had: on the one aggregated stream.
-ADS: dict[str, Any] = {"ads": {}, "resource_api_version": "V3"}
-#: The same for what a starting proxy must have before it listens: it waits for that as long as it takes, rather than
-#: answer without routes after 15 seconds.
-ADS_AT_START: dict[str, Any] = {**ADS, "initial_fetch_timeout": "0s"}
-
-
-def seconds(value: float) -> str:
-    """A protobuf duration in its JSON form."""
-    return f"{value:.3f}s"
 
 
 def grpc_name(cluster: str) -> str:

@@ -13,8 +13,8 @@ from amphitrite.dataplane.envoy.filters import bodiless_requests, jwt, model_err
 from amphitrite.dataplane.envoy.filters.access_log import access_log
 from amphitrite.dataplane.envoy.filters.local_replies import local_reply
 from amphitrite.dataplane.envoy.filters.timeouts import IDLE_S, RECEIVED_S
+from amphitrite.dataplane.envoy.protobuf.common_values import ADS_AT_START, seconds
 from amphitrite.dataplane.envoy.translate import grpc_routes, health_route, host_names
-from amphitrite.dataplane.envoy.translate.clusters import ADS_AT_START, seconds
 from amphitrite.dataplane.envoy.translate.secrets import CERTIFICATE
 from amphitrite.dataplane.table.routing_table import Address
 
