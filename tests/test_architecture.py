@@ -9,9 +9,11 @@ from __future__ import annotations
 import ast
 import re
 import statistics
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -69,6 +71,59 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
 
 LINES_MAX = 500
 LINES_MEDIAN = 150
+#: Modules in one folder, without its ``__init__``.
+FILES_MAX = 20
+
+#: room -> rooms of the same package that it may import. A room that is not named here may import none but itself.
+#: ``amphitrite.cli`` and its like stand for the modules directly below the package.
+ROOMS: dict[str, dict[str, set[str]]] = {
+    "cli": {
+        "cli": {"session", "terminal"},
+        "verbs": {"assets", "documents", "resources", "server", "session", "terminal"},
+        "resources": {"assets", "documents", "session"},
+        "assets": {"documents", "session", "terminal"},
+        "server": {"session", "terminal"},
+        "session": {"terminal"},
+        "documents": {"terminal"},
+        "terminal": set(),
+    },
+    "controlplane": {
+        "controlplane": {"process", "settings", "runtimes"},
+        "process": {
+            *("agents", "api", "auth", "clusters", "core", "leadership", "reconciliation", "runtimes", "services"),
+            *("settings", "store"),
+        },
+        "transfer": {"settings", "store"},
+        "api": {"agents", "auth", "core", "metrics", "runtimes", "services", "settings", "store"},
+        "services": {"agents", "auth", "core", "runtimes", "settings", "store"},
+        "clusters": {"agents", "auth", "core", "runtimes", "settings", "store"},
+        "leadership": {"clusters", "reconciliation", "runtimes", "settings", "store"},
+        "reconciliation": {"agents", "auth", "core", "runtimes", "services", "settings", "store"},
+        "metrics": {"store"},
+        "store": {"agents", "auth", "core"},
+        "runtimes": {"auth", "core", "settings"},
+        "agents": {"core"},
+        "auth": {"core", "settings"},
+        "settings": {"core"},
+        "core": set(),
+    },
+    "dataplane": {
+        "dataplane": {"agent", "machine"},
+        "agent": {"envoy", "machine", "table"},
+        "envoy": {"machine", "metrics", "table"},
+        "triton": {"table"},
+        "fetch": set(),
+        "metrics": {"table"},
+        "table": {"machine"},
+        "machine": set(),
+    },
+    "schemas": {
+        "repository": set(),
+        "documents": {"schemas", "wire"},
+        "wire": {"schemas"},
+        "schemas": set(),
+    },
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +234,59 @@ def test_every_folder_is_a_package_below_one_name() -> None:
     assert links == {package: ROOT / package for package in PACKAGES}
     folders = {module.path.parent for module in product()}
     assert [str(folder) for folder in folders if not (folder / "__init__.py").exists()] == []
+
+
+def room(name: str) -> str:
+    """Of ``amphitrite.cli.verbs.model`` it is ``verbs``; of ``amphitrite.cli.main``, ``cli``."""
+    parts = name.split(".")
+    folder = ROOT.joinpath(*parts[1:3])
+    return parts[2] if len(parts) > 2 and folder.is_dir() else parts[1]
+
+
+def test_rooms_import_only_what_the_table_says() -> None:
+    offences, used = [], set()
+    for module in product():
+        package, own = module.name.split(".")[1], room(module.name)
+        for line, name in module.imports:
+            if not within(name, f"amphitrite.{package}") or room(name) == own or name == f"amphitrite.{package}":
+                continue
+            used.add((package, own, room(name)))
+            if room(name) not in ROOMS[package].get(own, set()):
+                offences.append(f"{module.at(line)}: {own} must not import {name}")
+    assert not offences, "\n".join(offences)
+    allowed = {(package, own, other) for package, rows in ROOMS.items() for own, some in rows.items() for other in some}
+    unneeded = [f"{package}: {own} -> {other}" for package, own, other in sorted(allowed - used)]
+    assert not unneeded, "the table allows what nobody needs: " + ", ".join(unneeded)
+
+
+def folder_imports() -> dict[str, set[str]]:
+    """Folder -> the other folders of the product that its modules import."""
+    folders = {module.name: str(module.path.parent.relative_to(ROOT)) for module in product()}
+    found: dict[str, set[str]] = {folder: set() for folder in folders.values()}
+    for module in product():
+        for _, name in module.imports:
+            while name and name not in folders:
+                name = name.rpartition(".")[0]
+            if name and folders[name] != folders[module.name]:
+                found[folders[module.name]].add(folders[name])
+    return found
+
+
+def test_there_are_no_circles_between_folders() -> None:
+    try:
+        tuple(TopologicalSorter(folder_imports()).static_order())
+    except CycleError as error:
+        raise AssertionError(" -> ".join(error.args[1])) from None
+
+
+def test_folders_are_rooms() -> None:
+    """Each says what it decides, none has more modules than a page shows, and no name occurs twice in a package."""
+    modules_of = Counter(m.path.parent for m in product() if m.path.stem != "__init__")
+    assert [f"{folder.relative_to(ROOT)}: {n}" for folder, n in modules_of.items() if n > FILES_MAX] == []
+    doors = {m.path.parent: ast.get_docstring(m.tree) for m in product() if m.path.stem == "__init__"}
+    assert [str(folder.relative_to(ROOT)) for folder in modules_of if not doors.get(folder)] == []
+    names = Counter((m.name.split(".")[1], m.path.stem) for m in product() if not m.path.stem.startswith("__"))
+    assert [f"{package}: {name}" for (package, name), n in names.items() if n > 1] == []
 
 
 def test_every_module_says_what_it_decides() -> None:
