@@ -9,22 +9,18 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
-from amphitrite.controlplane.core.capacity.node_capacity import NodeCapacity
 from amphitrite.controlplane.core.desired import instance_types
 from amphitrite.controlplane.core.desired.compute_clusters import Compute, PodShape
 from amphitrite.controlplane.runtimes.composite import CompositeRuntime
+from amphitrite.controlplane.runtimes.runtime import Runtime
 from amphitrite.controlplane.runtimes.unreachable import UnreachableRuntime
 from amphitrite.schemas.errors import Error
-
-if TYPE_CHECKING:
-    from amphitrite.controlplane.runtimes.kubernetes.kubernetes_runtime import KubernetesRuntime
 
 log = logging.getLogger(__name__)
 
 #: A runtime for a compute, which asks for instance types by name.
-Make = Callable[[Compute, Callable[[str], PodShape]], "KubernetesRuntime"]
+Make = Callable[[Compute, Callable[[str], PodShape]], Runtime]
 
 
 class Clusters:
@@ -41,7 +37,7 @@ class Clusters:
         self._composite, self._built_in, self._stored, self._make = composite, built_in, stored, make
         self._lock = threading.Lock()
         self._computes: dict[str, Compute] = {}
-        self._runtimes: dict[str, KubernetesRuntime] = {}
+        self._runtimes: dict[str, Runtime] = {}
         self._failed: dict[str, str] = {}
 
     def refresh(self) -> None:
@@ -59,12 +55,6 @@ class Clusters:
                 del self._failed[name]
             for name, compute in wanted.items():
                 self._take(name, compute)
-
-    def capacity(self, name: str) -> tuple[NodeCapacity, ...] | None:
-        """The nodes of a compute; None where they are not known. Raises Error when the cluster does not answer."""
-        with self._lock:
-            runtime = self._runtimes.get(name)
-        return None if runtime is None else runtime.capacity()
 
     def _take(self, name: str, compute: Compute) -> None:
         known = self._computes.get(name)

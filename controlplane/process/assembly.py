@@ -133,7 +133,6 @@ def assemble(
         last_pass=lambda: reconciler.last_pass,
         built_in=built_in,
         attach_check=sources.check,
-        capacity=clusters.capacity,
         leads_since=lambda: duties.since,
         ending=ending,
     )

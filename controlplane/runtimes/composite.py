@@ -9,6 +9,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from amphitrite.controlplane.core.capacity.node_capacity import NodeCapacity
+from amphitrite.controlplane.core.desired.compute_clusters import PodShape
 from amphitrite.controlplane.core.desired.resources import LOCAL, Probe, WorkloadSpec
 from amphitrite.controlplane.core.observed.observations import Instance
 from amphitrite.controlplane.runtimes.runtime import Container, Runtime
@@ -92,6 +94,16 @@ class CompositeRuntime:
 
     def logs(self, endpoint: str, deployment: str, tail: int, container: Container = "inference-server") -> str:
         return "".join(member.logs(endpoint, deployment, tail, container) for member in self._all())
+
+    def capacity(self, compute: str) -> tuple[NodeCapacity, ...] | None:
+        with self._lock:
+            member = self._members.get(compute)
+        return None if member is None else member.capacity(compute)
+
+    def demand(self, workload: WorkloadSpec, shape: PodShape) -> PodShape | None:
+        with self._lock:
+            member = self._members.get(workload.compute)
+        return None if member is None else member.demand(workload, shape)
 
     def watch(self, wake: Callable[[], None]) -> None:
         self._wakes.append(wake)

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from amphitrite.controlplane.core.capacity.node_capacity import NodeCapacity
+from amphitrite.controlplane.core.desired.compute_clusters import PodShape
 from amphitrite.controlplane.core.desired.resources import Probe, WorkloadSpec
 from amphitrite.controlplane.core.observed.observations import Instance
 from amphitrite.controlplane.runtimes.log_text import render
@@ -20,12 +22,18 @@ from amphitrite.schemas.names import key
 
 
 class MemoryRuntime:
-    """``broken``: digests of models that cannot be loaded, with the reason. ``clock``: seconds since the epoch."""
+    """``broken``: digests of models that cannot be loaded, with the reason. ``clock``: seconds since the epoch.
+    ``nodes``: what ``capacity`` answers for any compute."""
 
     name = "memory"
 
-    def __init__(self, clock: Callable[[], float], broken: dict[str, str] | None = None) -> None:
-        self._clock, self.broken = clock, broken or {}
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        broken: dict[str, str] | None = None,
+        nodes: tuple[NodeCapacity, ...] | None = None,
+    ) -> None:
+        self._clock, self.broken, self._nodes = clock, broken or {}, nodes
         self._instances: dict[str, Instance] = {}
         self._faults: dict[str, Error] = {}
         self._wakes: list[Callable[[], None]] = []
@@ -72,6 +80,12 @@ class MemoryRuntime:
         wanted = (key(endpoint), key(deployment))
         mine = [i for i in self._instances.values() if (i.workload.endpoint, i.workload.deployment) == wanted]
         return render([(i, ([i.reason] if i.reason else [])[:tail]) for i in mine])
+
+    def capacity(self, compute: str) -> tuple[NodeCapacity, ...] | None:
+        return self._nodes
+
+    def demand(self, workload: WorkloadSpec, shape: PodShape) -> PodShape | None:
+        return shape
 
     def watch(self, wake: Callable[[], None]) -> None:
         self._wakes.append(wake)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, Protocol
 
+from amphitrite.controlplane.core.capacity.node_capacity import NodeCapacity
+from amphitrite.controlplane.core.desired.compute_clusters import PodShape
 from amphitrite.controlplane.core.desired.resources import Probe, WorkloadSpec
 from amphitrite.controlplane.core.observed.observations import Instance
 
@@ -57,6 +59,18 @@ class Runtime(Protocol):
 
     def logs(self, endpoint: str, deployment: str, tail: int, container: Container = "inference-server") -> str:
         """The last ``tail`` lines of each instance's log under a heading, newest instance last; crashed ones too."""
+        ...
+
+    def capacity(self, compute: str) -> tuple[NodeCapacity, ...] | None:
+        """The nodes of a compute with what is asked of them; None where there are none, or nobody may see them.
+
+        Raises Error("KubernetesUnaccessible") when the cluster does not answer."""
+        ...
+
+    def demand(self, workload: WorkloadSpec, shape: PodShape) -> PodShape | None:
+        """What one instance asks of a node, given its instance type's ``shape``; None where nothing is counted.
+
+        Raises Error("InvalidDeploymentSpec") for resources that no instance can have."""
         ...
 
     def watch(self, wake: Callable[[], None]) -> None:

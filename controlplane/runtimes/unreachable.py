@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from amphitrite.controlplane.core.capacity.node_capacity import NodeCapacity
+from amphitrite.controlplane.core.desired.compute_clusters import PodShape
 from amphitrite.controlplane.core.desired.resources import Probe, WorkloadSpec
 from amphitrite.controlplane.core.observed.observations import Instance
 from amphitrite.controlplane.runtimes.runtime import Container
@@ -48,6 +50,14 @@ class UnreachableRuntime:
     def logs(self, endpoint: str, deployment: str, tail: int, container: Container = "inference-server") -> str:
         """None: those of other computes are told all the same."""
         return ""
+
+    def capacity(self, compute: str) -> tuple[NodeCapacity, ...] | None:
+        """Unknown: the cluster does not answer."""
+        return None
+
+    def demand(self, workload: WorkloadSpec, shape: PodShape) -> PodShape | None:
+        """Unknown: nothing can start here."""
+        return None
 
     def watch(self, wake: Callable[[], None]) -> None:
         """Nothing changes here; another runtime comes in its place."""

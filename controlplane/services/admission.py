@@ -15,7 +15,6 @@ from amphitrite.controlplane.core.capacity.node_capacity import NodeCapacity
 from amphitrite.controlplane.core.desired import instance_types, resources
 from amphitrite.controlplane.core.desired.resources import Deployment
 from amphitrite.controlplane.core.rules.deployment_rules import Place
-from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_resources import demand
 from amphitrite.controlplane.services.services import Services
 from amphitrite.controlplane.store.state.store import Record
 from amphitrite.schemas.errors import Error
@@ -29,7 +28,7 @@ _HINT = (
 )
 
 
-def admit(here: Services, place: Place, former: Record | None, document: Document, model: Document) -> str | None:
+def admit(services: Services, place: Place, former: Record | None, document: Document, model: Document) -> str | None:
     """What a user is told first about a change whose instances do not fit now; None when they do, or nobody knows.
 
     Raises Error OutOfQuota under the policy ``refuse``, InvalidDeploymentSpec for resources that no pod can have.
@@ -38,10 +37,12 @@ def admit(here: Services, place: Place, former: Record | None, document: Documen
         return None
     wanted = _wanted(document, model, place)
     shape = instance_types.shape(wanted.workload.instance_type, place.compute)
-    asked = demand(shape, wanted.workload.pod, None)
+    asked = services.runtime.demand(wanted.workload, shape)
+    if asked is None:
+        return None
     before = _wanted(former.document, model, place) if former is not None else None
     replacing, added = _added(former, document, wanted, before)
-    nodes = _nodes(here, place) if added else None
+    nodes = _nodes(services, place) if added else None
     if nodes is None:
         return None
     fit = node_capacity.fits(nodes, asked, added)
@@ -55,10 +56,10 @@ def admit(here: Services, place: Place, former: Record | None, document: Documen
     return f"{fit.sentence}; new instances wait until there is room ({wanted.capacity_policy})"
 
 
-def _nodes(here: Services, place: Place) -> tuple[NodeCapacity, ...] | None:
+def _nodes(services: Services, place: Place) -> tuple[NodeCapacity, ...] | None:
     """None while the cluster does not answer: what is wanted can be said all the same."""
     try:
-        return here.capacity(place.name)
+        return services.runtime.capacity(place.name)
     except Error as error:
         if error.code != "KubernetesUnaccessible":
             raise

@@ -35,42 +35,46 @@ class Resolved:
 
 
 def resolve(
-    here: Services, document: Mapping[str, Any], model: ModelFacts | None, former: Record | None, place: Place
+    services: Services,
+    document: Mapping[str, Any],
+    model: ModelFacts | None,
+    former: Record | None,
+    place: Place,
 ) -> Resolved:
     """The container of a deployment document. ``model``: what its model's reference names; ``former``: the deployment
     of this name that is there already."""
     reference = document.get("environment")
     if not reference:
         return Resolved()
-    found = _find(here, str(reference))
+    found = _find(services, str(reference))
     if found is None:
         return Resolved(violations=(_nothing(str(reference)),))
-    arm_id = environment_id(here.workspace, found.name, found.version)
+    arm_id = environment_id(services.workspace, found.name, found.version)
     same = former is not None and former.document.get("environment") == arm_id
-    if not same and (found.is_archived or here.environments.get_container(found.name).is_archived):
+    if not same and (found.is_archived or services.environments.get_container(found.name).is_archived):
         # It may be archived while it is in use: it is new users that it is hidden from.
         message = f"environment {found.name}:{found.version} is archived"
         hint = f"ml environment restore -n {found.name} -v {found.version}"
         return Resolved(id=arm_id, violations=(Violation(("environment",), message, hint),))
     # Without a model that can be served, which is said elsewhere, the rest is judged all the same.
-    files = ModelFiles("", "", "", "") if model is None or model.type == "mlflow_model" else _files(here, model)
+    files = ModelFiles("", "", "", "") if model is None or model.type == "mlflow_model" else _files(services, model)
     container, violations = containers.decide(
         document,
         found.document,
         files,
         on_cluster=place.compute is not None,
-        local_images=here.settings.local_triton_images,
+        local_images=services.settings.local_triton_images,
     )
     return Resolved(container, arm_id, files.model_names, tuple(violations))
 
 
-def _find(here: Services, reference: str) -> EnvironmentVersion | None:
+def _find(services: Services, reference: str) -> EnvironmentVersion | None:
     name, version, label = parse_asset(reference) or (None, None, None)
     try:
         if name is not None and version is not None:
-            return here.environments.get_version(name, version)
+            return services.environments.get_version(name, version)
         if name is not None and label == "latest":
-            return here.environments.latest(name)
+            return services.environments.latest(name)
     except Error as error:
         if error.code != "ResourceNotFound":
             raise
@@ -96,9 +100,9 @@ def _nothing(reference: str) -> Violation:
     return Violation(at, f"there is no environment {name}:{version or label}", hint)
 
 
-def _files(here: Services, model: ModelFacts) -> ModelFiles:
-    version = here.models.get_version(model.name, model.version)
-    paths = [file.path for file in here.models.layout(version.digest).files]
+def _files(services: Services, model: ModelFacts) -> ModelFiles:
+    version = services.models.get_version(model.name, model.version)
+    paths = [file.path for file in services.models.layout(version.digest).files]
     # The address ends with the name of what was uploaded; clients do not agree on whether it is percent-encoded.
     folder = PurePosixPath(unquote(str(version.document["path"]))).name
     folder = "" if paths == [folder] else folder

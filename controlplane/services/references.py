@@ -19,7 +19,7 @@ from amphitrite.schemas.names import compute_id, model_id, parse_asset, parse_co
 
 
 def find(models: ModelStore, reference: str) -> ModelFacts | None:
-    """What ``reference`` names, None when it names nothing here."""
+    """What ``reference`` names, None when it names nothing services."""
     name, version, label = parse_asset(reference) or (None, None, None)
     try:
         if name is not None and version is not None:
@@ -37,32 +37,32 @@ def arm_id(workspace: str, model: ModelFacts) -> str:
     return model_id(workspace, model.name, model.version)
 
 
-def clusters(here: Services) -> list[Compute]:
+def clusters(services: Services) -> list[Compute]:
     """The cluster that this server was given, if any, then the attached ones."""
-    return [*([here.built_in] if here.built_in is not None else []), *here.store.list_computes()]
+    return [*([services.built_in] if services.built_in is not None else []), *services.store.list_computes()]
 
 
-def compute(here: Services, name: str) -> Compute:
+def compute(services: Services, name: str) -> Compute:
     """A cluster by its name. Raises Error("ResourceNotFound")."""
-    found = compute_clusters.named(name, clusters(here))
+    found = compute_clusters.named(name, clusters(services))
     if found is None:
-        known = ", ".join(one.name for one in clusters(here)) or "none"
+        known = ", ".join(one.name for one in clusters(services)) or "none"
         hint = f"attached are: {known}"
         raise Error("ResourceNotFound", f"there is no Kubernetes compute {name}", target=name, hint=hint)
     return found
 
 
-def place(here: Services, endpoint: Mapping[str, Any]) -> Place:
+def place(services: Services, endpoint: Mapping[str, Any]) -> Place:
     """Where the instances of a stored endpoint document run. Raises Error("ResourceNotFound")."""
     reference = endpoint.get("compute")
     if not reference:
-        return Place(here.built_in)
-    return Place(compute(here, parse_compute(str(reference)) or str(reference)), chosen=True)
+        return Place(services.built_in)
+    return Place(compute(services, parse_compute(str(reference)) or str(reference)), chosen=True)
 
 
-def compute_arm_id(here: Services, reference: str) -> str:
+def compute_arm_id(services: Services, reference: str) -> str:
     """The ARM id of a compute that is there, which a stored document carries."""
-    return compute_id(here.workspace, compute(here, parse_compute(reference) or reference).name)
+    return compute_id(services.workspace, compute(services, parse_compute(reference) or reference).name)
 
 
 def _facts(models: ModelStore, found: ModelVersion) -> ModelFacts:

@@ -16,7 +16,6 @@ from amphitrite.controlplane.agents.agent_registry import Agents, TableFeed
 from amphitrite.controlplane.auth.credentials import Credentials
 from amphitrite.controlplane.auth.fetch_grants import Delivery
 from amphitrite.controlplane.auth.scoring_tokens import ScoringTokens
-from amphitrite.controlplane.core.capacity.node_capacity import NodeCapacity
 from amphitrite.controlplane.core.desired.compute_clusters import Compute
 from amphitrite.controlplane.core.desired.resources import LOCAL
 from amphitrite.controlplane.runtimes.runtime import Runtime
@@ -40,16 +39,12 @@ def _no_clusters(compute: Compute) -> None:
     raise Error("RuntimeUnavailable", f"this server cannot reach clusters, so {compute.name} cannot be attached")
 
 
-def _unknown(compute: str) -> tuple[NodeCapacity, ...] | None:
-    return None
-
-
 @dataclass(frozen=True, slots=True)
 class Services:
     """``clock``: seconds since the epoch. ``last_pass``: when the reconciler last finished a pass, None before the
     first. ``wake``: there is something to reconcile. ``built_in``: the cluster that ``--runtime kubernetes`` brings
     along, None on one machine. ``attach_check``: raises Error unless the cluster answers, the namespace is there and
-    the permissions suffice. ``capacity``: the nodes of a compute, None while they are not known."""
+    the permissions suffice."""
 
     settings: Settings
     credentials: Credentials
@@ -69,7 +64,6 @@ class Services:
     last_pass: Callable[[], float | None]
     built_in: Compute | None = None
     attach_check: Callable[[Compute], None] = _no_clusters
-    capacity: Callable[[str], tuple[NodeCapacity, ...] | None] = _unknown
     #: Since when this control plane leads, None while another one does.
     leads_since: Callable[[], float | None] = lambda: 0.0
     #: Set once it is asked to end: what is under way is finished, new requests belong elsewhere.

@@ -154,7 +154,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     store: SqlStore = new_store(chosen.home.database)
     content = ContentDirectory(chosen.home.models, clock)
     models = ModelStore(store.database, content, chosen.home.models, clock=clock)
-    runtime, agents, feed = MemoryRuntime(clock), AgentRegistry(lambda: None), TableFeed()
+    runtime, agents, feed = MemoryRuntime(clock, nodes=(NODE,)), AgentRegistry(lambda: None), TableFeed()
     reconciler = Reconciler(store, runtime, agents, feed, clock, max_body_bytes=1_000_000)
     secrets = credentials.ensure(chosen.home)
     services = Services(
@@ -175,7 +175,6 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
         clock=clock,
         last_pass=lambda: reconciler.last_pass,
         attach_check=lambda compute: None,
-        capacity=lambda compute: (NODE,),
     )
     with start_blocking_portal() as portal:
         machine = Machine(services, runtime, reconciler, clock, portal)

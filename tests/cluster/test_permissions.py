@@ -219,7 +219,7 @@ def test_the_role_is_enough(place: Place, life: type[Life]) -> None:
     one.live()
     assert one.refusals == []
     assert one.runtime.observe() == ()
-    assert one.runtime.capacity() is None, "nodes are the cluster's: not to see them is no failure"
+    assert one.runtime.capacity(one.runtime.compute) is None, "nodes are the cluster's: not to see them is no failure"
 
 
 @pytest.mark.parametrize(("rule", "verb"), VERBS, ids=[f"{verb}-{rule.resource}" for rule, verb in VERBS])

@@ -1,7 +1,6 @@
 """Routes of computes: attached clusters, and what this server brings along.
 
-Decides HTTP, which names are taken, and that nothing is stored of a cluster that cannot be used. Must not know
-Kubernetes: ``attach_check`` and ``capacity`` of the services do.
+Decides HTTP and which names are taken. Must not know Kubernetes: the runtime and ``attach_check`` of the services do.
 """
 
 from __future__ import annotations
@@ -19,11 +18,10 @@ from amphitrite.controlplane.api.http.workspace_scope import IN_WORKSPACE, WORKS
 from amphitrite.controlplane.core.desired import compute_clusters, instance_types
 from amphitrite.controlplane.core.desired.compute_clusters import BUILT_IN, Compute
 from amphitrite.controlplane.core.desired.resources import LOCAL
-from amphitrite.controlplane.core.rules import compute_rules
-from amphitrite.controlplane.services import kubeconfig_rules, references, wire_documents
+from amphitrite.controlplane.services import compute_changes, references, wire_documents
 from amphitrite.controlplane.services.services import Services
 from amphitrite.schemas.errors import Error
-from amphitrite.schemas.names import key, parse_compute
+from amphitrite.schemas.names import key
 
 router = APIRouter(prefix=f"{WORKSPACE}/computes", dependencies=IN_WORKSPACE)
 
@@ -50,16 +48,10 @@ def put(name: str, body: Body, conditions: IfMatch, here: Here) -> Response:
     former = compute_clusters.named(name, here.store.list_computes())
     if former is not None and conditions.if_none_match:
         raise Error("PreconditionFailed", f"compute {former.name} exists already", target=name)
-    violations = compute_rules.check_compute(document, former=former)
-    if document.get("kubeconfig") is not None:
-        violations += kubeconfig_rules.check(document["kubeconfig"])
-    wire_documents.refuse(violations, name)
-    wanted = compute_clusters.compute_from_document(document, former)
-    if former is None or wanted.kubeconfig != former.kubeconfig:
-        here.attach_check(wanted)
+    wanted = compute_changes.judge(here, name, document, former)
     with here.store.exclusive():
         if former is not None:
-            _refuse_lost_types(here, former, wanted)
+            compute_changes.refuse_lost_types(here, former, wanted)
         here.store.put_compute(wanted, now=here.clock())
     here.wake()
     return JSONResponse(compute_bodies.compute(wanted.name, wanted, here), 201 if former is None else 200)
@@ -83,7 +75,7 @@ def list_nodes(name: str, here: Here) -> dict[str, Any]:
     found = _find(here, name)
     if found is None:
         raise Error("Unsupported", "compute local is this machine; it has no nodes", target=name)
-    nodes = here.capacity(found.name)
+    nodes = here.runtime.capacity(found.name)
     if nodes is None:
         message = f"nothing is known of the nodes of compute {found.name}"
         hint = "the cluster does not answer, or this server may not list its nodes (a ClusterRole with nodes: list)"
@@ -117,24 +109,3 @@ def _refuse_built_in(here: Services, name: str) -> None:
     message = f"compute {key(name)} is built in: it is neither attached, changed nor detached"
     hint = "its instance types are in the file ML_INSTANCE_TYPES (the chart's value instanceTypes)"
     raise Error("Conflict", message, target=name, hint=hint if key(name) != LOCAL else "choose another name")
-
-
-def _users(here: Services, name: str) -> list[str]:
-    """Names of the endpoints that run on the compute."""
-    documents_of = {record.name: record.document for record in here.store.list_endpoints()}
-    return [
-        endpoint
-        for endpoint, document in documents_of.items()
-        if document.get("compute") and key(parse_compute(document["compute"]) or "") == key(name)
-    ]
-
-
-def _refuse_lost_types(here: Services, former: Compute, wanted: Compute) -> None:
-    """An instance type that a deployment names does not go. Raises Error("Conflict")."""
-    known = {key(one.name) for one in instance_types.shapes(wanted)}
-    lost = {key(one.name) for one in former.instance_types} - known
-    for endpoint in _users(here, former.name):
-        for record in here.store.list_deployments(endpoint):
-            if key(str(record.document.get("instance_type"))) in lost:
-                message = f"instance type {record.document['instance_type']} is used by {endpoint}/{record.name}"
-                raise Error("Conflict", message, target=former.name, hint="keep it, or change the deployment first")

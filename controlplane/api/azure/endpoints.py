@@ -16,8 +16,7 @@ from amphitrite.controlplane.api.http.dependencies import Here
 from amphitrite.controlplane.api.http.paging import Page
 from amphitrite.controlplane.api.http.request_bodies import Body, IfMatch
 from amphitrite.controlplane.api.http.workspace_scope import IN_WORKSPACE, WORKSPACE
-from amphitrite.controlplane.core.rules import deployment_rules
-from amphitrite.controlplane.services import references, wire_documents
+from amphitrite.controlplane.services import endpoint_changes, wire_documents
 from amphitrite.controlplane.services.services import Services
 from amphitrite.controlplane.store.state.store import Record, Ref
 from amphitrite.dataplane.table.routing_table import Auth
@@ -50,9 +49,9 @@ def put(
 ) -> Response:
     document = wire_documents.endpoint(name, body)
     with here.store.exclusive():
-        document = _checked(here, name, document)
+        document = endpoint_changes.judge(here, name, document)
         if dry_run:
-            return previews.endpoint(here, name, _former(here, name), document)
+            return previews.endpoint(here, name, endpoint_changes.former(here, name), document)
         record, operation = here.store.put_endpoint(
             document, if_match=conditions.if_match, if_none_match=conditions.if_none_match, now=here.clock()
         )
@@ -105,42 +104,6 @@ def _require_mode(here: Services, name: str, wanted: Auth) -> Record:
     what = {"key": "keys", "aml_token": "tokens of this server"}[wanted]
     message = f"Endpoint '{record.name}' does not use {what} for authentication. Its auth_mode is {mode}."
     raise Error("UserError", message, target=name, hint=_INSTEAD[mode])
-
-
-def _checked(here: Services, name: str, document: dict[str, Any]) -> dict[str, Any]:
-    """The document with its compute's ARM id. Raises Error("InvalidDocument")."""
-    computes, former = [one.name for one in references.clusters(here)], _former(here, name)
-    violations = deployment_rules.check_endpoint(
-        document,
-        deployments=_deployments(here, name),
-        computes=computes,
-        former=None if former is None else former.document,
-    )
-    wire_documents.refuse(violations, name)
-    if not document.get("compute"):
-        return document
-    return {**document, "compute": references.compute_arm_id(here, document["compute"])}
-
-
-def _former(here: Services, name: str) -> Record | None:
-    """The endpoint that is there and stays."""
-    try:
-        record = here.store.get_endpoint(name)
-    except Error as error:
-        if error.code == "ResourceNotFound":
-            return None
-        raise
-    return None if record.deleting else record
-
-
-def _deployments(here: Services, endpoint: str) -> list[str]:
-    """Names of the endpoint's deployments that stay; none of an endpoint that is not there yet."""
-    try:
-        return [record.name for record in here.store.list_deployments(endpoint) if not record.deleting]
-    except Error as error:
-        if error.code == "ResourceNotFound":
-            return []
-        raise
 
 
 def _which(body: dict[str, Any]) -> Any:

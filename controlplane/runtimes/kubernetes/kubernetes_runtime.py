@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from amphitrite.controlplane.core.capacity.node_capacity import NodeCapacity
+from amphitrite.controlplane.core.desired.compute_clusters import PodShape
 from amphitrite.controlplane.core.desired.resources import Probe, WorkloadSpec
 from amphitrite.controlplane.core.observed.observations import Instance
 from amphitrite.controlplane.runtimes.kubernetes.background_tasks import Chores
@@ -23,6 +24,7 @@ from amphitrite.controlplane.runtimes.kubernetes.pods.object_cache import Object
 from amphitrite.controlplane.runtimes.kubernetes.pods.pod_facts import Json, name
 from amphitrite.controlplane.runtimes.kubernetes.pods.pod_instances import instances
 from amphitrite.controlplane.runtimes.kubernetes.workload_writer import Writer
+from amphitrite.controlplane.runtimes.kubernetes.workloads import pod_resources
 from amphitrite.controlplane.runtimes.kubernetes.workloads.object_names import SPEC_ANNOTATION, watch_selector
 from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_settings import KubernetesSettings
 from amphitrite.controlplane.runtimes.kubernetes.workloads.workload_json import from_json
@@ -105,6 +107,20 @@ class KubernetesRuntime:
             entries += list(pod_logs.read(self._cluster, self._settings.namespace, mine, pods, tail, container))
         return render(entries)
 
+    def capacity(self, compute: str) -> tuple[NodeCapacity, ...] | None:
+        """All nodes with what is asked of them; None where we may not see them. Raises Error otherwise."""
+        try:
+            found = self._cluster.get("/api/v1/nodes", resourceVersion="0")["items"]
+            pods = self._cluster.get("/api/v1/pods", resourceVersion="0")["items"]
+        except Error as error:
+            if error.code == "KubernetesUnaccessible" and "does not let" in error.message:
+                return None
+            raise
+        return node_facts.capacities(found, pods)
+
+    def demand(self, workload: WorkloadSpec, shape: PodShape) -> PodShape | None:
+        return pod_resources.demand(shape, workload.pod, None)
+
     def watch(self, wake: Callable[[], None]) -> None:
         self._wakes.append(wake)
 
@@ -119,17 +135,6 @@ class KubernetesRuntime:
     def problem(self) -> Error | None:
         """Why the cluster's state cannot be followed at present; what is known of it is as old as that."""
         return next((watch.problem for watch in self._watches if watch.problem is not None), None)
-
-    def capacity(self) -> tuple[NodeCapacity, ...] | None:
-        """All nodes with what is asked of them; None where we may not see them. Raises Error otherwise."""
-        try:
-            found = self._cluster.get("/api/v1/nodes", resourceVersion="0")["items"]
-            pods = self._cluster.get("/api/v1/pods", resourceVersion="0")["items"]
-        except Error as error:
-            if error.code == "KubernetesUnaccessible" and "does not let" in error.message:
-                return None
-            raise
-        return node_facts.capacities(found, pods)
 
     # -- inside -------------------------------------------------------------------------------------------------------
     def _observed(self, now: Snapshot) -> dict[str, tuple[Instance, ...]]:

@@ -20,6 +20,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from amphitrite.controlplane.auth.random_text import random_text
+from amphitrite.controlplane.core.capacity.node_capacity import NodeCapacity
+from amphitrite.controlplane.core.desired.compute_clusters import PodShape
 from amphitrite.controlplane.core.desired.containers import MODEL_DIR
 from amphitrite.controlplane.core.desired.resources import Probe, WorkloadSpec
 from amphitrite.controlplane.core.observed.observations import Instance
@@ -138,6 +140,14 @@ class LocalRuntime:
         if container == "storage-initializer":
             return _NO_INITIALIZER if records else ""
         return render([(r.observed(), instance_logs.tail(self._directory(r.id), tail)) for r in records])
+
+    def capacity(self, compute: str) -> tuple[NodeCapacity, ...] | None:
+        """None: this machine has no nodes."""
+        return None
+
+    def demand(self, workload: WorkloadSpec, shape: PodShape) -> PodShape | None:
+        """None: instances share the machine; nothing is counted."""
+        return None
 
     def watch(self, wake: Callable[[], None]) -> None:
         self._wakes.append(wake)

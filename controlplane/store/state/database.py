@@ -87,6 +87,7 @@ class SqlStore:
         model: Mapping[str, Any],
         *,
         compute: str = LOCAL,
+        waiting: str | None = None,
         if_match: str | None,
         if_none_match: bool,
         now: float,
@@ -99,6 +100,10 @@ class SqlStore:
                 connection, ref, document, {"model": dict(model), "compute": compute},
                 if_match=if_match, if_none_match=if_none_match, now=now,
             )  # fmt: skip
+            if waiting is not None:
+                status = replace(resource_rows.record(resource_rows.get(connection, ref)).status, phase="Waiting")
+                in_progress = operation_rows.all_open(connection).get(ref, ())
+                outcomes.record(connection, ref, replace(status, message=waiting), in_progress, now=now)
             return resource_rows.record(resource_rows.get(connection, ref)), operation
 
     def get_endpoint(self, name: str) -> Record:

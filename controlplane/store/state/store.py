@@ -73,14 +73,16 @@ class Store(Protocol):
         model: Mapping[str, Any],
         *,
         compute: str = LOCAL,
+        waiting: str | None = None,
         if_match: str | None,
         if_none_match: bool,
         now: float,
     ) -> tuple[Record, Operation]:
         """Create or replace; ``model`` is {"name", "version", "digest", "model_names"} (and
         "container", see ``core.resources.resolved``) as resolved now, ``compute`` the
-        name of the compute that it runs on; both are stored beside the document. Raises ResourceNotFound (no such
-        endpoint) and what ``put_endpoint`` raises."""
+        name of the compute that it runs on; both are stored beside the document. ``waiting``: why the change cannot
+        begin yet; the resource and its operation say so from the start. Raises ResourceNotFound (no such endpoint) and
+        what ``put_endpoint`` raises."""
         ...
 
     def get_endpoint(self, name: str) -> Record: ...

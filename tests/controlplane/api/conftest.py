@@ -17,11 +17,12 @@ from amphitrite.controlplane.agents.agent_registry import AgentRegistry, TableFe
 from amphitrite.controlplane.auth import credentials
 from amphitrite.controlplane.auth.fetch_grants import Delivery
 from amphitrite.controlplane.core.capacity.node_capacity import NodeCapacity
-from amphitrite.controlplane.core.desired.compute_clusters import Compute
+from amphitrite.controlplane.core.desired.compute_clusters import Compute, PodShape
 from amphitrite.controlplane.core.desired.resources import Probe, WorkloadSpec
 from amphitrite.controlplane.core.observed.observations import Instance
 from amphitrite.controlplane.core.observed.status import Ref, Status
 from amphitrite.controlplane.process.app import create_app
+from amphitrite.controlplane.runtimes.kubernetes.workloads import pod_resources
 from amphitrite.controlplane.runtimes.runtime import Container
 from amphitrite.controlplane.services.services import Services
 from amphitrite.controlplane.settings import settings
@@ -42,32 +43,6 @@ BLOBS = "/storage/local.blob.core.windows.net/azureml-blobstore"
 URI = "azureml://subscriptions/local/resourcegroups/local/workspaces/local/datastores/workspaceblobstore/paths"
 
 
-class Logs:
-    """A runtime that runs nothing and remembers which log was asked for."""
-
-    name = "logs"
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[str, str, int, Container]] = []
-
-    def observe(self) -> tuple[Instance, ...]:
-        return ()
-
-    def start(self, workload: WorkloadSpec, slot: int, attempt: int, readiness: Probe, liveness: Probe) -> None: ...
-
-    def stop(self, instance_id: str, grace_s: float) -> None: ...
-
-    def forget(self, instance_id: str) -> None: ...
-
-    def logs(self, endpoint: str, deployment: str, tail: int, container: Container = "inference-server") -> str:
-        self.asked.append((endpoint, deployment, tail, container))
-        return "server ready\n"
-
-    def watch(self, wake: Callable[[], None]) -> None: ...
-
-    def close(self) -> None: ...
-
-
 @dataclass
 class Clusters:
     """What is out there: ``nodes`` by the name of the compute, and what attaching one comes to."""
@@ -86,6 +61,39 @@ class Clusters:
         if self.silent:
             raise Error("KubernetesUnaccessible", "the cluster does not answer")
         return self.nodes.get(compute)
+
+
+class Logs:
+    """A runtime that runs nothing on ``clusters`` and remembers which log was asked for."""
+
+    name = "logs"
+
+    def __init__(self, clusters: Clusters) -> None:
+        self._clusters = clusters
+        self.asked: list[tuple[str, str, int, Container]] = []
+
+    def observe(self) -> tuple[Instance, ...]:
+        return ()
+
+    def start(self, workload: WorkloadSpec, slot: int, attempt: int, readiness: Probe, liveness: Probe) -> None: ...
+
+    def stop(self, instance_id: str, grace_s: float) -> None: ...
+
+    def forget(self, instance_id: str) -> None: ...
+
+    def logs(self, endpoint: str, deployment: str, tail: int, container: Container = "inference-server") -> str:
+        self.asked.append((endpoint, deployment, tail, container))
+        return "server ready\n"
+
+    def capacity(self, compute: str) -> tuple[NodeCapacity, ...] | None:
+        return self._clusters.capacity(compute)
+
+    def demand(self, workload: WorkloadSpec, shape: PodShape) -> PodShape | None:
+        return pod_resources.demand(shape, workload.pod, None)
+
+    def watch(self, wake: Callable[[], None]) -> None: ...
+
+    def close(self) -> None: ...
 
 
 @dataclass
@@ -171,7 +179,8 @@ def opened(home: Path, built_in: Compute | None = None, models_url: str = "", **
     store = new_store(chosen.home.database)
     content = open_content(models_url or f"file://{chosen.home.models}", chosen.home.models, time.time)
     models = ModelStore(store.database, content, chosen.home.models)
-    now, wakes, runtime, clusters = [1_800_000_000.0], [], Logs(), Clusters()
+    now, wakes, clusters = [1_800_000_000.0], [], Clusters()
+    runtime = Logs(clusters)
     wake = lambda: wakes.append(None)  # noqa: E731 - one line, no name needed
     secrets = credentials.ensure(chosen.home)
     services = Services(
@@ -193,7 +202,6 @@ def opened(home: Path, built_in: Compute | None = None, models_url: str = "", **
         last_pass=lambda: now[0],
         built_in=built_in,
         attach_check=clusters.check,
-        capacity=clusters.capacity,
     )
     token = services.credentials.token.reveal()
     with start_blocking_portal() as portal:

@@ -1,0 +1,50 @@
+"""What becomes of an endpoint's document before it is stored.
+
+Decides what is refused and which compute it is pinned to. Must not know HTTP.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amphitrite.controlplane.core.rules import deployment_rules
+from amphitrite.controlplane.services import references, wire_documents
+from amphitrite.controlplane.services.services import Services
+from amphitrite.controlplane.store.state.store import Record
+from amphitrite.schemas.errors import Error
+
+
+def judge(services: Services, name: str, document: dict[str, Any]) -> dict[str, Any]:
+    """The document with its compute's ARM id. Raises Error("InvalidDocument")."""
+    computes, before = [one.name for one in references.clusters(services)], former(services, name)
+    violations = deployment_rules.check_endpoint(
+        document,
+        deployments=_deployments(services, name),
+        computes=computes,
+        former=None if before is None else before.document,
+    )
+    wire_documents.refuse(violations, name)
+    if not document.get("compute"):
+        return document
+    return {**document, "compute": references.compute_arm_id(services, document["compute"])}
+
+
+def former(services: Services, name: str) -> Record | None:
+    """The endpoint that is there and stays."""
+    try:
+        record = services.store.get_endpoint(name)
+    except Error as error:
+        if error.code == "ResourceNotFound":
+            return None
+        raise
+    return None if record.deleting else record
+
+
+def _deployments(services: Services, endpoint: str) -> list[str]:
+    """Names of the endpoint's deployments that stay; none of an endpoint that is not there yet."""
+    try:
+        return [record.name for record in services.store.list_deployments(endpoint) if not record.deleting]
+    except Error as error:
+        if error.code == "ResourceNotFound":
+            return []
+        raise
