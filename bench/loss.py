@@ -40,7 +40,7 @@ def run(work: Path, *, quick: bool = False) -> Report:
 
 
 NOTES = (
-    "every request is sent once; a refused or cut connection and every status other than 2xx count as failed",
+    "each request is sent once; failed: a refused or cut connection, or a status other than 2xx",
     f"kills: at most {CONNECTIONS} requests are in flight at any time, on both instances together",
 )
 

@@ -17,16 +17,23 @@ PAGE = Path(__file__).parent / "reference" / "cli.md"
 _HEAD = """\
 # The command `ml`
 
-This page is generated from the commands by `docs/generate.py`. Where it stands beside `az ml`:
-[Coming from az ml](../az.md).
+This page is generated from the commands by `docs/generate.py`. [Coming from az ml](../az.md) lists
+the differences from `az ml`.
 
-A long option may be abbreviated as long as it is unambiguous: `--endpoint`, `--deployment`, `--no-w`. Where an option
-takes several words (`...`), `--set a=1 b=2` is the same as `--set a=1 --set b=2`. What is printed to stdout is data,
-what is printed to stderr is talk. Exit codes: 0 done, 1 refused or failed, 2 usage, 3 no control plane.
+A long option may be abbreviated as long as it is unambiguous: `--endpoint`, `--deployment`,
+`--no-w`. Where an option takes several words (`...`), `--set a=1 b=2` is the same as
+`--set a=1 --set b=2`. Data goes to stdout. Progress, notes and errors go to stderr.
+
+| exit code | meaning |
+|---|---|
+| 0 | done |
+| 1 | refused or failed |
+| 2 | wrong usage |
+| 3 | no control plane |
 
 ## Options of every command
 
-They stand before or after the verb.
+These options stand before or after the verb.
 
 """
 

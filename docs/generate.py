@@ -45,7 +45,8 @@ def page(kind: str) -> str:
     if shown:
         lines += [
             "",
-            "Printed by `show`; accepted in a document, so that the output of `show` is one, but without effect:",
+            "`show` prints these fields too. A document may contain them, so that the output of `show` is a valid",
+            "document. They have no effect there:",
         ]
         lines += ["", "| path | type | description |", "|---|---|---|"]
         lines += [f"| `{row.path}` | {row.type} | {row.description} |" for row in shown]

@@ -54,7 +54,7 @@ def _known(datastore: str) -> None:
 
 @router.get("/datastores/{datastore}", dependencies=[Depends(_known)])
 def datastore(request: Request, here: Here) -> dict[str, Any]:
-    """B2."""
+    """The one datastore: where it is, and that clients send their own token (``credentialsType`` None)."""
     return _datastore(request, here)
 
 

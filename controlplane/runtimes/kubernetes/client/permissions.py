@@ -22,25 +22,25 @@ class Rule:
 
 #: In the namespace of the instances.
 RULES: tuple[Rule, ...] = (
-    Rule("apps", "deployments", ("get",), "read one again that somebody else has changed meanwhile"),
-    Rule("apps", "deployments", ("list", "watch"), "see which workloads there are"),
+    Rule("apps", "deployments", ("get",), "read again what another client has changed"),
+    Rule("apps", "deployments", ("list", "watch"), "see which workloads exist"),
     Rule("apps", "deployments", ("create", "patch"), "make a workload (server-side apply), scale it"),
     Rule("apps", "deployments", ("delete",), "remove a workload whose last instance is gone"),
     Rule("", "pods", ("list", "watch"), "see instances, their addresses and what keeps them from starting"),
-    Rule("", "pods", ("patch",), "say which pod goes when a workload is scaled down"),
-    Rule("", "pods/log", ("get",), "show logs, and find out why a container ended"),
-    Rule("", "events", ("list", "watch"), "the kubelet's words on volumes and probes"),
-    Rule("", "events", ("create",), "tell faults to whoever looks with kubectl"),
-    Rule("", "services", ("create", "patch"), "names for a workload's pods"),
-    Rule("", "configmaps", ("create", "patch"), "the authority that the fetcher trusts"),
+    Rule("", "pods", ("patch",), "choose the pod to delete when a workload scales down"),
+    Rule("", "pods/log", ("get",), "show logs, and find why a container ended"),
+    Rule("", "events", ("list", "watch"), "read the kubelet's reports on volumes and probes"),
+    Rule("", "events", ("create",), "report faults to users of kubectl"),
+    Rule("", "services", ("create", "patch"), "give a workload's pods names"),
+    Rule("", "configmaps", ("create", "patch"), "hold the certificate authority that the fetcher trusts"),
     Rule("networking.k8s.io", "networkpolicies", ("create", "patch"), "let only proxies reach instances"),
-    Rule("policy", "poddisruptionbudgets", ("create", "patch", "delete"), "while there is more than one instance"),
+    Rule("policy", "poddisruptionbudgets", ("create", "patch", "delete"), "protect workloads of several instances"),
 )
 
 #: In the whole cluster, as an option: without them nothing can be refused for lack of room before it is tried.
 CLUSTER_RULES: tuple[Rule, ...] = (
-    Rule("", "nodes", ("list",), "how much room there is"),
-    Rule("", "pods", ("list",), "how much of it is taken"),
+    Rule("", "nodes", ("list",), "see the cluster's capacity"),
+    Rule("", "pods", ("list",), "see how much of it is in use"),
 )
 
 
