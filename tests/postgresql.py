@@ -172,7 +172,7 @@ def _binaries(root: Path) -> Path:
         if not (install / "bin" / "initdb").exists():
             continue
         if os.geteuid() == 0 and not _reachable(install / "bin" / "initdb"):
-            install = Path(shutil.copytree(install, root / "install", symlinks=True))
+            install = _copied(install, root / "packages")
         return install / "bin"
     root.rmdir()
     pytest.skip(f"no PostgreSQL here: pip install 'amphitrite[test]', apt-get install postgresql, or set {VARIABLE}")
@@ -180,7 +180,21 @@ def _binaries(root: Path) -> Path:
 
 def _reachable(program: Path) -> bool:
     """Whether anybody may run it: a checkout below /root is nobody else's."""
-    return all(place.stat().st_mode & 0o001 for place in (program, *program.parents))
+    real = program.resolve()
+    return all(place.stat().st_mode & 0o001 for place in (real, *real.parents))
+
+
+def _copied(install: Path, packages: Path) -> Path:
+    """The same below ``packages``, as the server's user's own whatever the umask was. The wheel's shared libraries are
+    put where its programs look for them: beside their package (``$ORIGIN/../../../<package>.libs``)."""
+    package = install.parent
+    for source in (install, package.with_name(f"{package.name}.libs")):
+        if source.is_dir():
+            target = packages / source.relative_to(package.parent)
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns("include", "*.a"))
+    for copy in (packages, *packages.rglob("*")):
+        shutil.chown(copy, _user())
+    return packages / install.relative_to(package.parent)
 
 
 def _user() -> str:

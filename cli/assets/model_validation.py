@@ -61,16 +61,18 @@ def violation(finding: Finding, root: Path) -> Violation:
 
 
 def server_for(session: Session, instance_type: str | None) -> Server:
-    """The server to judge by: of this machine, with the GPUs of an instance type, which the control plane knows.
+    """The server to judge by: of this machine, with its ONNX Runtime if it has one, and with the GPUs of an instance
+    type, which the control plane knows.
 
     Raises Error BadArgument for an unknown type, and what the control plane answers.
     """
     from amphitrite.schemas import wire
     from amphitrite.schemas.names import compute_id
     from amphitrite.schemas.repository import Server
+    from amphitrite.schemas.repository.onnx import onnx_releases
 
     if instance_type is None:
-        return Server()
+        return Server(onnxruntime=onnx_releases.installed())
     client = session.client
     computes = client.pages(f"{client.workspace}/computes")
     name = next(one["name"] for one in computes if not one["properties"]["isAttachedCompute"])
@@ -82,7 +84,8 @@ def server_for(session: Session, instance_type: str | None) -> Server:
         guess = near(key(instance_type), known)
         hint = f'did you mean "{known[guess]["name"]}"?' if guess else "ml compute list-sizes shows all"
         raise Error("BadArgument", f"unknown instance type `{instance_type}`", target="instance_type", hint=hint)
-    return Server(gpus=int(known[key(instance_type)].get("gpus") or 0))
+    gpus = int(known[key(instance_type)].get("gpus") or 0)
+    return Server(onnxruntime=onnx_releases.installed(), gpus=gpus)
 
 
 def report(session: Session, path: str, instance_type: str | None) -> bool:

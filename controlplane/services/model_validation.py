@@ -14,6 +14,7 @@ from pathlib import Path
 from amphitrite.dataplane.triton import installation
 from amphitrite.schemas.errors import Error, Violation
 from amphitrite.schemas.repository import ANY_SERVER, Repository, Server, errors, validate
+from amphitrite.schemas.repository.onnx import onnx_releases
 
 
 def check(files: Repository, server: Server) -> None:
@@ -42,7 +43,7 @@ def server(machine: Mapping[str, str], on_clusters: bool) -> Server:
     except Error:  # Without a Triton nothing is started here; whoever starts an instance says so.
         return ANY_SERVER
     if found.stub is not None:
-        return Server(has_module=has_module)
+        return Server(onnxruntime=onnx_releases.installed(), has_module=has_module)
     return Server(backends=_backends(found.backends), onnxruntime_is_ours=False)
 
 

@@ -126,20 +126,22 @@ def _build_triton(tool: Builder, base: str, reference: str) -> None:
             target = packages / "amphitrite" / source.relative_to(ROOT)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(source, target)
-        _backend(context / "onnxruntime")
+        _backend(context / "onnxruntime", packages / "onnxruntime" / "capi")
         tool.build(reference, context, "--build-arg", f"BASE={base}")
 
 
-def _backend(directory: Path) -> None:
-    """Native as on one machine, where what this machine compiles can run in the image; else in Python."""
+def _backend(directory: Path, runtimes: Path) -> None:
+    """Native as on one machine, where what this machine compiles can run in the image; else in Python. ``runtimes``:
+    where the image's ONNX Runtime lies, whose release may be another than this machine's."""
     directory.mkdir()
     native = native_backend.find(os.environ) if platform.libc_ver() <= _LIBC else None
     if native is None:
         shutil.copy(ROOT / "dataplane/triton/backends/onnxruntime/model.py", directory)
         return
     shutil.copy(native.library, directory)
-    runtime = Path("/usr/local/lib/python3.11/dist-packages/onnxruntime/capi", native.runtime.name)
-    (directory / native_backend.RUNTIME).symlink_to(runtime)
+    (runtime,) = runtimes.glob(f"{native_backend.RUNTIME}.*")
+    capi = Path("/usr/local/lib/python3.11/dist-packages/onnxruntime/capi")
+    (directory / native_backend.RUNTIME).symlink_to(capi / runtime.name)
 
 
 def _arrange(server: Path, libraries: Path) -> None:

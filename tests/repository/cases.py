@@ -5,6 +5,7 @@ Decides the form of a case and how its files come to lie on disk. Must not know 
 A case is one YAML file. ``files`` gives path -> content: a text as it is, or one of ``{onnx: <recipe of graphs.py>,
 opset:, op:, outside:, keep: <bytes to keep of it>}``, ``{hex: …}``. ``finding`` is what the validator must say of it:
 place, code and words of the message. ``kills``: whether Triton dies or hangs of it, so that it can share no server.
+``refused_from``: the first release of ONNX Runtime that refuses it; the record is of a newer one.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import yaml
 
 from amphitrite.dataplane.triton.repository_layout import empty_directories
 from amphitrite.schemas.repository.files import findings
+from amphitrite.schemas.repository.onnx.onnx_releases import Release
 
 from .graphs import graph
 
@@ -48,6 +50,7 @@ class Case:
     files: Mapping[str, Any]
     finding: Finding | None
     kills: bool
+    refused_from: Release | None
 
     @property
     def models(self) -> set[str]:
@@ -96,4 +99,6 @@ def _read(path: Path) -> Case:
     finding = document.get("finding")
     if finding:
         finding = Finding(finding["at"], finding["code"], tuple(finding["says"]))
-    return Case(path.stem, document["about"], document["files"], finding, document.get("kills", False))
+    first = document.get("refused_from")
+    release = (int(first.split(".")[0]), int(first.split(".")[1])) if first else None
+    return Case(path.stem, document["about"], document["files"], finding, document.get("kills", False), release)

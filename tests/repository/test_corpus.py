@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from amphitrite.schemas.repository.onnx import onnx_releases
+
 from .cases import Case, corpus, recorded
 from .judge import Verdict, alone, together
 
@@ -46,6 +48,10 @@ def test_the_corpus_is_as_large_as_it_must_be() -> None:
 @pytest.mark.parametrize("case", corpus(), ids=lambda case: case.name)
 def test_triton_still_says_what_is_recorded(verdicts: dict[str, Verdict], case: Case) -> None:
     verdict, row = verdicts[case.name], recorded()[case.name]
+    release = onnx_releases.installed()
+    if case.refused_from is not None and release is not None and release < case.refused_from:
+        assert verdict.loads, verdict.words
+        return
     assert ("loads" if verdict.loads else "refused") == row["verdict"], verdict.words
     if not case.kills:  # How it dies is chance.
         assert [_lasting(words) for words in verdict.words] == [_lasting(words) for words in row["says"]]

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import BinaryIO, Protocol
 
+from amphitrite.schemas.repository.onnx.onnx_releases import Release
+
 #: Bytes of a config.pbtxt, a model.py or a file of labels that are read at most; Triton's own limit is far above.
 TEXT_BYTES_MAX = 1024 * 1024
 #: Backends of the wheel's Triton and of ours (``dataplane/triton/backends``).
@@ -44,11 +46,13 @@ class Server:
 
     ``backends``: what it can load, None when that is not known (an image of the user's). ``onnxruntime_is_ours``: its
     ``onnxruntime`` backend is the one of ``dataplane/triton/backends``, which honours less than Triton's own.
+    ``onnxruntime``: the release that this backend loads; None when that is not known: then the newest one counts.
     ``gpus``: how many GPUs an instance has, None when that is not known: then what needs one is only warned of."""
 
     version: tuple[int, int] = (2, 51)
     backends: frozenset[str] | None = LOCAL_BACKENDS
     onnxruntime_is_ours: bool = True
+    onnxruntime: Release | None = None
     gpus: int | None = None
     has_module: Callable[[str], bool] | None = None
 

@@ -6,7 +6,6 @@ and are not there. Must not know configurations."""
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files as resources
 from posixpath import normpath
@@ -14,24 +13,20 @@ from posixpath import normpath
 from amphitrite.schemas.repository.files.file_listing import Repository, TooMuch
 from amphitrite.schemas.repository.files.findings import listed
 from amphitrite.schemas.repository.models.rule_report import Report
-from amphitrite.schemas.repository.onnx import graph_file
+from amphitrite.schemas.repository.onnx import graph_file, onnx_releases
 from amphitrite.schemas.repository.onnx.graph_file import Graph
+from amphitrite.schemas.repository.onnx.onnx_releases import Limits, Release
 from amphitrite.schemas.repository.onnx.protobuf_wire import Damaged
 
-#: The newest that ONNX Runtime 1.31 takes; a test holds them against the installed one.
-IR_VERSION_MAX = 13
-OPSETS_MAX: Mapping[str, int] = {
-    "": 26, "ai.onnx.ml": 5, "ai.onnx.training": 1, "ai.onnx.preview.training": 1, "com.microsoft": 1,
-    "com.microsoft.nchwc": 1,
-}  # fmt: skip
 #: Domains whose operators ONNX Runtime has; which ones, only it knows.
 _OPEN_DOMAINS = ("com.microsoft", "com.ms.", "org.pytorch.aten", "ai.onnx.preview", "ai.onnx.training", "com.nvidia")
 _BYTES_MAX = 2**31 - 1
 _LFS = b"version https://git-lfs.github.com/spec/"
 
 
-def read(report: Report, files: Repository, path: str) -> Graph | None:
-    """The graph of ``path``; None, and said so, when ONNX Runtime would not read it."""
+def read(report: Report, files: Repository, path: str, release: Release | None = None) -> Graph | None:
+    """The graph of ``path``; None, and said so, when this release of ONNX Runtime would not read it (None: the newest
+    known one)."""
     size = files.sizes[path]
     before = len(report.findings)
     try:
@@ -62,7 +57,7 @@ def read(report: Report, files: Repository, path: str) -> Graph | None:
     if size > _BYTES_MAX:
         report.file(path, "onnx-large", "a protobuf file has at most 2 GiB", found=f"{size} bytes",
                     fix="export it with external data")  # fmt: skip
-    _check_versions(report, path, graph)
+    _check_versions(report, path, graph, onnx_releases.limits(release))
     _check_operators(report, path, graph)
     _check_external(report, files, path, graph)
     if graph.undefined:
@@ -71,25 +66,25 @@ def read(report: Report, files: Repository, path: str) -> Graph | None:
     return graph if len(report.findings) == before else None
 
 
-def _check_versions(report: Report, path: str, graph: Graph) -> None:
-    if graph.ir_version > IR_VERSION_MAX:
+def _check_versions(report: Report, path: str, graph: Graph, limits: Limits) -> None:
+    if graph.ir_version > limits.ir_version:
         report.file(
             path,
             "onnx-version",
-            "the file's format is newer than ONNX Runtime's",
+            f"the file's format is newer than {limits.shown} reads",
             found=f"IR version {graph.ir_version}",
-            allowed=f"at most {IR_VERSION_MAX}",
+            allowed=f"at most {limits.ir_version}",
             fix="export it with an older onnx",
         )
     if not graph.opsets:
         report.file(path, "onnx-version", "the file does not say which operator set it uses", fix="export it again")
     for domain, version in sorted(graph.opsets.items()):
-        newest = OPSETS_MAX.get(domain)
+        newest = limits.opsets.get(domain)
         if newest is not None and version > newest:
             report.file(
                 path,
                 "onnx-version",
-                f"operator set {version} of {domain or 'ai.onnx'} is newer than ONNX Runtime's",
+                f"operator set {version} of {domain or 'ai.onnx'} is newer than {limits.shown} reads",
                 allowed=f"at most {newest}",
                 fix=f"export it with opset_version={newest}",
             )

@@ -88,7 +88,7 @@ def _onnx(model: Subject, found: Resolved, versions: tuple[int, ...]) -> Signatu
         if path is None:
             _missing(model, f"{model.name}/{version}/{found.filename}", version, found)
             return None
-        graph = onnx_rules.read(model.report, model.files, path)
+        graph = onnx_rules.read(model.report, model.files, path, model.server.onnxruntime)
         signature = None
         if graph is not None and model.server.onnxruntime_is_ours:
             signature = completion.complete(model.report, model.config, graph, path).signature

@@ -19,7 +19,8 @@ TYPES = {
 }  # fmt: skip
 
 #: The model of the example: the one real network here.
-EXAMPLE = Path(__file__).parents[3] / "examples" / "single-model" / "models" / "model_1"
+SINGLE_MODEL = Path(__file__).parents[3] / "examples" / "single-model"
+EXAMPLE = SINGLE_MODEL / "models" / "model_1"
 
 ONE = "instance_group { count: 1 kind: KIND_CPU }\n"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,10 @@ import pytest
 from onnx import TensorProto, helper
 from tritonclient.grpc import model_config_pb2
 
-from amphitrite.schemas.repository.onnx import onnx_rules
+from amphitrite.schemas.repository.onnx import onnx_releases
 
 ROOT = Path(__file__).parents[3]
+LIMITS = onnx_releases.limits(onnx_releases.installed())
 GENERATOR = runpy.run_path(str(ROOT / "docs" / "model_config_table.py"))
 
 
@@ -53,12 +55,28 @@ def loads(content: bytes) -> bool:
 
 @pytest.mark.parametrize("more", [0, 1])
 def test_the_newest_format_is_onnx_runtimes(more: int) -> None:
-    assert loads(model(ir_version=onnx_rules.IR_VERSION_MAX + more)) is (more == 0)
+    assert loads(model(ir_version=LIMITS.ir_version + more)) is (more == 0)
 
 
 @pytest.mark.parametrize("domain", ["", "ai.onnx.ml", "com.microsoft"])
 def test_the_newest_operator_sets_are_onnx_runtimes(domain: str) -> None:
-    newest = onnx_rules.OPSETS_MAX[domain]
+    newest = LIMITS.opsets[domain]
     versions: dict[str, Any] = {domain: newest}
     assert (loads(model(**versions)), loads(model(**{domain: newest + 1}))) == (True, False)
-    assert onnx.defs.onnx_opset_version() >= onnx_rules.OPSETS_MAX[""] - 1
+
+
+def test_the_table_of_operators_covers_the_newest_release() -> None:
+    assert onnx.defs.onnx_opset_version() >= onnx_releases.limits().opsets[""]
+
+
+def test_the_table_of_releases_covers_the_range_that_is_installed() -> None:
+    """Another bound needs another look at the table."""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    first, end = re.findall(r'"onnxruntime>=1\.(\d+),<1\.(\d+)"', text)[0]
+    assert ((1, int(first)), (1, int(end) - 1)) == (onnx_releases.OLDEST, onnx_releases.NEWEST)
+
+
+def test_the_installed_release_is_the_one_that_is_imported() -> None:
+    release = onnx_releases.installed()
+    assert release is not None
+    assert onnxruntime.__version__.startswith(f"{release[0]}.{release[1]}.")

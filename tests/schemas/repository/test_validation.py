@@ -145,6 +145,30 @@ def test_what_the_server_decides(config: str, server: Server, severities: list[s
     assert [finding.severity for finding in configured(config, server)] == severities
 
 
+@pytest.mark.parametrize(
+    ("ir_version", "opset", "release", "lines"),
+    [
+        (8, 23, (1, 23), []),
+        (8, 24, (1, 23), ["operator set 24 of ai.onnx is newer than ONNX Runtime 1.23 reads; allowed: at most 23"]),
+        (12, 23, (1, 23), ["the file's format is newer than ONNX Runtime 1.23 reads; found IR version 12; "
+                           "allowed: at most 11"]),
+        (13, 26, (1, 31), []),
+        (14, 28, (1, 32), []),
+        (14, 28, None, []),
+        (15, 29, None, ["the file's format is newer than ONNX Runtime 1.32 reads; found IR version 15; "
+                        "allowed: at most 14",
+                        "operator set 29 of ai.onnx is newer than ONNX Runtime 1.32 reads; allowed: at most 28"]),
+    ],
+)  # fmt: skip
+def test_formats_that_the_servers_onnx_runtime_reads(
+    ir_version: int, opset: int, release: tuple[int, int] | None, lines: list[str]
+) -> None:
+    """One file for two servers: it depends on the release that each of them has."""
+    model = MODEL[:1] + bytes([ir_version]) + MODEL[2:-1] + bytes([opset])
+    found = judged({"m/1/model.onnx": model}, Server(gpus=0, onnxruntime=release))
+    assert [finding.sentence for finding in found] == lines
+
+
 def test_modules_that_the_server_has_not() -> None:
     text = f"import numpy\nimport beside\ntry:\n    import torch\nexcept ImportError:\n    pass\n{PYTHON}"
     files = {"m/1/model.py": text, "m/1/beside.py": ""}

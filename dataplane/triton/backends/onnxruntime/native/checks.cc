@@ -1,9 +1,11 @@
-// What can be asked of this library without a server: whether an ONNX Runtime is as declared, and the completion of
-// configurations, as JSON. An answer stays valid until the same thread asks again.
+// What can be asked of this library without a server: whether an ONNX Runtime is as declared, the completion of
+// configurations, as JSON, and what a CPU needs. A text stays valid until the same thread asks again.
 #include <cstring>
+#include <sstream>
 
 #include "completion.h"
 #include "ort_api.h"
+#include "session.h"
 
 #define EXPORTED_CHECK extern "C" __attribute__((visibility("default")))
 
@@ -32,6 +34,11 @@ EXPORTED_CHECK const char* amphitrite_check(const char* runtime) {
     answer = error.what();
   }
   return answer.c_str();
+}
+
+EXPORTED_CHECK bool amphitrite_overflows(const char* cpuinfo) {
+  std::istringstream text(cpuinfo);
+  return overflows(text);
 }
 
 EXPORTED_CHECK const char* amphitrite_complete(const char* config, const char* tensors) {

@@ -1,12 +1,16 @@
 // One ONNX Runtime session: opened, described, run. Must not know Triton's objects, requests or batching.
 #pragma once
 
+#include <istream>
 #include <string>
 #include <vector>
 
 #include "json.h"
 #include "ort_api.h"
 #include "tensors.h"
+
+// Whether int8 models need ONNX Runtime's exact kernels on the CPU of this /proc/cpuinfo.
+bool overflows(std::istream& cpuinfo);
 
 class Session {
  public:
