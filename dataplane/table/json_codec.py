@@ -1,4 +1,4 @@
-"""Routing tables as JSON values, there and back, and the digest that names their content.
+"""Routing tables as JSON values, there and back.
 
 Decides the names of fields, and what a table of an older release is taken to say. It carries secrets: a file that holds
 one has mode 0600. Must not know who sends it, nor what becomes of it as text.
@@ -6,8 +6,6 @@ one has mode 0600. Must not know who sends it, nor what becomes of it as text.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
@@ -22,13 +20,6 @@ from amphitrite.dataplane.table.routing_table import (
     Target,
     TokenIssuer,
 )
-
-
-def digest(table: RoutingTable) -> str:
-    """Names the content of ``table``, whatever its version: tells two tables of one version apart."""
-    # A database may give 5 where it was given 5.0.
-    content = json.loads(json.dumps({**to_json(table), "version": 0}), parse_int=float)
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def to_json(table: RoutingTable) -> dict[str, Any]:
