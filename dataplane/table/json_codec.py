@@ -1,7 +1,7 @@
 """Routing tables as JSON values, there and back.
 
-Decides the names of fields, and what a table of an older release is taken to say. It carries secrets: a file that holds
-one has mode 0600. Must not know who sends it, nor what becomes of it as text.
+Decides the names of fields. A table carries secrets: a file that holds one has mode 0600. Must not know who sends it,
+nor what becomes of it as text.
 """
 
 from __future__ import annotations
@@ -87,8 +87,7 @@ def from_json(value: dict[str, Any]) -> RoutingTable:
         version=int(value["version"]),
         max_body_bytes=int(value["max_body_bytes"]),
         routes=tuple(route_from_json(r) for r in value["routes"]),
-        # Tables of releases before 0.2 have keys only.
-        issuers=issuers_from_json(value.get("issuers", ())),
+        issuers=issuers_from_json(value["issuers"]),
         clusters=tuple(cluster_from_json(c) for c in value["clusters"]),
     )
 
@@ -100,8 +99,8 @@ def route_from_json(r: dict[str, Any]) -> Route:
         targets=tuple(Target(**t) for t in r["targets"]),
         split=tuple((name, percent) for name, percent in r["split"]),
         mirrors=tuple((name, percent) for name, percent in r["mirrors"]),
-        auth=r.get("auth", "key"),
-        cors=tuple(r.get("cors", ())),
+        auth=r["auth"],
+        cors=tuple(r["cors"]),
     )
 
 
@@ -112,7 +111,7 @@ def cluster_from_json(c: dict[str, Any]) -> Cluster:
         max_requests=c["max_requests"],
         drain_timeout_s=c["drain_timeout_s"],
         health_check=HealthCheck(**c["health_check"]),
-        sequences=c.get("sequences", False),
+        sequences=c["sequences"],
     )
 
 
