@@ -10,5 +10,6 @@ from __future__ import annotations
 import sys
 
 # httpx imports its own command line wherever click and rich are installed: two thirds of what importing httpx costs
-# every command, agent and server. Nothing here uses that; httpx goes on without it, as where those two are missing.
+# every command, agent and server. Nothing here uses that; httpx goes on without it, as where those two are missing
+# (decision 0007).
 sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]

@@ -1,6 +1,6 @@
-"""Names and ARM ids: what a name may be, and how resources are addressed.
+"""Names and ARM ids: how resources are addressed.
 
-Decides the name rule (contract section 9; Azure's own), that names compare without case, and the shape of ARM ids.
+Decides that names compare without case, and the shape of ARM ids. What a name may be is in the JSON Schemas.
 Must not know documents or databases.
 """
 
@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import re
 
-NAME_PATTERN = r"^[a-zA-Z]([-a-zA-Z0-9]*[a-zA-Z0-9])?$"
-NAME_MIN, NAME_MAX = 3, 32
 PROVIDER = "Microsoft.MachineLearningServices"
 
 _ASSET = re.compile(r"^azureml:(?P<name>[^:@/]+)(?::(?P<version>[^:@/]+)|@(?P<label>[^:@/]+))?$")

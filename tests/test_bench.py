@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from amphitrite.dataplane.envoy.translate.bootstrap import ProxySettings, bootstrap
-from amphitrite.dataplane.envoy.translate.resources import translate
 from amphitrite.dataplane.table.routing_table import Address
 from bench import figures, loadgen, loss, peers, stats
 from bench.controls import proxy
 from bench.routers import HEADERS, KEY, TARGET, Place, envoy, haproxy, nginx, ours
 from bench.routers.edits import PARTS, edited
+from tests.dataplane.translation import translate
 from tests.load.background import Load
 from tests.system import changing
 

@@ -13,8 +13,8 @@ from dataclasses import replace
 from amphitrite.controlplane.__main__ import main
 from amphitrite.controlplane.core.observed.observations import Instance
 from amphitrite.controlplane.process import assembly
-from amphitrite.controlplane.runtimes.memory import MemoryRuntime
 from amphitrite.dataplane.table.routing_table import Address
+from tests.controlplane.memory_runtime import MemoryRuntime
 
 
 class ImaginedRuntime(MemoryRuntime):

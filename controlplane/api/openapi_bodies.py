@@ -201,7 +201,7 @@ def components() -> dict[str, Schema]:
         },
         "AgentMetricsBody": {
             "type": "object",
-            "required": ["began", "counters", "in_flight"],
+            "required": ["began", "counters", "in_flight", "used"],
             "properties": {
                 "began": _COUNT,
                 "counters": _by_name(NAME, _by_name(NAME, _by_name(FIELD, _COUNT))),

@@ -5,14 +5,11 @@ Decides that all of it begins together and has ended before anybody else begins.
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
 
 from amphitrite.controlplane.reconciliation.reconciler import Reconciler
-
-log = logging.getLogger(__name__)
 
 #: Work that goes on until the event is set.
 Work = Callable[[threading.Event], None]

@@ -35,33 +35,37 @@ from amphitrite.schemas.errors import Error
 
 __all__ = ["Services", "create_app"]
 
+#: In the order in which a request looks for its route.
+_MODULES = (
+    *(
+        health_checks,
+        managed_identity,
+        cloud_metadata,
+        routing_tables,
+        operations,
+        workspace,
+        computes,
+        endpoints,
+        deployments,
+        models,
+    ),
+    # Authority last: its paths begin with a word of the client's. Uploads of code before other blobs.
+    *(environments, codes, code_uploads, blobs, model_downloads, token_authority),
+    *(metrics_routes, openapi, unsupported_paths),
+)
+
 
 def create_app(services: Services) -> FastAPI:
     """The ASGI app. There is no page of documentation and no schema to be read without a token."""
-    app = FastAPI(title="Amphitrite", openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
+    # The routes as they are: each request would go through a router of its own for each module that is included.
+    routes = [route for module in _MODULES for route in module.router.routes]
+    app = FastAPI(
+        title="Amphitrite", routes=routes, openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False
+    )
     app.state.services = services
     app.add_exception_handler(Error, error_responses.on_error)
     app.add_exception_handler(HTTPException, error_responses.on_http_exception)
     app.add_exception_handler(RequestValidationError, error_responses.on_invalid_request)
-    for module in (
-        *(
-            health_checks,
-            managed_identity,
-            cloud_metadata,
-            routing_tables,
-            operations,
-            workspace,
-            computes,
-            endpoints,
-            deployments,
-            models,
-        ),
-        # Authority last: its paths begin with a word of the client's. Uploads of code before other blobs.
-        *(environments, codes, code_uploads, blobs, model_downloads, token_authority),
-        *(metrics_routes, openapi, unsupported_paths),
-    ):
-        # The routes as they are: including a router works out each of them again, for every app, at the first request.
-        app.router.routes += module.router.routes
     # The last one added is the outermost.
     app.add_middleware(Paths)
     app.add_middleware(Gate, credentials=services.credentials)

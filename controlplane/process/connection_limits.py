@@ -2,7 +2,8 @@
 
 Decides when a connection is given up: a request's head that does not become complete, a body that stops coming, a
 connection on which nothing is said, an answer that nobody reads. A client that is waiting for us is never given up.
-Where there are too many connections, the one that has been waited for longest makes room. Must not know requests.
+Where there are too many connections, the one that has been waited for longest makes room. Rests on parts of
+uvicorn that are not documented (decision 0007). Must not know requests.
 """
 
 from __future__ import annotations

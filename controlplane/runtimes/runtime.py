@@ -1,6 +1,6 @@
 """Where instances run: the verbs the reconciler needs, whatever is behind them.
 
-Decides the contract that ``local`` (processes on this machine), ``memory`` (tests) and ``kubernetes`` (pods) keep;
+Decides the contract that ``local`` (processes on this machine) and ``kubernetes`` (pods) keep;
 ``tests/controlplane/test_runtimes.py`` holds them to it. Must not know plans, routing or the store.
 """
 

@@ -153,10 +153,9 @@ def totals_from_json(value: Mapping[str, Any]) -> Totals:
         for series, fields in _flat(value.get("counters"))
     }
     in_flight = {series: int(_number(number)) for series, number in _flat(value.get("in_flight"))}
-    # Agents of releases before 0.2 say nothing of it.
     used = {
         (endpoint, _checked(CREDENTIAL, credential)): _number(at)
-        for (endpoint, credential), at in _flat(value.get("used", {}))
+        for (endpoint, credential), at in _flat(value.get("used"))
     }
     return Totals(_number(value.get("began")), counters, in_flight, used)
 

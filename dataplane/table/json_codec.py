@@ -1,13 +1,11 @@
-"""Routing tables as JSON values, there and back, and the digest that names their content.
+"""Routing tables as JSON values, there and back.
 
-Decides the names of fields, and what a table of an older release is taken to say. It carries secrets: a file that holds
-one has mode 0600. Must not know who sends it, nor what becomes of it as text.
+Decides the names of fields. A table carries secrets: a file that holds one has mode 0600. Must not know who sends it,
+nor what becomes of it as text.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
@@ -22,13 +20,6 @@ from amphitrite.dataplane.table.routing_table import (
     Target,
     TokenIssuer,
 )
-
-
-def digest(table: RoutingTable) -> str:
-    """Names the content of ``table``, whatever its version: tells two tables of one version apart."""
-    # A database may give 5 where it was given 5.0.
-    content = json.loads(json.dumps({**to_json(table), "version": 0}), parse_int=float)
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def to_json(table: RoutingTable) -> dict[str, Any]:
@@ -96,8 +87,7 @@ def from_json(value: dict[str, Any]) -> RoutingTable:
         version=int(value["version"]),
         max_body_bytes=int(value["max_body_bytes"]),
         routes=tuple(route_from_json(r) for r in value["routes"]),
-        # Tables of releases before 0.2 have keys only.
-        issuers=issuers_from_json(value.get("issuers", ())),
+        issuers=issuers_from_json(value["issuers"]),
         clusters=tuple(cluster_from_json(c) for c in value["clusters"]),
     )
 
@@ -109,8 +99,8 @@ def route_from_json(r: dict[str, Any]) -> Route:
         targets=tuple(Target(**t) for t in r["targets"]),
         split=tuple((name, percent) for name, percent in r["split"]),
         mirrors=tuple((name, percent) for name, percent in r["mirrors"]),
-        auth=r.get("auth", "key"),
-        cors=tuple(r.get("cors", ())),
+        auth=r["auth"],
+        cors=tuple(r["cors"]),
     )
 
 
@@ -121,7 +111,7 @@ def cluster_from_json(c: dict[str, Any]) -> Cluster:
         max_requests=c["max_requests"],
         drain_timeout_s=c["drain_timeout_s"],
         health_check=HealthCheck(**c["health_check"]),
-        sequences=c.get("sequences", False),
+        sequences=c["sequences"],
     )
 
 

@@ -106,7 +106,7 @@ class Target:
     with ``score_reason`` in the body). ``sequences``: as that of its cluster. ``retry_lost``: a request whose instance
     is lost before it answered runs again elsewhere, though it may have run; else only what certainly did not run.
     ``container``: a server of the user's own answers, perhaps by streams at addresses that are not Triton's.
-    ``per_instance``: of the cluster's bound the part of one instance, for messages; 0: not known.
+    ``per_instance``: of the cluster's bound the part of one instance, for messages.
     """
 
     name: str
@@ -117,7 +117,7 @@ class Target:
     sequences: bool = False
     retry_lost: bool = False
     container: bool = False
-    per_instance: int = 0
+    per_instance: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ class TableText:
         return f'{{{_head(table)}, "routes": [{routes}], "clusters": [{clusters}]}}'
 
     def digest(self, table: RoutingTable) -> str:
-        """``table_json.digest``."""
+        """Names the content of ``table``, whatever its version: tells two tables of one version apart."""
         last = self._digest
         if last is not None and last[0] is table:
             return last[1]

@@ -21,7 +21,6 @@ _CREATION = (
     Field("last_modified_by", "lastModifiedBy"),
     Field("last_modified_by_type", "lastModifiedByType"),
 )
-_DEPLOYMENT_HEAD = (Field("properties", "properties"),)
 _DEPLOYMENT_BODY = (
     Field("model", "model", read=lambda model: _reference(model)),
     Field("model_mount_path", "modelMountPath"),

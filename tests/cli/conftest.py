@@ -26,7 +26,6 @@ from amphitrite.controlplane.core.capacity.node_capacity import NodeCapacity, Po
 from amphitrite.controlplane.core.observed.observations import AgentReport
 from amphitrite.controlplane.process.app import create_app
 from amphitrite.controlplane.reconciliation.reconciler import Reconciler
-from amphitrite.controlplane.runtimes.memory import MemoryRuntime
 from amphitrite.controlplane.services.services import Services
 from amphitrite.controlplane.settings import settings
 from amphitrite.controlplane.store.assets.code_store import CodeStore
@@ -38,6 +37,7 @@ from amphitrite.controlplane.store.reports.metric_minutes import StoredMetrics
 from amphitrite.controlplane.store.state.database import SqlStore
 
 from ..asgi import InProcess
+from ..controlplane.memory_runtime import MemoryRuntime
 from ..stores import new_store
 
 SCORING = "https://127.0.0.1:9443/endpoints/"

@@ -31,7 +31,7 @@ def counted(stage: Stage) -> Stage:
 
 
 def _report(stage: Stage, began: float, deployments: dict[str, Any]) -> None:
-    body = {"began": began, "counters": {"ep-1": deployments}, "in_flight": {}}
+    body = {"began": began, "counters": {"ep-1": deployments}, "in_flight": {}, "used": {}}
     assert stage.client.put("/dataplane/v1/agents/proxy/metrics", json=body).status_code == 204
 
 

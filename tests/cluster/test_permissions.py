@@ -21,7 +21,7 @@ import yaml
 from amphitrite.controlplane.core.desired.compute_clusters import BUILT_IN, PodShape
 from amphitrite.controlplane.core.desired.resources import ModelReference, PodSettings, workload_spec
 from amphitrite.controlplane.runtimes.kubernetes.client import api_client
-from amphitrite.controlplane.runtimes.kubernetes.client.permissions import RULES, Rule, policy_rules
+from amphitrite.controlplane.runtimes.kubernetes.client.permissions import RULES, Rule
 from amphitrite.controlplane.runtimes.kubernetes.kubernetes_runtime import KubernetesRuntime
 from amphitrite.controlplane.runtimes.kubernetes.pods.object_cache import Objects
 from amphitrite.controlplane.runtimes.kubernetes.pods.pod_logs import lines_of
@@ -42,6 +42,14 @@ SPEC = workload_spec(
     "ep", "blue", ModelReference("m", "1", "0" * 64, ("m",)), "nowhere", {}, BUILT_IN, PodSettings(requests=())
 )
 VERBS = [(rule, verb) for rule in RULES for verb in rule.verbs]
+
+
+def policy_rules(rules: tuple[Rule, ...]) -> list[dict[str, Any]]:
+    """As a Role's ``rules``: one for each resource."""
+    verbs: dict[tuple[str, str], list[str]] = {}
+    for rule in rules:
+        verbs.setdefault((rule.group, rule.resource), []).extend(rule.verbs)
+    return [{"apiGroups": [g], "resources": [r], "verbs": sorted(set(many))} for (g, r), many in verbs.items() if many]
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,10 @@ from amphitrite.controlplane.core.desired.resources import ModelReference, Probe
 from amphitrite.controlplane.core.observed.observations import Instance
 from amphitrite.controlplane.runtimes.local import instance_records
 from amphitrite.controlplane.runtimes.local.local_runtime import LocalRuntime
-from amphitrite.controlplane.runtimes.memory import MemoryRuntime
 from amphitrite.controlplane.runtimes.runtime import Runtime
 from amphitrite.controlplane.settings.home import Home
+
+from .memory_runtime import MemoryRuntime
 
 DEADLINE_S = 180.0
 PROBE = Probe(initial_delay=0, period=1, timeout=2, success_threshold=1, failure_threshold=2)

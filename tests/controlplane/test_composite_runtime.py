@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from amphitrite.controlplane.runtimes.composite import CompositeRuntime
-from amphitrite.controlplane.runtimes.memory import MemoryRuntime
 from amphitrite.schemas.errors import Error
 
+from .memory_runtime import MemoryRuntime
 from .runtime_subjects import PROBE, workload
 
 HERE = workload()

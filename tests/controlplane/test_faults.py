@@ -17,11 +17,11 @@ from amphitrite.controlplane.agents.agent_registry import AgentRegistry, TableFe
 from amphitrite.controlplane.core.observed.observations import AgentReport
 from amphitrite.controlplane.core.observed.status import Ref
 from amphitrite.controlplane.reconciliation.reconciler import Reconciler
-from amphitrite.controlplane.runtimes.memory import MemoryRuntime
 from amphitrite.controlplane.store.state.database import SqlStore
 from amphitrite.schemas.errors import Error
 
 from ..stores import new_store
+from .memory_runtime import MemoryRuntime
 
 LONG = True
 BLUE = Ref("ep", "blue")

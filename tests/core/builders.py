@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,8 @@ from amphitrite.controlplane.core.desired.resources import (
 )
 from amphitrite.controlplane.core.observed.observations import AgentReport, Instance
 from amphitrite.controlplane.core.observed.status import World
+from amphitrite.controlplane.core.planning.memo import Memory
+from amphitrite.controlplane.core.planning.plan import Plan, complete, draft
 from amphitrite.dataplane.table.routing_table import Address, Cluster, Route, RoutingTable, Secret, Target
 
 NOW = 1_000.0
@@ -115,3 +118,15 @@ def world(
         deployments=deployments,
         table=RoutingTable(0) if published is None else published,
     )
+
+
+def plan(
+    world: World,
+    instances: Sequence[Instance],
+    agents: Sequence[AgentReport],
+    now: float,
+    unknown: frozenset[str] = frozenset(),
+    memory: Memory | None = None,
+) -> Plan:
+    """Both halves of a pass's plan: the reconciler publishes the table of the first before it makes the second."""
+    return complete(draft(world, instances, agents, now, unknown, memory=memory), memory)

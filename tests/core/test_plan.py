@@ -10,11 +10,11 @@ from amphitrite.controlplane.core.desired.resources import DEFAULT_READINESS_PRO
 from amphitrite.controlplane.core.observed.observations import AgentReport, Instance
 from amphitrite.controlplane.core.observed.status import Ref, World
 from amphitrite.controlplane.core.planning.memo import Memory
-from amphitrite.controlplane.core.planning.plan import GRACE_S, plan
+from amphitrite.controlplane.core.planning.plan import GRACE_S
 from amphitrite.controlplane.core.planning.rollout import LOAD_DEADLINE_S, backoff_s
 from amphitrite.dataplane.table.routing_table import RoutingTable
 
-from .builders import NOW, agent, deployment, endpoint, instance, table, workload, world
+from .builders import NOW, agent, deployment, endpoint, instance, plan, table, workload, world
 
 BLUE, BLUE2, GREEN = workload(), workload(version=2), workload("green")
 B, E = Ref("ep", "blue"), Ref("ep")

@@ -15,10 +15,10 @@ from amphitrite.controlplane.core.desired.resources import Deployment, Endpoint
 from amphitrite.controlplane.core.observed.observations import AgentReport, Instance
 from amphitrite.controlplane.core.observed.status import Ref, World
 from amphitrite.controlplane.core.planning.memo import Memory
-from amphitrite.controlplane.core.planning.plan import Plan, plan
+from amphitrite.controlplane.core.planning.plan import Plan
 from amphitrite.dataplane.table.routing_table import Address, RoutingTable
 
-from .builders import deployment, endpoint, workload
+from .builders import deployment, endpoint, plan, workload
 
 NAMES = ("blue", "green")
 

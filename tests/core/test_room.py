@@ -11,9 +11,8 @@ from amphitrite.controlplane.core.capacity import capacity_policy
 from amphitrite.controlplane.core.desired.resources import Deployment
 from amphitrite.controlplane.core.observed.observations import Fault, Instance, ModelFetch
 from amphitrite.controlplane.core.observed.status import Ref, Status
-from amphitrite.controlplane.core.planning.plan import plan
 
-from .builders import NOW, agent, deployment, endpoint, instance, table, workload, world
+from .builders import NOW, agent, deployment, endpoint, instance, plan, table, workload, world
 
 OLD, NEW = workload(version=1), workload(version=2)
 SCARCE = Fault("PodUnschedulable", "0/1 nodes are available: 1 Insufficient nvidia.com/gpu.", scarce=True, since=NOW)

@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 from amphitrite.controlplane.core.desired.resources import CapacityPolicy, Deployment, WorkloadSpec
 from amphitrite.controlplane.core.observed.observations import AgentReport, Fault, Instance
 from amphitrite.controlplane.core.observed.status import Ref, World
-from amphitrite.controlplane.core.planning.plan import plan
 from amphitrite.dataplane.table.routing_table import Address, RoutingTable
 
-from .builders import deployment, endpoint
+from .builders import deployment, endpoint, plan
 
 GPUS = 4
 #: Long enough for every old instance to give way one after the other.

@@ -83,14 +83,6 @@ def test_what_documents_say_of_requests_is_in_the_table() -> None:
         assert from_json(json.loads(json.dumps(to_json(RoutingTable(1, (route,)))))).routes == (route,)
 
 
-def test_a_table_of_an_older_release_is_read() -> None:
-    one = to_json(RoutingTable(1, (Route("ep", KEYS, (TARGET,)),)))
-    del one["routes"][0]["cors"], one["routes"][0]["auth"], one["issuers"]
-    for field in ("retry_lost", "container", "sequences"):
-        del one["routes"][0]["targets"][0][field]
-    assert from_json(one).routes[0].targets == (TARGET,)
-
-
 def test_secrets_do_not_print() -> None:
     route = Route("ep", (Secret("hush"),), ())
     assert "hush" not in f"{route!r} {route} {Secret('hush')}"

@@ -18,16 +18,22 @@ from google.protobuf import any_pb2, json_format
 from amphitrite.dataplane.envoy.process.binary import find_envoy
 from amphitrite.dataplane.envoy.protobuf.messages import pack
 from amphitrite.dataplane.envoy.translate.bootstrap import ProxySettings, bootstrap
-from amphitrite.dataplane.envoy.translate.resources import CLUSTER, ENDPOINTS, EXTENSION, ROUTES, SCOPES, translate
+from amphitrite.dataplane.envoy.translate.resources import CLUSTER, ENDPOINTS, EXTENSION, ROUTES, SCOPES
 from amphitrite.dataplane.table.json_codec import from_json
 from amphitrite.dataplane.table.routing_table import Address, RoutingTable
+
+from .translation import translate
 
 GOLDEN = Path(__file__).parent / "golden"
 INPUTS = sorted(GOLDEN.glob("*.in.yaml"))
 
 
 def read(path: Path) -> RoutingTable:
-    return from_json(yaml.safe_load(path.read_text()))
+    """An input may leave out what has a usual value."""
+    given = yaml.safe_load(path.read_text())
+    routes = [{"auth": "key", "cors": [], **route} for route in given["routes"]]
+    clusters = [{"sequences": False, **cluster} for cluster in given["clusters"]]
+    return from_json({"issuers": [], **given, "routes": routes, "clusters": clusters})
 
 
 def translated(path: Path) -> dict[str, Any]:

@@ -5,6 +5,9 @@ Decides what is said about each. Must not know what is offered.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from fastapi import APIRouter
 
 from amphitrite.controlplane.api.http.workspace_scope import IN_WORKSPACE, WORKSPACE
@@ -41,21 +44,20 @@ _REGISTRIES = (
 )
 _METHODS = ["GET", "PUT", "POST", "PATCH", "DELETE", "HEAD"]
 
-_in_workspace = APIRouter(prefix=WORKSPACE, dependencies=IN_WORKSPACE, include_in_schema=False)
 router = APIRouter(include_in_schema=False)
 
 
-def _offer_nothing(on: APIRouter, paths: tuple[str, ...], target: str, what: str, instead: str) -> None:
+def _offer_nothing(paths: tuple[str, ...], target: str, what: str, instead: str, dependencies: Sequence[Any]) -> None:
     def refuse() -> None:
         raise Error("Unsupported", f"{what} are not offered by this server", target=target, hint=instead)
 
     for path in paths:
-        on.add_api_route(path, refuse, methods=_METHODS)
+        router.add_api_route(path, refuse, methods=_METHODS, dependencies=dependencies)
 
 
 for _kind, (_what, _instead) in _KINDS.items():
-    _offer_nothing(_in_workspace, (f"/{_kind}", f"/{_kind}/{{rest:path}}"), _kind, _what, _instead)
+    _paths = f"{WORKSPACE}/{_kind}", f"{WORKSPACE}/{_kind}/{{rest:path}}"
+    _offer_nothing(_paths, _kind, _what, _instead, IN_WORKSPACE)
 for _path, _what, _instead in _VERBS:
-    _offer_nothing(_in_workspace, (_path,), _path.split("/")[-1], _what, _instead)
-router.routes += _in_workspace.routes
-_offer_nothing(router, _REGISTRIES, "registries", "registries", "register the asset in the workspace")
+    _offer_nothing((WORKSPACE + _path,), _path.split("/")[-1], _what, _instead, IN_WORKSPACE)
+_offer_nothing(_REGISTRIES, "registries", "registries", "register the asset in the workspace", ())

@@ -74,20 +74,6 @@ class Plan:
     wake_at: float | None
 
 
-def plan(
-    world: World,
-    instances: Sequence[Instance],
-    agents: Sequence[AgentReport],
-    now: float,
-    unknown: frozenset[str] = frozenset(),
-    issuers: Sequence[TokenIssuer] = (),
-    memory: Memory | None = None,
-) -> Plan:
-    """``draft`` and ``complete``."""
-    memory = memory or Memory()
-    return complete(draft(world, instances, agents, now, unknown, issuers, memory), memory)
-
-
 def draft(
     world: World,
     instances: Sequence[Instance],

@@ -28,7 +28,8 @@ class InstanceRecord:
 
     ``process`` is None before it was started (or when the control plane died while starting it). ``stop_by``: the time
     at which a stopping instance is killed. ``restarts``: how often it was started anew on other ports because somebody
-    else had taken a chosen one. ``grpc_port``: None in records of releases that asked instances by HTTP alone.
+    else had taken a chosen one. ``port`` and
+    ``grpc_port``: 0 and None before it was started.
     """
 
     id: str
@@ -100,7 +101,7 @@ def load_all(instances: Path) -> list[InstanceRecord]:
 
 def _from_json(value: dict[str, Any]) -> InstanceRecord:
     workload = value["workload"]
-    model = workload["model"]
+    model, container = workload["model"], workload["container"]
     return InstanceRecord(
         **{
             **value,
@@ -109,7 +110,7 @@ def _from_json(value: dict[str, Any]) -> InstanceRecord:
                     **workload,
                     "model": ModelReference(**{**model, "model_names": tuple(model["model_names"])}),
                     "environment_variables": tuple((n, v) for n, v in workload["environment_variables"]),
-                    "container": Container(**workload["container"]) if workload.get("container") else None,
+                    "container": None if container is None else Container(**container),
                 }
             ),
             "readiness": Probe(**value["readiness"]),

@@ -30,15 +30,6 @@ def put(connection: Connection, compute: Compute, now: float) -> None:
         connection.execute(update(computes).where(computes.c.key == key(compute.name)).values(**values))
 
 
-def get(connection: Connection, name: str) -> Compute:
-    """Raises Error ResourceNotFound."""
-    row = connection.execute(select(computes).where(computes.c.key == key(name))).mappings().first()
-    if row is None:
-        hint = "`ml compute list` shows all"
-        raise Error("ResourceNotFound", f"no compute '{name}' is attached", target=name, hint=hint)
-    return _compute(row)
-
-
 def list_all(connection: Connection) -> list[Compute]:
     """Sorted by name."""
     return [_compute(row) for row in connection.execute(select(computes).order_by(computes.c.key)).mappings()]

@@ -166,10 +166,6 @@ class SqlStore:
         with self.database.write() as connection:
             compute_rows.put(connection, compute, now)
 
-    def get_compute(self, name: str) -> Compute:
-        with self.database.read() as connection:
-            return compute_rows.get(connection, name)
-
     def list_computes(self) -> list[Compute]:
         with self.database.read() as connection:
             return compute_rows.list_all(connection)

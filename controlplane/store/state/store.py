@@ -114,10 +114,6 @@ class Store(Protocol):
         """Attach it, or replace what is attached under its name, whose first spelling stays."""
         ...
 
-    def get_compute(self, name: str) -> Compute:
-        """Raises Error ResourceNotFound."""
-        ...
-
     def list_computes(self) -> list[Compute]:
         """Those that are attached, sorted by name."""
         ...

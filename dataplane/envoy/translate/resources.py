@@ -169,15 +169,3 @@ def _by_grpc(clusters: Iterable[Cluster], draining: Mapping[str, tuple[Address, 
     for one in clusters:
         if one.grpc or any(a.grpc_port is not None for a in draining.get(one.name, ())):
             yield one
-
-
-def translate(table: RoutingTable, scoring_domain: str | None = None) -> dict[str, dict[str, Resource]]:
-    """Every resource of ``table``, by type URL and name."""
-    translator = Translator(scoring_domain)
-    return {
-        CLUSTER: translator.clusters(table.clusters, {}),
-        ENDPOINTS: translator.endpoints(table.clusters, {}),
-        EXTENSION: translator.extensions(table),
-        ROUTES: translator.routes(table),
-        SCOPES: translator.scopes(table),
-    }

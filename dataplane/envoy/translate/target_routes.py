@@ -161,9 +161,7 @@ def _forward(
 
 
 def _bound(placed: Placed) -> str:
-    """How the bound comes about; a table of an older release does not say what one instance may have."""
+    """How the bound comes about."""
     each = placed.target.per_instance
     setting = "request_settings.max_concurrent_requests_per_instance"
-    return (
-        f"{placed.max_requests // each} (instances) times {each} ({setting})" if each else f"instances times {setting}"
-    )
+    return f"{placed.max_requests // each} (instances) times {each} ({setting})"

@@ -85,11 +85,6 @@ class Message:
         """A map: key -> its last value, in the order of the file."""
         return {str(key): value for key, value in self._entries(name)}
 
-    def place_of(self, name: str) -> Place:
-        """Where the last value of a field stands; the message's own place without one."""
-        found = self.all(name)
-        return found[-1].place if found else self.place
-
     def at(self, name: str) -> str:
         """The path of a field of this message."""
         return f"{self.path}.{name}" if self.path else name

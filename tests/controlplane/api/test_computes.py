@@ -146,7 +146,8 @@ def test_what_is_wrong_is_named(world: Any, inner: Any, outer: Any, target: str)
 def test_what_get_answers_can_be_put_again_and_keeps_the_secret(attached: Any) -> None:
     before = attached.client.get(K8S).json()
     assert attached.client.put(K8S, json=before).json() == before
-    assert attached.store.get_compute("k8s").kubeconfig.reveal() == KUBECONFIG
+    (stored,) = attached.store.list_computes()
+    assert stored.kubeconfig.reveal() == KUBECONFIG
     assert len(attached.clusters.asked) == 1
 
 

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from amphitrite.controlplane.core.observed.observations import AgentReport
-from amphitrite.dataplane.table.json_codec import digest, from_json
+from amphitrite.dataplane.table.json_codec import from_json
 from amphitrite.dataplane.table.routing_table import Cluster, Route, RoutingTable, Secret
-from amphitrite.dataplane.table.text_codec import changed
+from amphitrite.dataplane.table.text_codec import TableText, changed
 
 TABLE = "/dataplane/v1/routing-table"
+digest = TableText().digest
 THIRD = RoutingTable(3, (Route("ep1", (Secret("k"),), ()),))
 
 

@@ -21,12 +21,14 @@ BLUE = {
     "model/500": 1, "le/0": 1000, "le/1": 1000, "le/26": 4, "microseconds": 802_000_000.5, "received": 6000,
     "sent": 60_000, "retries": 1, "copies/200": 7,
 }  # fmt: skip
+#: Of a proxy on which nothing is in flight, and whose users show no key.
+IDLE: dict[str, Any] = {"in_flight": {}, "used": {}}
 
 
 def numbers(began: float, **more: Any) -> dict[str, Any]:
     counters = {"": {"": {"requests/404/ResourceNotFound": 9}}, "ep1": {"": {"requests/401/AuthenticationFailed": 5}}}
     counters["ep1"] |= {"blue": BLUE, **more}
-    return {"began": began, "counters": counters, "in_flight": {"ep1": {"blue": 2}}}
+    return {"began": began, "counters": counters, "in_flight": {"ep1": {"blue": 2}}, "used": {}}
 
 
 def report(world: Any, agent: str, body: dict[str, Any]) -> None:
@@ -38,7 +40,7 @@ def report(world: Any, agent: str, body: dict[str, Any]) -> None:
 def test_prometheus_is_told_of_every_live_proxy(world: Any, request: pytest.FixtureRequest) -> None:
     report(world, "gone", numbers(world.now[0]))
     world.now[0] += 60
-    report(world, 'quoting"\\', {"began": 1, "counters": {}, "in_flight": {}})
+    report(world, 'quoting"\\', {"began": 1, "counters": {}, **IDLE})
     world.endpoint()
     secondary = world.store.get_keys("ep1")[1].fingerprint()
     report(world, "one", {**numbers(world.now[0]), "used": {"ep1": {secondary: world.now[0], "f" * 16: 1}}})
@@ -64,8 +66,9 @@ def test_prometheus_shows_a_token(world: Any) -> None:
         ({"began": 1, "counters": {'a"b': {"": {}}}, "in_flight": {}}, "is not a name"),
         ({"began": 1, "counters": {"ep1": {"": {"sent": -1}}}, "in_flight": {}}, "'-1' is not a number"),
         ({"began": 1, "counters": {"ep1": {"": {"sent": True}}}, "in_flight": {}}, "'True' is not a number"),
-        ({"began": None, "counters": {}, "in_flight": {}}, "'None' is not a number"),
+        ({"began": None, "counters": {}, "in_flight": {}, "used": {}}, "'None' is not a number"),
         ({"began": 1, "counters": {}, "in_flight": {"ep1": {"blue": "2"}}}, "'2' is not a number"),
+        ({"began": 1, "counters": {}, "in_flight": {}}, "an object is needed"),
         ({"began": 1, "counters": {}, "in_flight": {}, "used": {"ep1": {"key": 1}}}, "'key' is not a name"),
         ({"began": 1, "counters": {}, "in_flight": {}, "used": {"ep1": {"token": "now"}}}, "'now' is not a number"),
     ],
@@ -104,18 +107,18 @@ def counted(world: Any) -> Any:
     report(
         world,
         "one",
-        {"began": began, "counters": {"ep1": {"blue": {"requests/200/": 10, "le/0": 10}}}, "in_flight": {}},
+        {"began": began, "counters": {"ep1": {"blue": {"requests/200/": 10, "le/0": 10}}}, **IDLE},
     )
     report(world, "two", numbers(began - KEEP_S))
     world.now[0] += 60
     report(
         world,
         "one",
-        {"began": began, "counters": {"ep1": {"blue": {"requests/200/": 16, "le/0": 16}}}, "in_flight": {}},
+        {"began": began, "counters": {"ep1": {"blue": {"requests/200/": 16, "le/0": 16}}}, **IDLE},
     )
     report(world, "two", numbers(began - KEEP_S, green={"requests/200/": 4, "requests/503/NoHealthyInstance": 1}))
     world.now[0] += 60
-    report(world, "two", {"began": world.now[0], "counters": {"ep1": {"blue": {"requests/200/": 3}}}, "in_flight": {}})
+    report(world, "two", {"began": world.now[0], "counters": {"ep1": {"blue": {"requests/200/": 3}}}, **IDLE})
     world.now[0] += 30
     return world
 

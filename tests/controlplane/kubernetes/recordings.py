@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from amphitrite.controlplane.core.desired.resources import WorkloadSpec
 from amphitrite.controlplane.core.observed.observations import Instance
 from amphitrite.controlplane.runtimes.kubernetes.pods.pod_facts import seconds
 from amphitrite.controlplane.runtimes.kubernetes.pods.pod_history import Seen
@@ -28,6 +29,7 @@ class Recording:
     deployment: dict[str, Any]
     pods: list[dict[str, Any]]
     events: list[dict[str, Any]]
+    workload: WorkloadSpec = SPEC
 
     @property
     def pod(self) -> dict[str, Any]:
@@ -40,7 +42,7 @@ class Recording:
         for event in self.events:
             by_uid[event["involvedObject"]["uid"]] = [*by_uid.get(event["involvedObject"]["uid"], ()), event]
         at = at_least(self.pods) if now is None else now
-        return instances(SPEC, self.deployment, self.pods, by_uid, seen or Seen(), at)
+        return instances(self.workload, self.deployment, self.pods, by_uid, seen or Seen(), at)
 
     def living(self) -> Instance:
         (found,) = (one for one in self.observed() if one.phase != "exited")

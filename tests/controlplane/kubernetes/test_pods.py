@@ -13,6 +13,7 @@ from amphitrite.controlplane.runtimes.kubernetes.background_tasks import crashed
 from amphitrite.controlplane.runtimes.kubernetes.pods.object_cache import Snapshot
 from amphitrite.controlplane.runtimes.kubernetes.pods.pod_instances import chosen_since
 
+from .golden_inputs import CASES
 from .recordings import Recording, a_deployment, a_pod, condition, recorded, stamp
 
 NOW = 1_795_250_000.0
@@ -73,14 +74,12 @@ def test_slots_and_phases(row: Row) -> None:
     assert [(one.id, one.slot, one.phase) for one in found] == sorted(row.want)
 
 
-def test_a_pod_s_own_ports_say_whether_it_is_asked_by_grpc() -> None:
-    """One that an earlier release has made is not."""
+def test_the_workload_says_where_a_pod_is_asked() -> None:
     one = recorded("ready")
-    before = one.living().address
-    one.pod["spec"]["containers"][0]["ports"] = [{"name": "grpc", "containerPort": 8001, "protocol": "TCP"}]
-    now = one.living().address
-    assert before is not None and now is not None
-    assert (before.grpc_port, now) == (None, replace(before, grpc_port=8001))
+    triton = one.living().address
+    own = replace(one, workload=CASES["own-container"].workload).living().address
+    assert triton is not None and own is not None
+    assert [(at.port, at.grpc_port) for at in (triton, own)] == [(8000, 8001), (8501, None)]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ what fails. Must not know how it is given.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +41,3 @@ CLUSTER_RULES: tuple[Rule, ...] = (
     Rule("", "nodes", ("list",), "see the cluster's capacity"),
     Rule("", "pods", ("list",), "see how much of it is in use"),
 )
-
-
-def policy_rules(rules: tuple[Rule, ...]) -> list[dict[str, Any]]:
-    """As a Role's ``rules``: one for each resource."""
-    verbs: dict[tuple[str, str], list[str]] = {}
-    for rule in rules:
-        verbs.setdefault((rule.group, rule.resource), []).extend(rule.verbs)
-    return [{"apiGroups": [g], "resources": [r], "verbs": sorted(set(many))} for (g, r), many in verbs.items() if many]

@@ -39,6 +39,7 @@ from amphitrite.controlplane.runtimes.kubernetes.workloads.object_names import (
     FETCHER,
     SERVER,
     STOPPING_ANNOTATION,
+    grpc_port,
     http_port,
 )
 from amphitrite.dataplane.table.routing_table import Address
@@ -218,9 +219,7 @@ def _ghost(workload: WorkloadSpec, deployment: Json) -> Instance:
 
 def _address(workload: WorkloadSpec, pod: Json) -> Address | None:
     address = pod.get("status", {}).get("podIP")
-    # As the pod says: one of an earlier release, which asked by HTTP alone, has no such port.
-    ports = {one.get("name"): one["containerPort"] for one in spec(pod, SERVER).get("ports") or ()}
-    return Address(str(address), http_port(workload), ports.get("grpc")) if address else None
+    return Address(str(address), http_port(workload), grpc_port(workload)) if address else None
 
 
 def _engine(workload: WorkloadSpec, pod: Json) -> str | None:

@@ -14,24 +14,21 @@ from amphitrite.controlplane.core.desired.resources import ModelReference, PodSe
 
 
 def to_json(workload: WorkloadSpec) -> str:
-    value = asdict(workload)
-    if workload.container is None:
-        del value["container"]  # As releases before 0.2 write it, and as they can read it.
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return json.dumps(asdict(workload), sort_keys=True, separators=(",", ":"))
 
 
 def from_json(text: str) -> WorkloadSpec:
     """Raises ValueError when it is not what ``to_json`` writes."""
     try:
         value = json.loads(text)
-        pod = value["pod"]
+        pod, container = value["pod"], value["container"]
         return WorkloadSpec(
             **{
                 **value,
                 "model": ModelReference(**{**value["model"], "model_names": tuple(value["model"]["model_names"])}),
                 "environment_variables": _pairs(value["environment_variables"]),
                 "pod": None if pod is None else _pod(pod),
-                "container": Container(**value["container"]) if value.get("container") else None,
+                "container": None if container is None else Container(**container),
             }
         )
     except (KeyError, TypeError) as exc:
