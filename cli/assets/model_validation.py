@@ -69,7 +69,7 @@ def server_for(session: Session, instance_type: str | None) -> Server:
     from amphitrite.schemas import wire
     from amphitrite.schemas.names import compute_id
     from amphitrite.schemas.repository import Server
-    from amphitrite.schemas.repository.onnx import onnx_releases
+    from amphitrite.schemas.repository.files import onnx_releases
 
     if instance_type is None:
         return Server(onnxruntime=onnx_releases.installed())

@@ -14,7 +14,7 @@ from pathlib import Path
 from amphitrite.dataplane.triton import installation
 from amphitrite.schemas.errors import Error, Violation
 from amphitrite.schemas.repository import ANY_SERVER, Repository, Server, errors, validate
-from amphitrite.schemas.repository.onnx import onnx_releases
+from amphitrite.schemas.repository.files import onnx_releases
 
 
 def check(files: Repository, server: Server) -> None:

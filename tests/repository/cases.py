@@ -20,7 +20,7 @@ import yaml
 
 from amphitrite.dataplane.triton.repository_layout import empty_directories
 from amphitrite.schemas.repository.files import findings
-from amphitrite.schemas.repository.onnx.onnx_releases import Release
+from amphitrite.schemas.repository.files.onnx_releases import Release
 
 from .graphs import graph
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from amphitrite.schemas.repository.onnx import onnx_releases
+from amphitrite.schemas.repository.files import onnx_releases
 
 from .cases import Case, corpus, recorded
 from .judge import Verdict, alone, together

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import BinaryIO, Protocol
 
-from amphitrite.schemas.repository.onnx.onnx_releases import Release
+from amphitrite.schemas.repository.files.onnx_releases import Release
 
 #: Bytes of a config.pbtxt, a model.py or a file of labels that are read at most; Triton's own limit is far above.
 TEXT_BYTES_MAX = 1024 * 1024

@@ -10,12 +10,13 @@ from functools import cache
 from importlib.resources import files as resources
 from posixpath import normpath
 
+from amphitrite.schemas.repository.files import onnx_releases
 from amphitrite.schemas.repository.files.file_listing import Repository, TooMuch
 from amphitrite.schemas.repository.files.findings import listed
+from amphitrite.schemas.repository.files.onnx_releases import Limits, Release
 from amphitrite.schemas.repository.models.rule_report import Report
-from amphitrite.schemas.repository.onnx import graph_file, onnx_releases
+from amphitrite.schemas.repository.onnx import graph_file
 from amphitrite.schemas.repository.onnx.graph_file import Graph
-from amphitrite.schemas.repository.onnx.onnx_releases import Limits, Release
 from amphitrite.schemas.repository.onnx.protobuf_wire import Damaged
 
 #: Domains whose operators ONNX Runtime has; which ones, only it knows.

@@ -10,7 +10,7 @@ import onnxruntime  # type: ignore[import-untyped]
 import pytest
 from onnx import TensorProto
 
-from amphitrite.schemas.repository.onnx import onnx_releases
+from amphitrite.schemas.repository.files import onnx_releases
 
 from .completions import OVERFLOWS
 from .onnx_models import EXAMPLE

@@ -13,7 +13,7 @@ import pytest
 from onnx import TensorProto, helper
 from tritonclient.grpc import model_config_pb2
 
-from amphitrite.schemas.repository.onnx import onnx_releases
+from amphitrite.schemas.repository.files import onnx_releases
 
 ROOT = Path(__file__).parents[3]
 LIMITS = onnx_releases.limits(onnx_releases.installed())
