@@ -9,7 +9,8 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from amphitrite.controlplane.api.openapi_operations import OPERATIONS
+from amphitrite.controlplane.api.openapi.operation_table import OPERATIONS
+from amphitrite.controlplane.api.openapi.payload_schemas import ref, shape, type_
 from amphitrite.schemas.errors import CODES
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
@@ -28,9 +29,26 @@ def test_every_code_is_one_of_ours_and_every_reference_leads_somewhere(unchanged
     document = unchanged.client.get("/openapi.json").json()
     assert {code for operation in OPERATIONS.values() for code in operation.errors} <= set(CODES)
     found = json.dumps(document).split('"#/components/schemas/')[1:]
-    assert {text.split('"')[0] for text in found} <= set(document["components"]["schemas"])
+    # And whatever is there is led to.
+    assert {text.split('"')[0] for text in found} == set(document["components"]["schemas"])
     for name, schema in document["components"]["schemas"].items():
         Draft202012Validator.check_schema({"title": name, **schema})
+
+
+def test_the_notation_of_payloads() -> None:
+    made = shape("name? count:count|null verb=get|put kind=x parts:[Part] by_name:{text}")
+    text, names = {"type": "string"}, ["count", "verb", "kind", "parts", "by_name"]
+    properties = {
+        "name": text,
+        "count": {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "null"}]},
+        "verb": {"enum": ["get", "put"]},
+        "kind": {"const": "x"},
+        "parts": {"type": "array", "items": ref("Part")},
+        "by_name": {"type": "object", "additionalProperties": text},
+    }
+    assert made == {"type": "object", "properties": properties, "required": names, "additionalProperties": False}
+    assert shape("name?", closed=False) == {"type": "object", "properties": {"name": text}}
+    assert type_("[text]|null") == {"anyOf": [{"type": "array", "items": text}, {"type": "null"}]}
 
 
 def test_the_committed_copy_is_not_stale() -> None:

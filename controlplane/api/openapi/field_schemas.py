@@ -7,7 +7,7 @@ read; what refers to other resources, or to other fields of the same body, it ca
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from amphitrite.schemas import casing, durations
@@ -20,24 +20,7 @@ Schema = dict[str, Any]
 ABSENT: tuple[Schema, ...] = ({"type": "null"}, {"type": "object", "maxProperties": 0})
 #: No text and no name anywhere in a body holds NUL.
 TEXT: Schema = {"type": "string", "pattern": r"^[^\u0000]*$"}
-NAMES: Schema = {"propertyNames": TEXT}
-_TRUE, _FALSE = ("true", "t", "yes", "y", "on", "1"), ("false", "f", "no", "n", "off", "0")
 _KEPT = ("pattern", "minLength", "maxLength", "minimum", "maximum", "description")
-
-
-def request(fields: Sequence[Field], document: Mapping[str, Any], root: Mapping[str, Any]) -> Schema:
-    """The object that ``mapping.Reader.read`` takes with these fields, for documents of the schema ``document``."""
-    return _object(fields, document, root, sent=False)
-
-
-def reply(fields: Sequence[Field], document: Mapping[str, Any], root: Mapping[str, Any]) -> Schema:
-    """The object that ``mapping.write`` makes."""
-    return _object(fields, document, root, sent=True)
-
-
-def absent(*names: str) -> dict[str, Schema]:
-    """Properties that may be there only without content."""
-    return {name: {"anyOf": list(ABSENT)} for name in names}
 
 
 def optional(schema: Schema) -> Schema:
@@ -45,17 +28,9 @@ def optional(schema: Schema) -> Schema:
     return {"anyOf": [*schema.get("anyOf", [schema]), *ABSENT]}
 
 
-def more(schema: Schema, **properties: Any) -> Schema:
-    """The object with further properties."""
-    return {**schema, "properties": {**schema["properties"], **properties}}
-
-
-def unread(names: Iterable[str]) -> Schema:
-    """Properties of any value: what an answer of ours says and a request may repeat without effect."""
-    return {name: {} for name in sorted(names)}
-
-
-def _object(fields: Sequence[Field], document: Mapping[str, Any], root: Mapping[str, Any], *, sent: bool) -> Schema:
+def wire_object(fields: Sequence[Field], document: Mapping[str, Any], root: Mapping[str, Any], *, sent: bool) -> Schema:
+    """The wire object of documents of the schema ``document``, a part of ``root``. ``sent``: as ``mapping.write`` makes
+    it for an answer, else as ``mapping.Reader.read`` takes it from a request."""
     named: Mapping[str, Any] = document.get("properties", {})
     properties: dict[str, Any] = {}
     required: list[str] = []
@@ -63,10 +38,9 @@ def _object(fields: Sequence[Field], document: Mapping[str, Any], root: Mapping[
         if field.name not in named:
             # A field of another kind of the same resource: it may be sent as long as it says nothing.
             if not sent:
-                properties |= absent(field.wire)
+                properties[field.wire] = {"anyOf": list(ABSENT)}
             continue
-        node = resolve(named[field.name], root)
-        found = _field(field, node, root, sent=sent)
+        found = _field(field, resolve(named[field.name], root), root, sent=sent)
         must = field.name in document.get("required", ())
         if must and not sent:
             required.append(field.wire)
@@ -79,7 +53,7 @@ def _object(fields: Sequence[Field], document: Mapping[str, Any], root: Mapping[
 
 def _field(field: Field, node: Mapping[str, Any], root: Mapping[str, Any], *, sent: bool) -> Schema:
     if field.fields:
-        return _object(field.fields, node, root, sent=sent)
+        return wire_object(field.fields, node, root, sent=sent)
     if field.read is durations.to_seconds:
         return _duration(node, "|".join(_ranges(node["minimum"], node["maximum"])))
     if field.read is durations.to_milliseconds:
@@ -100,49 +74,50 @@ def value(node: Mapping[str, Any], root: Mapping[str, Any], *, sent: bool) -> Sc
     if "enum" in node:
         return {"type": "string", "enum": list(node["enum"])}
     kind = node.get("type")
+    if kind is None:
+        return {}
     if kind == "object":
         return _mapping(node, root, sent=sent)
     if kind == "array":
         items = value(node.get("items", {}), root, sent=sent)
         return {"type": "array", "items": items, **_only(node, ("minItems", "maxItems", "uniqueItems"))}
-    if kind is None:
-        return {}
     plain: Schema = {"type": kind, **_only(node, _KEPT)}
     if kind == "string":
         plain.setdefault("pattern", TEXT["pattern"])
-        return _lenient_text(plain, node, sent=sent)
-    if sent:
-        return plain
+    also = None if sent else _other_spelling(kind, node)
+    return plain if also is None else {"anyOf": [plain, also]}
+
+
+def _other_spelling(kind: str, node: Mapping[str, Any]) -> Schema | None:
+    """What is read as a value of this type beside the type itself."""
+    if kind == "string" and node.get("x-text"):
+        return {"type": ["number", "boolean"]}
     if kind == "boolean":
-        words = "|".join(map(_any_case, (*_TRUE, *_FALSE)))
-        return {"anyOf": [plain, {"type": "string", "pattern": f"^({words})$"}]}
+        words = ["true", "t", "yes", "y", "on", "1", "false", "f", "no", "n", "off", "0"]
+        return {"type": "string", "pattern": f"^({'|'.join(map(_any_case, words))})$"}
     if kind == "integer":
-        return {"anyOf": [plain, {"type": "string", "pattern": _integers(node.get("minimum"), node.get("maximum"))}]}
-    return plain
+        return {"type": "string", "pattern": _integers(node.get("minimum"), node.get("maximum"))}
+    return None
 
 
 def _mapping(node: Mapping[str, Any], root: Mapping[str, Any], *, sent: bool) -> Schema:
-    aliases: Mapping[str, str] = node.get("x-aliases", {})
     named = {name: value(below, root, sent=sent) for name, below in node.get("properties", {}).items()}
     if not sent:
-        named |= {alias: named[name] for alias, name in aliases.items() if name in named}
+        named |= {alias: named[name] for alias, name in node.get("x-aliases", {}).items() if name in named}
     made: Schema = {"type": "object", **_only(node, ("minProperties", "maxProperties", "required"))}
     if named:
         made["properties"] = named
     others = node.get("additionalProperties")
-    if isinstance(others, Mapping):
-        made["additionalProperties"] = value(others, root, sent=sent)
-    elif others is False:
-        made["additionalProperties"] = False
+    if others is not None and others is not True:
+        made["additionalProperties"] = others and value(others, root, sent=sent)
     names = node.get("propertyNames")
     made["propertyNames"] = value(names, root, sent=True) if names else TEXT
     return made
 
 
-def _lenient_text(plain: Schema, node: Mapping[str, Any], *, sent: bool) -> Schema:
-    if sent or not node.get("x-text"):
-        return plain
-    return {"anyOf": [plain, {"type": ["number", "boolean"]}]}
+def _duration(node: Mapping[str, Any], seconds: str) -> Schema:
+    """ISO 8601 as clients write it, in seconds alone; minutes, hours and days are read as well."""
+    return {"type": "string", "pattern": f"^PT({seconds})S$", "example": "PT5S", **_only(node, ("description",))}
 
 
 def _integers(least: int | None, most: int | None) -> str:
@@ -151,11 +126,6 @@ def _integers(least: int | None, most: int | None) -> str:
     if most is None or least is None:
         return rf"^\s*{sign}[0-9]{{1,18}}\s*$"
     return rf"^\s*{sign}0{{0,8}}({'|'.join(_ranges(least, most))})\s*$"
-
-
-def _duration(node: Mapping[str, Any], seconds: str) -> Schema:
-    """ISO 8601 as clients write it, in seconds alone; minutes, hours and days are read as well."""
-    return {"type": "string", "pattern": f"^PT({seconds})S$", "example": "PT5S", **_only(node, ("description",))}
 
 
 def _milliseconds(least: int, most: int) -> str:
@@ -173,8 +143,7 @@ def _ranges(least: int, most: int) -> list[str]:
     for place, digit in enumerate(digits):
         low = 1 if place == 0 else 0
         if int(digit) > low:
-            rest = len(digits) - place - 1
-            found.append(f"{digits[:place]}[{low}-{int(digit) - 1}][0-9]{{{rest}}}")
+            found.append(f"{digits[:place]}[{low}-{int(digit) - 1}][0-9]{{{len(digits) - place - 1}}}")
     return [*found, digits]
 
 

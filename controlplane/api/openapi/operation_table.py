@@ -1,0 +1,315 @@
+"""Every operation of the REST API: what the OpenAPI document says of it beside its path and parameters.
+
+Decides what is sent, what is answered and how it is refused. Must not know shapes. A route without a line is a fault
+that a test finds, and so is a line without a route.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from amphitrite.controlplane.api.azure.token_authority import TENANT
+from amphitrite.controlplane.api.http.workspace_scope import WORKSPACE
+from amphitrite.controlplane.api.openapi.field_schemas import value
+from amphitrite.controlplane.api.storage.code_uploads import PREFIX
+from amphitrite.schemas import documents as schemas
+from amphitrite.schemas.names import PROVIDER
+
+Schemas = Mapping[str, Mapping[str, Any]]
+
+#: Refusals of any request with a token, of any in the workspace, and of any there with a body.
+_GATED = ("AuthenticationFailed",)
+_ERRORS = (*_GATED, "ResourceNotFound", "BadArgument")
+_DOCUMENT = ("InvalidDocument", "Unsupported", "UserError", "RequestTooLarge", "LimitExceeded")
+_POLL = ("Azure-AsyncOperation", "Location", "Retry-After")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """``schema``: a component's name, "Binary", or None without a body. ``headers``: those that are always there."""
+
+    description: str
+    schema: str | None = None
+    headers: tuple[str, ...] = ()
+    media: str = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """``errors``: codes of ``schemas.errors``. ``parameters``: schemas of those that say more than the route does, and
+    ``required`` those without which it is refused. ``headers``: parameters that the route does not declare;
+    ``conditional``: HTTP's preconditions are among them. ``security``: a scheme's name, None for open to everybody.
+    ``refusal``: the component that refusals are. ``xml``: or XML as Azure Storage's, where it is asked for."""
+
+    summary: str
+    answers: Mapping[int, Answer]
+    errors: tuple[str, ...] = ()
+    body: str | None = None
+    body_required: bool = False
+    body_media: str = "application/json"
+    parameters: Schemas = field(default_factory=dict)
+    required: tuple[str, ...] = ()
+    headers: Schemas = field(default_factory=dict)
+    conditional: bool = False
+    security: str | None = "token"
+    refusal: str = "Error"
+    xml: bool = False
+
+
+def _read(summary: str, schema: str, *errors: str, headers: tuple[str, ...] = (), **more: Any) -> Operation:
+    return Operation(summary, {200: Answer("What was asked for.", schema, headers)}, errors, **more)
+
+
+def _write(summary: str, schema: str, *errors: str, **more: Any) -> Operation:
+    answers = {200: Answer("Changed.", schema), 201: Answer("Created.", schema)}
+    return Operation(summary, answers, (*errors, "Conflict"), f"{schema}Body", **{"body_required": True, **more})
+
+
+def _begin_write(summary: str, schema: str, *errors: str, **more: Any) -> Operation:
+    """The resource and the headers of a long-running operation; with ``dryRun`` what would happen."""
+    changed = Answer("Changed. With dryRun: what would be done; nothing is.", f"{schema}OrPreview")
+    answers = {200: changed, 201: Answer("Created.", schema, ("ETag", *_POLL))}
+    written = _write(summary, schema, *errors, parameters=_RESOURCE, conditional=True, **more)
+    return replace(written, answers=answers)
+
+
+def _begin(summary: str, *errors: str, **more: Any) -> Operation:
+    answers = {202: Answer("Begun.", headers=_POLL), 204: Answer("There was nothing to do.")}
+    return Operation(summary, answers, (*errors, "Conflict"), **more)
+
+
+def _heard(summary: str, body: str | None = None) -> Operation:
+    return Operation(summary, {204: Answer("Heard.")}, ("BadArgument", "RequestTooLarge") if body else (), body)
+
+
+def _named(definition: str) -> dict[str, Any]:
+    """What a new resource may be called. What is only looked up may be any text: there is nothing of that name."""
+    known = {name: one for kind in schemas.KINDS for name, one in schemas.load(kind)["$defs"].items()}
+    return value({"$ref": f"#/$defs/{definition}"}, {"$defs": known}, sent=True)
+
+
+_RESOURCE = {"name": _named("name")}
+_COMPUTE = {"name": _named("computeName")}
+_ASSET = {"name": _named("assetName")}
+_VERSION = {**_ASSET, "version": _named("version")}
+_TENANT = {"tenant": {"type": "string", "enum": [TENANT]}}
+#: Case and further spaces do not count.
+_ORDER = {
+    "type": "string",
+    "pattern": r"^\s*[cC][rR][eE][aA][tT][eE][dD][tT][iI][mM][eE]\s+([dD][eE]|[aA])[sS][cC]\s*$",
+}
+
+
+def _assets(kind: str, schema: str) -> dict[str, Operation]:
+    """What models and environments have alike."""
+    one, shared, model = f"/{kind}/{{name}}", f"{schema}Container", schema == "Model"
+    archive = "Archive or restore all versions, or change what they have in common."
+    register = "Register a version, or change what describes it."
+    changed = {200: Answer("Changed.", shared)}
+    return {
+        f"GET /{kind}": _read(f"All {kind}.", f"{shared}Page"),
+        f"GET {one}": _read("What the versions have in common.", shared),
+        f"PUT {one}": Operation(archive, changed, body="ContainerBody", parameters=_ASSET),
+        f"GET {one}/versions": _read("Its versions.", f"{schema}Page", parameters={"$orderBy": _ORDER}),
+        f"GET {one}/versions/{{version}}": _read("A version.", schema),
+        f"PUT {one}/versions/{{version}}": _write(register, schema, parameters=_VERSION, body_required=model),
+    }
+
+
+_WORKSPACE: Mapping[str, Operation] = {
+    "GET": _read("The workspace.", "Workspace"),
+    "GET /datastores": _read("Its datastores: there is one.", "DatastorePage"),
+    "GET /datastores/{datastore}": _read("Where models are uploaded to.", "Datastore"),
+    "POST /datastores/{datastore}/listSecrets": _read(
+        "A signature that opens its container for some hours.", "Secrets", body="ListSecretsBody"
+    ),
+    **_assets("models", "Model"),
+    **_assets("environments", "Environment"),
+    "GET /codes/{name}/versions": _read("Versions of code, or with `hash` those of that content.", "CodePage"),
+    "GET /codes/{name}/versions/{version}": _read("A version of code.", "Code"),
+    "PUT /codes/{name}/versions/{version}": _write(
+        "Register uploaded code, or change what describes it.", "Code", parameters=_VERSION
+    ),
+    "POST /codes/{name}/versions/{version}/startPendingUpload": _read(
+        "A new address to upload code to.", "PendingUpload", body="PendingUploadBody"
+    ),
+}
+_UNUSABLE = ("KubernetesUnaccessible", "NamespaceNotFound", "AuthorizationFailed")
+_DETACHED = {200: Answer("Detached."), 204: Answer("There was none.")}
+_COMPUTES: Mapping[str, Operation] = {
+    "GET": _read("This machine and the attached clusters.", "ComputePage"),
+    "GET /{name}": _read("A compute.", "Compute"),
+    "PUT /{name}": _write(
+        "Attach a cluster, or change what is attached.", "Compute", *_UNUSABLE, parameters=_COMPUTE, conditional=True
+    ),
+    "DELETE /{name}": Operation(
+        "Detach a cluster; the cluster stays as it is.", _DETACHED, ("Unsupported", "Conflict")
+    ),
+    "POST /{name}/listNodes": _read("Its nodes.", "Nodes", "Unsupported"),
+    "GET /{name}/vmSizes": _read("Its instance types.", "Sizes"),
+}
+_ENDPOINTS: Mapping[str, Operation] = {
+    "GET": _read("The endpoints.", "EndpointPage"),
+    "GET /{name}": _read("An endpoint.", "Endpoint", headers=("ETag",)),
+    "PUT /{name}": _begin_write("Create or replace an endpoint.", "Endpoint", body_required=False),
+    "DELETE /{name}": _begin("Delete an endpoint with its deployments.", conditional=True),
+    "POST /{name}/listKeys": _read("Its keys.", "Keys", "Conflict", "UserError", "Unsupported"),
+    "POST /{name}/token": _read(
+        "A token for it, where its authMode is AMLToken.", "EndpointToken", "Unsupported", "UserError"
+    ),
+    "POST /{name}/regenerateKeys": _begin("Replace one of its keys.", body="RegenerateKeysBody", body_required=True),
+    "GET /{name}/keyUsage": _read("When each of its keys, or any token, was last used.", "KeyUsage"),
+    "GET /{name}/providers/microsoft.insights/metrics": _read("Its metrics, in the form of Azure Monitor.", "Metrics"),
+}
+_CANNOT_RUN = ("OutOfQuota", "InvalidDeploymentSpec")
+_DEPLOYMENTS: Mapping[str, Operation] = {
+    "GET": _read("Deployments of an endpoint.", "DeploymentPage"),
+    "GET /{name}": _read("A deployment.", "Deployment", headers=("ETag",)),
+    "PUT /{name}": _begin_write("Create or replace a deployment.", "Deployment", *_CANNOT_RUN),
+    "DELETE /{name}": _begin("Delete a deployment.", "UserError", conditional=True),
+    "POST /{name}/getLogs": _read("What its instances log.", "Logs", body="GetLogsBody"),
+}
+_OPERATIONS: Mapping[str, Operation] = {
+    "GET /mfeOperationsStatus/{operation_id}": _read("How far an operation is.", "Operation"),
+    "GET /mfeOperationResults/{operation_id}": Operation(
+        "What an operation led to; its error where it failed.",
+        {
+            200: Answer("The resource.", "Result"),
+            202: Answer("It has not ended.", headers=_POLL),
+            204: Answer("It has ended and there is nothing to show."),
+        },
+        ("OutOfQuota", "NamespaceNotFound", "InvalidDeploymentSpec"),
+    ),
+}
+_PART = Answer("A part of it.", "Binary", ("Content-Range",))
+_OPEN: Mapping[str, Operation] = {
+    "GET /healthz": _read("Whether the process is up.", "Health"),
+    "GET /readyz": _read("Whether it can do its work.", "Readiness"),
+    "GET /metadata/endpoints": _read("This server as a cloud, for Azure's clients.", "Clouds"),
+    "GET /{tenant}/v2.0/.well-known/openid-configuration": _read(
+        "Where the token authority is.", "Authority", "BadArgument", parameters=_TENANT, refusal="OAuthError"
+    ),
+    "POST /{tenant}/oauth2/v2.0/token": Operation(
+        "The client credentials grant.",
+        {200: Answer("A token.", "OAuthToken")},
+        (*_GATED, "BadArgument", "RequestTooLarge"),
+        body="OAuthForm",
+        body_required=True,
+        body_media="application/x-www-form-urlencoded",
+        parameters=_TENANT,
+        refusal="OAuthError",
+    ),
+    "GET /fetch/v1/content/{digest}": Operation(
+        "For pods: one file, by a signed address.",
+        {200: Answer("The content.", "Binary"), 206: _PART},
+        (*_GATED, "AuthorizationFailed", "ResourceNotFound", "InvalidRange"),
+    ),
+}
+_SERVER: Mapping[str, Operation] = {
+    "GET /metrics": Operation(
+        "What the proxies have counted, for Prometheus.",
+        {200: Answer("Text of version 0.0.4.", "MetricsText", media="text/plain")},
+    ),
+    "GET /openapi.json": _read("This document.", "OpenApi"),
+}
+_TABLE = {200: Answer("The table.", "RoutingTable"), 204: Answer("Nothing new.")}
+_AGENTS: Mapping[str, Operation] = {
+    "GET /routing-table": Operation(
+        "For agents: the routing table as soon as it is newer than theirs.", _TABLE, ("BadArgument",)
+    ),
+    "GET /agents": _read("What every agent said last.", "Agents"),
+    "PUT /agents/{agent_id}": _heard("For agents: what their proxy has in force.", "AgentReportBody"),
+    "PUT /agents/{agent_id}/metrics": _heard("For agents: what their proxy has counted.", "AgentMetricsBody"),
+    "DELETE /agents/{agent_id}": _heard("For agents: the end."),
+}
+_IDENTITY = _read(
+    "App Service's identity endpoint, for stock Azure credentials.",
+    "IdentityToken",
+    "BadArgument",
+    parameters={"resource": {"type": "string", "minLength": 1}},
+    required=("resource",),
+)
+_FETCH = _read("For pods: the files of a model version.", "FetchedModel", "AuthorizationFailed", "ResourceNotFound")
+
+_BLOB = ("ETag", "Last-Modified", "Accept-Ranges", "Content-Length", "x-ms-blob-type")
+_CONTENT = {
+    200: Answer("The content.", "Binary", _BLOB),
+    206: Answer("A part of it.", "Binary", (*_BLOB, "Content-Range")),
+}
+_RANGE = {"type": "string", "pattern": r"^bytes=[0-9]{1,18}-([0-9]{1,18})?$"}
+_MD5 = {"type": "string", "pattern": "^[A-Za-z0-9+/]{21}[AQgw]==$"}
+#: Of a blob that is looked for, and of one that is written: what XML cannot say is in no name.
+_PATH = {"type": "string", "minLength": 1, "maxLength": 1024, "pattern": r"^[^\u0000]+$"}
+_NEW_PATH = {**_PATH, "pattern": r"^[^\u0000-\u001f\u007f\ufffe\uffff]+$"}
+_NOT_WRITTEN = (
+    *("BlobNotFound", "BlobAlreadyExists", "Conflict", "Md5Mismatch", "InvalidMd5", "RequestTooLarge"),
+    *("LimitExceeded", "InvalidBlockId", "InvalidBlockList", "BlockListTooLong", "BlockCountExceedsLimit"),
+    *("InvalidXmlDocument", "InvalidMetadata", "MetadataTooLarge", "ConditionHeadersNotSupported"),
+)
+_VERBS = {"enum": ["", "block", "blocklist", "metadata"], "default": ""}
+_BLOBS: Mapping[str, Operation] = {
+    "GET": Operation(
+        "List Blobs of Azure Storage.",
+        {200: Answer("The blobs.", "BlobList", media="application/xml")},
+        parameters={"restype": {"const": "container"}, "comp": {"const": "list"}},
+        required=("restype", "comp"),
+    ),
+    "HEAD /{path}": Operation(
+        "Get Blob Properties.",
+        {200: Answer("Its properties.", headers=_BLOB)},
+        ("BlobNotFound",),
+        parameters={"path": _PATH},
+    ),
+    "GET /{path}": Operation(
+        "Get Blob.",
+        _CONTENT,
+        ("BlobNotFound", "InvalidRange", "PreconditionFailed"),
+        parameters={"path": _PATH, "comp": {"const": ""}},
+        headers={"x-ms-range": _RANGE, "If-Match": {"type": "string"}},
+    ),
+    "PUT /{path}": Operation(
+        "Put Blob; with comp: Put Block (which needs blockid), Put Block List (XML), Set Blob Metadata.",
+        {200: Answer("The metadata is set.", headers=("ETag",)), 201: Answer("It is there.")},
+        _NOT_WRITTEN,
+        body="Binary",
+        body_media="application/octet-stream",
+        parameters={"path": _NEW_PATH, "comp": _VERBS, "blockid": {"type": "string", "default": ""}},
+        headers={"x-ms-blob-type": {"const": "BlockBlob"}, "If-None-Match": {"const": "*"}, "Content-MD5": _MD5},
+    ),
+}
+_STORAGE = (
+    *(*_GATED, "AuthorizationFailed", "ResourceNotFound", "BadArgument", "Unsupported"),
+    *("InvalidResourceName", "InvalidHeaderValue"),
+)
+_LOCATION = f"/subscriptions/{{subscription}}/providers/{PROVIDER}/locations/{{location}}"
+
+
+def _below(path: str, rows: Mapping[str, Operation], errors: tuple[str, ...], **shared: Any) -> dict[str, Operation]:
+    """Rows of the table by method and path. ``errors``: of every operation below ``path``; ``shared``: so are these."""
+    made = {}
+    for name, one in rows.items():
+        documents = _DOCUMENT if one.body and errors is _ERRORS else ()
+        conditions = ("PreconditionFailed",) if one.conditional else ()
+        codes = dict.fromkeys((*errors, *documents, *one.errors, *conditions))
+        method, _, rest = name.partition(" ")
+        made[f"{method} {path}{rest}"] = replace(one, errors=tuple(codes), **shared)
+    return made
+
+
+OPERATIONS: Mapping[str, Operation] = {
+    **_below(WORKSPACE, _WORKSPACE, _ERRORS),
+    **_below(f"{WORKSPACE}/computes", _COMPUTES, _ERRORS),
+    **_below(f"{WORKSPACE}/onlineEndpoints", _ENDPOINTS, _ERRORS),
+    **_below(f"{WORKSPACE}/onlineEndpoints/{{endpoint}}/deployments", _DEPLOYMENTS, _ERRORS),
+    **_below(_LOCATION, _OPERATIONS, _ERRORS),
+    # A container is open to whoever has the token, or its address with a signature.
+    **_below("/storage/{account}/{container}", _BLOBS, _STORAGE, xml=True),
+    **_below(f"/storage/{{account}}/{PREFIX}{{upload}}", _BLOBS, _STORAGE, xml=True),
+    **_below("", _OPEN, (), security=None),
+    **_below("", _SERVER, _GATED),
+    **_below("/dataplane/v1", _AGENTS, _GATED, security="agent"),
+    **_below("", {"GET /identity/token": _IDENTITY}, _GATED, security="identity"),
+    **_below("", {"GET /fetch/v1/models/{digest}": _FETCH}, _GATED, security="grant"),
+}
