@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from amphitrite.dataplane.envoy.filters import request_stats
-from amphitrite.dataplane.envoy.xds.metrics_collector import Gatherer
+from amphitrite.dataplane.envoy.xds.metrics_collector import MetricsCollector
 from amphitrite.dataplane.metrics.counters import (
     BUCKETS_S,
     KEEP_S,
@@ -192,5 +192,7 @@ def test_numbers_that_cannot_be_read_begin_anew(tmp_path: Path) -> None:
     file = tmp_path / "metrics.json"
     for text in ("{", "[]", '{"totals": {"began": 1, "counters": {"a": 1}, "in_flight": {}}, "process": null}'):
         file.write_text(text)
-        gatherer = Gatherer(tmp_path / "socket", lambda: None, lambda: RoutingTable(1), file, 5.0, clock=lambda: 9.0)
-        assert gatherer.content() == {"began": 9, "counters": {}, "in_flight": {}, "used": {}}
+        collector = MetricsCollector(
+            tmp_path / "socket", lambda: None, lambda: RoutingTable(1), file, 5.0, clock=lambda: 9.0
+        )
+        assert collector.content() == {"began": 9, "counters": {}, "in_flight": {}, "used": {}}

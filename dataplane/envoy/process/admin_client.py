@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 
-from amphitrite.dataplane.envoy.process.hot_restart import Stage
+from amphitrite.dataplane.envoy.process.hot_restart import ServerState
 from amphitrite.dataplane.table.routing_table import Address
 from amphitrite.schemas.errors import Error
 
@@ -30,7 +30,7 @@ class Host:
     active: int
 
 
-class Admin:
+class AdminClient:
     """Every method raises Error(RuntimeUnavailable) when Envoy does not answer."""
 
     def __init__(self, socket: Path) -> None:
@@ -81,21 +81,21 @@ class Admin:
         """How many Envoys the one that answers has followed."""
         return int(self._get("/server_info", {}).json()["command_line_options"]["restart_epoch"])
 
-    def stage(self) -> Stage:
+    def server_state(self) -> ServerState:
         """``leaving``: it was told to go (``fail_health``), by whomever."""
         state = self._get("/server_info", {}).json()["state"]
         version = self._get("/hot_restart_version", {}).text.strip()
-        return Stage(state == "LIVE", state == "DRAINING", None if version == "disabled" else version)
+        return ServerState(state == "LIVE", state == "DRAINING", None if version == "disabled" else version)
 
-    def fail_health(self) -> None:
+    def fail_health_checks(self) -> None:
         """Answer 503 to health checks of the listener, and end each client's connection with its next answer."""
         self._post("/healthcheck/fail")
 
-    def pass_health(self) -> None:
+    def pass_health_checks(self) -> None:
         """Take ``fail_health`` back."""
         self._post("/healthcheck/ok")
 
-    def close_listener(self) -> None:
+    def drain_listeners(self) -> None:
         """Accept no more connections; what is connected goes on."""
         self._post("/drain_listeners")
 

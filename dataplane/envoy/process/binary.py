@@ -43,22 +43,22 @@ def find_envoy(environ: Mapping[str, str] = os.environ) -> Path:
 
 def version_text(executable: Path) -> str:
     """What it says of its build: ``<commit>/1.40.0/Clean/RELEASE/BoringSSL``. Raises Error(RuntimeUnavailable)."""
-    return _said(executable, "--version").rpartition("version: ")[2]
+    return _output_of(executable, "--version").rpartition("version: ")[2]
 
 
 def hot_restart_version(executable: Path) -> str:
     """Two builds that say the same may follow each other on a port. Raises Error(RuntimeUnavailable)."""
-    return _said(executable, "--hot-restart-version")
+    return _output_of(executable, "--hot-restart-version")
 
 
-def refusal(executable: Path, bootstrap: Path) -> str | None:
+def validation_error(executable: Path, bootstrap: Path) -> str | None:
     """Why it would not start with this file; None: it would."""
     command = [str(executable), "--mode", "validate", "--config-path", str(bootstrap), "--log-level", "error"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     return None if done.returncode == 0 else (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
 
 
-def _said(executable: Path, option: str) -> str:
+def _output_of(executable: Path, option: str) -> str:
     try:
         done = subprocess.run([str(executable), option], capture_output=True, text=True, check=True, timeout=60)
     except (OSError, subprocess.SubprocessError) as exc:

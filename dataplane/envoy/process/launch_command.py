@@ -15,19 +15,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from amphitrite.dataplane.envoy.process.hot_restart import MARKER, HotRestart
-from amphitrite.dataplane.envoy.process.log_output import Output
+from amphitrite.dataplane.envoy.process.hot_restart import MARKER_VARIABLE, HotRestart
+from amphitrite.dataplane.envoy.process.log_output import LogOutput
 from amphitrite.dataplane.machine import processes
 from amphitrite.dataplane.machine.processes import ProcessRecord
 from amphitrite.dataplane.table.routing_table import Address
 
 #: In the metadata of the node as which an Envoy presents itself: the name of its launch.
-LAUNCH = "launch"
+LAUNCH_KEY = "launch"
 
 #: With hot restart Envoy asks the kernel for SIGTERM as soon as the thread ends whose child it is. It shall outlive the
 #: agent, and the machine's first process may have many threads that come and go: so it gets a parent of its own, which
 #: has one thread and nothing to do but to wait, and passes on its exit code. The descriptor is for Envoy's pid.
-_PARENT = """
+_PARENT_PROGRAM = """
 import os, signal, sys
 told = int(sys.argv[1])
 child = os.fork()
@@ -54,7 +54,7 @@ class Launch:
     bootstrap: Mapping[str, Any]
     bootstrap_file: Path
     record: Path
-    output: Output
+    output: LogOutput
     listen: Address
     workers: int
     hot_restart: HotRestart | None = None
@@ -65,35 +65,35 @@ class Launch:
         content = json.dumps([self.version, self.bootstrap], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
-    def name(self, epoch: int) -> str:
+    def id(self, epoch: int) -> str:
         return f"{self.digest}.{epoch if self.hot_restart else ''}"
 
-    def file(self, epoch: int) -> str:
+    def bootstrap_text(self, epoch: int) -> str:
         """The content of ``bootstrap_file``."""
-        node = {**self.bootstrap["node"], "metadata": {LAUNCH: self.name(epoch)}}
+        node = {**self.bootstrap["node"], "metadata": {LAUNCH_KEY: self.id(epoch)}}
         return json.dumps({**self.bootstrap, "node": node}, indent=1)
 
-    def command(self, epoch: int, parent_ends_after_s: float) -> list[str]:
+    def command(self, epoch: int, parent_shutdown_s: float) -> list[str]:
         hot = self.hot_restart
         return [
             str(self.executable), "--config-path", str(self.bootstrap_file),
-            *(hot.arguments(epoch, parent_ends_after_s) if hot else ["--disable-hot-restart"]),
+            *(hot.arguments(epoch, parent_shutdown_s) if hot else ["--disable-hot-restart"]),
             "--concurrency", str(self.workers), *self.output.arguments, "--log-level", "info",
             # A refused resource is logged by the agent, which leaves out what is secret in it.
             "--component-log-level", "config:error,upstream:warn",
             "--drain-time-s", "5", "--drain-strategy", "immediate", "--file-flush-interval-msec", "1000",
         ]  # fmt: skip
 
-    def start(self, epoch: int, parent_ends_after_s: float) -> tuple[ProcessRecord, subprocess.Popen[bytes]]:
+    def start(self, epoch: int, parent_shutdown_s: float) -> tuple[ProcessRecord, subprocess.Popen[bytes]]:
         """Envoy's process, and our child: itself, or the one that waits for it and ends as it ends. Raises
         ProcessLookupError when it has ended already."""
-        command, environment = self.command(epoch, parent_ends_after_s), {MARKER: self.name(epoch)}
+        command, environment = self.command(epoch, parent_shutdown_s), {MARKER_VARIABLE: self.id(epoch)}
         if self.hot_restart is None:
             child = self.output.start(command, environment)
             return processes.of(child.pid), child
         ours, theirs = os.pipe()
         try:
-            parent = [sys.executable, "-I", "-S", "-c", _PARENT, str(theirs), *command]
+            parent = [sys.executable, "-I", "-S", "-c", _PARENT_PROGRAM, str(theirs), *command]
             child = self.output.start(parent, environment, (theirs,))
         finally:
             os.close(theirs)

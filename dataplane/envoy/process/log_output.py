@@ -24,7 +24,7 @@ _LEVELS: dict[str, Literal["info", "warning", "error"]] = {
 }
 
 
-class Output(Protocol):
+class LogOutput(Protocol):
     """One for all Envoys that an agent starts, one after the other."""
 
     #: What Envoy's command line needs for it.
@@ -37,7 +37,7 @@ class Output(Protocol):
         top of ours."""
         ...
 
-    def complaint(self) -> str:
+    def last_error(self) -> str:
         """The last line that the present Envoy logged as an error, else empty."""
         ...
 
@@ -65,7 +65,7 @@ class FileOutput:
                 start_new_session=True,
             )
 
-    def complaint(self) -> str:
+    def last_error(self) -> str:
         try:
             with open(self._path, "rb") as stream:
                 stream.seek(self._offset)
@@ -84,13 +84,13 @@ class StreamOutput:
 
     def __init__(self) -> None:
         self.arguments: tuple[str, ...] = ()
-        self._complaint = ""
+        self._last_error = ""
         self._reader: threading.Thread | None = None
 
     def start(
         self, command: list[str], environment: Mapping[str, str], inherited: tuple[int, ...] = ()
     ) -> subprocess.Popen[bytes]:
-        self._complaint = ""
+        self._last_error = ""
         child = subprocess.Popen(
             command,
             env=os.environ | environment,
@@ -104,22 +104,22 @@ class StreamOutput:
         self._reader.start()
         return child
 
-    def complaint(self) -> str:
+    def last_error(self) -> str:
         """Of an Envoy that has ended, when all it wrote has been read; it is read soon after it was written."""
         if self._reader is not None:
             self._reader.join(0.5)
-        return self._complaint
+        return self._last_error
 
     def _pass_on(self, stream: IO[bytes]) -> None:
         with stream:
             for raw in stream:
-                level, logger, text = parsed(raw.decode(errors="replace").rstrip())
+                level, logger, text = parse_line(raw.decode(errors="replace").rstrip())
                 if level == "error":
-                    self._complaint = text
+                    self._last_error = text
                 log(level, text, logger=logger)
 
 
-def parsed(line: str) -> tuple[Literal["info", "warning", "error"], str, str]:
+def parse_line(line: str) -> tuple[Literal["info", "warning", "error"], str, str]:
     """(level, logger, message) of a line of Envoy's log; what has another form is a message of its own."""
     found = _LINE.fullmatch(line)
     if found is None:

@@ -20,7 +20,7 @@ _MONITORS = "type.googleapis.com/envoy.extensions.resource_monitors"
 
 
 @dataclass(frozen=True, slots=True)
-class ProxySettings:
+class BootstrapSettings:
     """``id`` names this proxy; both sockets are UNIX sockets in a directory that only their owner may enter.
     ``access_log`` None: standard output. ``heap_bytes``: memory that Envoy must not exceed; None: all there is.
     ``metrics_every_s``: how old what it says of latencies may be. ``scoring_domain``: see ``hosts``; None: there are
@@ -36,7 +36,7 @@ class ProxySettings:
     scoring_domain: str | None = None
 
 
-def bootstrap(settings: ProxySettings) -> dict[str, Any]:
+def bootstrap(settings: BootstrapSettings) -> dict[str, Any]:
     """The ``Bootstrap`` message."""
     return {
         "node": {"id": settings.id, "cluster": "amphitrite"},

@@ -28,7 +28,7 @@ def grpc_name(cluster: str) -> str:
     return f"{cluster}/grpc"
 
 
-def known_as(cluster: str, address: Address) -> Iterator[tuple[str, Address]]:
+def envoy_addresses(cluster: str, address: Address) -> Iterator[tuple[str, Address]]:
     """Under which names of clusters, and at which address there, Envoy knows an instance."""
     yield cluster, Address(address.host, address.port)
     if address.grpc_port is not None:

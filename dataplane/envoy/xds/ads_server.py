@@ -14,10 +14,10 @@ from typing import Any
 
 import grpc  # type: ignore[import-untyped]
 
-from amphitrite.dataplane.envoy.process.launch_command import LAUNCH
+from amphitrite.dataplane.envoy.process.launch_command import LAUNCH_KEY
 from amphitrite.dataplane.envoy.protobuf.messages import DeltaRequest, DeltaResponse
 from amphitrite.dataplane.envoy.translate.resources import CLUSTER, ENDPOINTS, EXTENSION, ROUTES, SCOPES
-from amphitrite.dataplane.envoy.xds.delta_stream import DeltaStream, Refusal, Request, Response, Snapshot
+from amphitrite.dataplane.envoy.xds.delta_stream import DeltaStream, Rejection, Request, Response, Snapshot
 
 #: What a routing table consists of; the certificate is followed apart from it.
 TABLE_TYPES = (CLUSTER, ENDPOINTS, EXTENSION, ROUTES, SCOPES)
@@ -43,12 +43,12 @@ class AdsServer:
     the server, for each response that Envoy refuses. Nothing is sent before the first ``publish``.
     """
 
-    def __init__(self, socket: Path, changed: threading.Condition, on_refusal: Callable[[Refusal], None]) -> None:
+    def __init__(self, socket: Path, changed: threading.Condition, on_rejection: Callable[[Rejection], None]) -> None:
         self._changed = changed
         self._snapshot: Snapshot | None = None
         self._connections: list[_Connection] = []
-        self._launch: str | None = None
-        self._on_refusal = on_refusal
+        self._current_launch: str | None = None
+        self._on_rejection = on_rejection
         self._socket = socket
         self._pool = futures.ThreadPoolExecutor(_STREAMS, thread_name_prefix="ads")
         self._server = grpc.server(self._pool, options=[("grpc.max_receive_message_length", 64 * 1024 * 1024)])
@@ -79,28 +79,28 @@ class AdsServer:
             for connection in self._connections:
                 connection.mailbox.put(True)
 
-    def only(self, launch: str) -> None:
+    def serve_only(self, launch: str) -> None:
         """From now on serve the Envoy of this launch alone; any other finishes by what it has."""
         with self._changed:
-            self._launch = launch
+            self._current_launch = launch
             self._changed.notify_all()
 
     @property
-    def serving(self) -> bool:
+    def client_has_resources(self) -> bool:
         """Whether Envoy is connected and may hold anything, of this agent's or of one's before it."""
         with self._changed:
-            return any(self._meant(c) and not c.stream.empty for c in self._connections)
+            return any(self._is_current(c) and not c.stream.empty for c in self._connections)
 
     def in_force(self) -> bool:
         """Whether Envoy has accepted the whole published table; false while it is not connected."""
         with self._changed:
-            meant = [c for c in self._connections if self._meant(c)]
-            if self._snapshot is None or not meant:
+            current = [c for c in self._connections if self._is_current(c)]
+            if self._snapshot is None or not current:
                 return False
-            return meant[-1].stream.in_force(self._snapshot, TABLE_TYPES)
+            return current[-1].stream.in_force(self._snapshot, TABLE_TYPES)
 
-    def _meant(self, connection: _Connection) -> bool:
-        return self._launch is None or connection.launch == self._launch
+    def _is_current(self, connection: _Connection) -> bool:
+        return self._current_launch is None or connection.launch == self._current_launch
 
     def _serve(self, requests: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
         connection = _Connection()
@@ -111,7 +111,7 @@ class AdsServer:
         try:
             while (message := connection.mailbox.get()) is not None:
                 if message is not True and message.HasField("node"):
-                    connection.launch = launch_of(message.node)
+                    connection.launch = launch_id_of(message.node)
                 yield from self._answer(connection, None if message is True else _request(message))
         finally:
             with self._changed:
@@ -120,12 +120,12 @@ class AdsServer:
 
     def _answer(self, connection: _Connection, request: Request | None) -> list[Any]:
         with self._changed:
-            refusal = connection.stream.receive(request) if request is not None else None
-            meant = self._meant(connection)
-            if refusal is not None and meant:
-                self._on_refusal(refusal)
+            rejection = connection.stream.receive(request) if request is not None else None
+            current = self._is_current(connection)
+            if rejection is not None and current:
+                self._on_rejection(rejection)
             self._changed.notify_all()
-            if self._snapshot is None or not meant:
+            if self._snapshot is None or not current:
                 return []
             return [self._message(response) for response in connection.stream.pending(self._snapshot)]
 
@@ -137,10 +137,10 @@ class AdsServer:
         return message
 
 
-def launch_of(node: Any) -> str:
+def launch_id_of(node: Any) -> str:
     """Which Envoy it is, of those that follow each other; empty for one that was not told."""
     fields = node.metadata.fields
-    return str(fields[LAUNCH].string_value) if LAUNCH in fields else ""
+    return str(fields[LAUNCH_KEY].string_value) if LAUNCH_KEY in fields else ""
 
 
 def _read(requests: Iterator[Any], mailbox: queue.SimpleQueue[Any]) -> None:
@@ -158,7 +158,7 @@ def _request(message: Any) -> Request:
         type_url=message.type_url,
         subscribe=tuple(message.resource_names_subscribe),
         unsubscribe=tuple(message.resource_names_unsubscribe),
-        held=dict(message.initial_resource_versions),
+        resource_versions=dict(message.initial_resource_versions),
         nonce=message.response_nonce,
         error=message.error_detail.message if message.HasField("error_detail") else None,
     )

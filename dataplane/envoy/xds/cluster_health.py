@@ -9,45 +9,45 @@ from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from amphitrite.dataplane.envoy.process.admin_client import Host
-from amphitrite.dataplane.envoy.translate.clusters import grpc_name, known_as
-from amphitrite.dataplane.envoy.xds.update_stages import Leaving
+from amphitrite.dataplane.envoy.translate.clusters import envoy_addresses, grpc_name
+from amphitrite.dataplane.envoy.xds.update_stages import DrainTarget
 from amphitrite.dataplane.table.routing_table import Address
 from amphitrite.schemas.errors import Error
 
 
-class Inspection(Protocol):
+class HostStatus(Protocol):
     """What is needed of ``admin.Admin``."""
 
     def hosts(self, clusters: Collection[str]) -> dict[str, list[Host]]: ...
 
 
-def halves(instances: Collection[tuple[str, Address]]) -> set[tuple[str, Address]]:
+def envoy_hosts(instances: Collection[tuple[str, Address]]) -> set[tuple[str, Address]]:
     """Each (cluster, address) as Envoy knows it: by HTTP, and by gRPC where there is that."""
-    return {known for cluster, address in instances for known in known_as(cluster, address)}
+    return {known for cluster, address in instances for known in envoy_addresses(cluster, address)}
 
 
-def all_healthy(inspection: Inspection, wanted: Collection[tuple[str, Address]]) -> bool:
+def all_healthy(host_status: HostStatus, wanted: Collection[tuple[str, Address]]) -> bool:
     """Whether each of these ``halves`` is. An Envoy that does not answer holds none for healthy."""
     try:
-        hosts = inspection.hosts({cluster for cluster, _ in wanted})
+        hosts = host_status.hosts({cluster for cluster, _ in wanted})
     except Error:
         return not wanted
     return {(name, h.address) for name, some in hosts.items() for h in some if h.healthy}.issuperset(wanted)
 
 
-def in_flight(inspection: Inspection, leaving: Collection[Leaving]) -> dict[Leaving, int]:
+def in_flight(host_status: HostStatus, draining: Collection[DrainTarget]) -> dict[DrainTarget, int]:
     """Requests in flight by HTTP and by gRPC, of those that Envoy knows; of none when it does not answer."""
-    names = {one.cluster for one in leaving if one.cluster}
+    names = {one.cluster for one in draining if one.cluster}
     try:
-        hosts = inspection.hosts(names | {grpc_name(name) for name in names})
+        hosts = host_status.hosts(names | {grpc_name(name) for name in names})
     except Error:
         return {}
-    return {one: _on(one, hosts) for one in leaving if one.cluster in hosts}
+    return {one: _requests_on(one, hosts) for one in draining if one.cluster in hosts}
 
 
-def _on(leaving: Leaving, hosts: Mapping[str, Collection[Host]]) -> int:
-    if leaving.address is None:
-        both = (leaving.cluster, grpc_name(leaving.cluster))
+def _requests_on(draining: DrainTarget, hosts: Mapping[str, Collection[Host]]) -> int:
+    if draining.address is None:
+        both = (draining.cluster, grpc_name(draining.cluster))
         return sum(host.active for name in both for host in hosts.get(name, ()))
-    known = known_as(leaving.cluster, leaving.address)
+    known = envoy_addresses(draining.cluster, draining.address)
     return sum(host.active for name, where in known for host in hosts.get(name, ()) if host.address == where)

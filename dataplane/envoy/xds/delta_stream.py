@@ -17,7 +17,7 @@ Snapshot = Mapping[str, Named]
 #: So many addresses' or routes' resources go into one response, of those that Envoy names one by one: a message with a
 #: thousand needs ten times its size while Envoy takes it in. Clusters stay together: a starting proxy waits for one
 #: answer, and takes that for all of them.
-_AT_ONCE = 50
+_RESOURCES_PER_RESPONSE = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Request:
     type_url: str
     subscribe: tuple[str, ...] = ()
     unsubscribe: tuple[str, ...] = ()
-    held: Mapping[str, str] = field(default_factory=dict)  #: initial_resource_versions
+    resource_versions: Mapping[str, str] = field(default_factory=dict)  #: initial_resource_versions
     nonce: str = ""
     error: str | None = None
 
@@ -43,7 +43,7 @@ class Response:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class Rejection:
     """The client refused a response (NACK) and keeps what it had."""
 
     type_url: str
@@ -63,9 +63,9 @@ class _Subscription:
     names: set[str] = field(default_factory=set)
     sent: dict[str, str | None] = field(default_factory=dict)
     accepted: dict[str, str] = field(default_factory=dict)
-    waiting: dict[str, dict[str, str | None]] = field(default_factory=dict)  #: by nonce
-    told: Named | None = None
-    holds: Named | None = None
+    unacknowledged: dict[str, dict[str, str | None]] = field(default_factory=dict)  #: by nonce
+    sent_all: Named | None = None
+    accepted_all: Named | None = None
 
 
 class DeltaStream:
@@ -81,23 +81,23 @@ class DeltaStream:
         states = self._subscriptions.values()
         return bool(states) and not any(state.sent or state.answered for state in states)
 
-    def receive(self, request: Request) -> Refusal | None:
+    def receive(self, request: Request) -> Rejection | None:
         """Take in one request; a refusal is returned for whoever wants to know."""
         first = request.type_url not in self._subscriptions
         state = self._subscriptions.setdefault(request.type_url, _Subscription())
         if first:
             # Without names the first request of a type asks for all of them.
             state.wildcard = not request.subscribe
-            state.sent.update(request.held)
-            state.accepted.update(request.held)
+            state.sent.update(request.resource_versions)
+            state.accepted.update(request.resource_versions)
         if first or request.subscribe or request.unsubscribe:
-            state.told = state.holds = None
+            state.sent_all = state.accepted_all = None
         for name in request.subscribe:
             if name == "*":
                 state.wildcard = True
                 continue
             state.names.add(name)
-            if name not in request.held:
+            if name not in request.resource_versions:
                 state.sent.pop(name, None)
         for name in request.unsubscribe:
             if name == "*":
@@ -108,12 +108,12 @@ class DeltaStream:
             state.accepted.pop(name, None)
         return self._answer(state, request)
 
-    def _answer(self, state: _Subscription, request: Request) -> Refusal | None:
-        versions = state.waiting.pop(request.nonce, None)
+    def _answer(self, state: _Subscription, request: Request) -> Rejection | None:
+        versions = state.unacknowledged.pop(request.nonce, None)
         if versions:
-            state.holds = None
+            state.accepted_all = None
         if request.error is not None:
-            return Refusal(request.type_url, tuple(sorted(versions or ())), request.error)
+            return Rejection(request.type_url, tuple(sorted(versions or ())), request.error)
         for name, version in (versions or {}).items():
             if version is None:
                 state.accepted.pop(name, None)
@@ -128,49 +128,49 @@ class DeltaStream:
             if state is None:
                 continue
             have = snapshot.get(type_url, {})
-            if state.told is have:
+            if state.sent_all is have:
                 continue
             wanted = sorted({*have, *state.names} if state.wildcard else state.names)
             changed = [(n, have[n]) for n in wanted if n in have and state.sent.get(n) != have[n].version]
-            gone = [n for n, version in state.sent.items() if version is not None and n not in have]
-            gone += [n for n in state.names if n not in have and n not in state.sent]
-            if not changed and not gone and (state.answered or not state.wildcard):
-                state.told = have
+            removed = [n for n, version in state.sent.items() if version is not None and n not in have]
+            removed += [n for n in state.names if n not in have and n not in state.sent]
+            if not changed and not removed and (state.answered or not state.wildcard):
+                state.sent_all = have
                 continue
-            at_once = _AT_ONCE if type_url in (ENDPOINTS, ROUTES) else len(changed)
-            while len(changed) > at_once:
-                yield self._response(type_url, state, changed[:at_once], [])
-                changed = changed[at_once:]
-            yield self._response(type_url, state, changed, gone)
-            state.told = have
+            limit = _RESOURCES_PER_RESPONSE if type_url in (ENDPOINTS, ROUTES) else len(changed)
+            while len(changed) > limit:
+                yield self._response(type_url, state, changed[:limit], [])
+                changed = changed[limit:]
+            yield self._response(type_url, state, changed, removed)
+            state.sent_all = have
 
     def _response(
-        self, type_url: str, state: _Subscription, changed: list[tuple[str, Resource]], gone: list[str]
+        self, type_url: str, state: _Subscription, changed: list[tuple[str, Resource]], removed: list[str]
     ) -> Response:
         state.answered = True
         versions: dict[str, str | None] = {name: resource.version for name, resource in changed}
-        versions.update(dict.fromkeys(gone))
+        versions.update(dict.fromkeys(removed))
         state.sent.update(versions)
         self._nonce += 1
         nonce = str(self._nonce)
-        state.waiting[nonce] = versions
+        state.unacknowledged[nonce] = versions
         if type_url == CLUSTER and ENDPOINTS in self._subscriptions:
             # A changed cluster starts anew and waits for its addresses, even when those are the same.
             for name in versions:
                 self._subscriptions[ENDPOINTS].sent.pop(name, None)
-            self._subscriptions[ENDPOINTS].told = None
-        return Response(type_url, nonce, tuple(changed), tuple(sorted(gone)))
+            self._subscriptions[ENDPOINTS].sent_all = None
+        return Response(type_url, nonce, tuple(changed), tuple(sorted(removed)))
 
     def in_force(self, snapshot: Snapshot, types: tuple[str, ...]) -> bool:
         """Whether the client has accepted exactly what ``snapshot`` holds of these types."""
         for type_url in types:
             state = self._subscriptions.get(type_url, _Subscription())
             wanted = snapshot.get(type_url, {})
-            if state.waiting:
+            if state.unacknowledged:
                 return False
-            if state.holds is wanted:
+            if state.accepted_all is wanted:
                 continue
             if state.accepted != {name: resource.version for name, resource in wanted.items()}:
                 return False
-            state.holds = wanted
+            state.accepted_all = wanted
         return True

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from amphitrite.dataplane.envoy.filters.request_stats import FILTER, read
-from amphitrite.dataplane.envoy.process.admin_client import Admin
+from amphitrite.dataplane.envoy.process.admin_client import AdminClient
 from amphitrite.dataplane.machine.atomic_files import write_private
 from amphitrite.dataplane.machine.json_log import log
 from amphitrite.dataplane.machine.processes import ProcessRecord
@@ -40,7 +40,7 @@ _PAUSES = 20.0
 _SAVE_EVERY_S = 60.0
 
 
-class Gatherer:
+class MetricsCollector:
     """``run`` is a thread of its own, ``content`` may be called from any. ``changed`` is set after each reading.
 
     ``process``: which Envoy answers at ``socket`` now. ``table``: the table in force.
@@ -53,11 +53,11 @@ class Gatherer:
         table: Callable[[], RoutingTable],
         file: Path,
         every_s: float,
+        on_change: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._socket, self._process, self._table, self._file, self._clock = socket, process, table, file, clock
-        self._every_s = every_s
-        self.changed = threading.Event()
+        self._every_s, self._on_change = every_s, on_change
         self._owners: dict[str, Series] = {}
         self._ledger = self._load()
         self._saved_at = clock()
@@ -68,7 +68,7 @@ class Gatherer:
 
     def run(self, stop: threading.Event, ended: threading.Event) -> None:
         """Until ``ended``; after ``stop``, when Envoy is on its way out, with shorter pauses."""
-        admin, pause = Admin(self._socket), self._every_s
+        admin, pause = AdminClient(self._socket), self._every_s
         try:
             while not ended.is_set():
                 if stop.wait(pause):
@@ -80,7 +80,7 @@ class Gatherer:
             admin.close()
             self._save()
 
-    def _read(self, admin: Admin) -> None:
+    def _read(self, admin: AdminClient) -> None:
         """Nothing is taken while Envoy is away, or when it was another one at the end than at the beginning."""
         before = self._process()
         try:
@@ -101,7 +101,7 @@ class Gatherer:
         process = before.pid, before.create_time
         self._ledger = advance(self._ledger, process, reading, known, self._clock(), accepted)
         self._owners = {c: s for c, s in self._owners.items() if s in known or s in self._ledger.gone}
-        self.changed.set()
+        self._on_change()
         if another or self._clock() - self._saved_at >= _SAVE_EVERY_S:
             self._save()
 

@@ -13,7 +13,7 @@ from amphitrite.dataplane.table.routing_table import Address, Cluster, RoutingTa
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Leaving:
+class DrainTarget:
     """One address of a cluster that stays, or (``address`` None) a whole cluster."""
 
     cluster: str
@@ -31,20 +31,22 @@ class Published:
     clusters: Mapping[str, Cluster]
     draining: Mapping[str, tuple[Address, ...]]
 
-    def leaving(self) -> dict[Leaving, float]:
+    def unrouted(self) -> dict[DrainTarget, float]:
         """What the table does not name, with the seconds that its requests are given to end."""
         named = {c.name: c for c in self.table.clusters}
-        out = {Leaving(name): cluster.drain_timeout_s for name, cluster in self.clusters.items() if name not in named}
+        out = {
+            DrainTarget(name): cluster.drain_timeout_s for name, cluster in self.clusters.items() if name not in named
+        }
         for name, addresses in self.draining.items():
             if name in named:
-                out.update({Leaving(name, a): named[name].drain_timeout_s for a in addresses})
+                out.update({DrainTarget(name, a): named[name].drain_timeout_s for a in addresses})
         return out
 
 
-NOTHING = Published(RoutingTable(0), {}, {})
+EMPTY = Published(RoutingTable(0), {}, {})
 
 
-def additions(before: Published, table: RoutingTable) -> tuple[tuple[str, Address], ...]:
+def added_addresses(before: Published, table: RoutingTable) -> tuple[tuple[str, Address], ...]:
     """(cluster, address) that get no requests yet and would by ``table``."""
     return tuple(
         (cluster.name, address)
@@ -55,7 +57,7 @@ def additions(before: Published, table: RoutingTable) -> tuple[tuple[str, Addres
     )
 
 
-def preparation(before: Published, table: RoutingTable) -> Published:
+def warming_step(before: Published, table: RoutingTable) -> Published:
     """The old routes; clusters and addresses of both."""
     clusters = dict(before.clusters)
     for cluster in table.clusters:
@@ -65,7 +67,7 @@ def preparation(before: Published, table: RoutingTable) -> Published:
     return Published(before.table, clusters, _still_draining(before.draining, clusters))
 
 
-def placement(before: Published, table: RoutingTable) -> Published:
+def routing_step(before: Published, table: RoutingTable) -> Published:
     """The new routes. What they no longer name stays, without new requests, until it is taken out by ``without``.
 
     A cluster with a draining address keeps its other settings until then: a changed cluster starts anew in Envoy, and
@@ -77,24 +79,24 @@ def placement(before: Published, table: RoutingTable) -> Published:
         old = before.clusters.get(cluster.name)
         if old is cluster and cluster.name not in before.draining:
             continue
-        gone = set(old.addresses if old is not None else ()) | set(before.draining.get(cluster.name, ()))
-        gone -= set(cluster.addresses)
-        draining[cluster.name] = tuple(sorted(gone))
-        clusters[cluster.name] = replace(old, addresses=cluster.addresses) if old and gone else cluster
+        removed = set(old.addresses if old is not None else ()) | set(before.draining.get(cluster.name, ()))
+        removed -= set(cluster.addresses)
+        draining[cluster.name] = tuple(sorted(removed))
+        clusters[cluster.name] = replace(old, addresses=cluster.addresses) if old and removed else cluster
     for name, addresses in before.draining.items():
         draining.setdefault(name, addresses)
-    return Published(table, clusters, {name: gone for name, gone in draining.items() if gone})
+    return Published(table, clusters, {name: removed for name, removed in draining.items() if removed})
 
 
-def without(published: Published, gone: set[Leaving]) -> Published:
+def removal_step(published: Published, removed: set[DrainTarget]) -> Published:
     """The same, less what has been drained; a cluster with nothing left to drain gets the table's settings."""
     draining = {
-        name: tuple(a for a in addresses if Leaving(name, a) not in gone)
+        name: tuple(a for a in addresses if DrainTarget(name, a) not in removed)
         for name, addresses in published.draining.items()
-        if Leaving(name) not in gone
+        if DrainTarget(name) not in removed
     }
     draining = {name: addresses for name, addresses in draining.items() if addresses}
-    clusters = {n: c for n, c in published.clusters.items() if Leaving(n) not in gone}
+    clusters = {n: c for n, c in published.clusters.items() if DrainTarget(n) not in removed}
     clusters.update({c.name: c for c in published.table.clusters if c.name not in draining})
     return Published(published.table, clusters, draining)
 
