@@ -1,6 +1,6 @@
-"""What Envoy itself says: into a file on one machine, or through to our own output in a container.
+"""Where Envoy's own log goes: to a file on one machine, to the agent's output in a container.
 
-Decides where Envoy's log goes and which of its lines is the last complaint. Must not know why Envoy runs or ends.
+Decides that, and which line is the last error. Must not know why Envoy runs or ends.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import IO, Literal, Protocol
 
 from amphitrite.dataplane.machine.json_log import log
 
-#: Envoy's default format: ``[time][thread][level][logger] [file:line] message``.
+#: Envoy's default log format: ``[time][thread][level][logger] [file:line] message``.
 _LINE = re.compile(r"\[[^\]]*\]\[\d+\]\[(?P<level>\w+)\]\[(?P<logger>[\w.]+)\] (\[[^\]]*\] )?(?P<text>.*)")
 _LEVELS: dict[str, Literal["info", "warning", "error"]] = {
     "warning": "warning",
@@ -27,28 +27,28 @@ _LEVELS: dict[str, Literal["info", "warning", "error"]] = {
 class LogOutput(Protocol):
     """One for all Envoys that an agent starts, one after the other."""
 
-    #: What Envoy's command line needs for it.
+    #: The options for Envoy's command line.
     arguments: tuple[str, ...]
 
     def start(
         self, command: list[str], environment: Mapping[str, str], inherited: tuple[int, ...] = ()
     ) -> subprocess.Popen[bytes]:
-        """Run ``command`` in a session of its own with this output and these open descriptors; ``environment`` comes on
-        top of ours."""
+        """Run ``command`` in a session of its own, with this output and the ``inherited``
+        descriptors. ``environment`` is added to the agent's."""
         ...
 
     def last_error(self) -> str:
-        """The last line that the present Envoy logged as an error, else empty."""
+        """The last line that the present Envoy logged as an error; empty: none."""
         ...
 
 
 class FileOutput:
-    """Everything goes to the end of one file, which outlives the agent."""
+    """Appends everything to one file, which outlives the agent."""
 
     def __init__(self, path: Path) -> None:
         self.arguments: tuple[str, ...] = ("--log-path", str(path))
         self._path = path
-        self._offset = 0  #: where in the file the present process began
+        self._offset = 0  #: Where the present process began to write.
 
     def start(
         self, command: list[str], environment: Mapping[str, str], inherited: tuple[int, ...] = ()
@@ -77,10 +77,9 @@ class FileOutput:
 
 
 class StreamOutput:
-    """Envoy's log becomes lines of the agent's own; its access log goes to standard output, which it inherits.
-
-    The two are streams apart: Envoy writes many requests at once, and other lines would end up in the midst of them.
-    """
+    """Turns the lines of Envoy's log into lines of the agent's. The access log goes to standard
+    output, which Envoy inherits. The streams are separate because Envoy writes many requests at
+    once, and other lines would end up in the middle of them."""
 
     def __init__(self) -> None:
         self.arguments: tuple[str, ...] = ()
@@ -105,7 +104,8 @@ class StreamOutput:
         return child
 
     def last_error(self) -> str:
-        """Of an Envoy that has ended, when all it wrote has been read; it is read soon after it was written."""
+        """As ``LogOutput``. An Envoy that has ended may have written lines that are still to be
+        read: they are waited for, half a second at most."""
         if self._reader is not None:
             self._reader.join(0.5)
         return self._last_error
@@ -120,7 +120,8 @@ class StreamOutput:
 
 
 def parse_line(line: str) -> tuple[Literal["info", "warning", "error"], str, str]:
-    """(level, logger, message) of a line of Envoy's log; what has another form is a message of its own."""
+    """(level, logger, message) of a line of Envoy's log. A line of another form is an info message
+    as a whole."""
     found = _LINE.fullmatch(line)
     if found is None:
         return "info", "envoy", line

@@ -1,6 +1,7 @@
-"""The aggregated delta discovery service on a UNIX socket: the one thing that tells Envoy anything.
+"""The aggregated discovery service (delta xDS, gRPC on a UNIX socket) that configures Envoy.
 
-Decides how snapshots and streams meet. What is sent is decided by ``delta``, when a snapshot is published by ``apply``.
+Decides how snapshots meet streams. ``delta_stream`` decides what is sent, ``table_updates`` when a
+snapshot is published. Source: Envoy's page "xDS REST and gRPC protocol".
 """
 
 from __future__ import annotations
@@ -19,28 +20,30 @@ from amphitrite.dataplane.envoy.protobuf.messages import DeltaRequest, DeltaResp
 from amphitrite.dataplane.envoy.translate.resources import CLUSTER, ENDPOINTS, EXTENSION, ROUTES, SCOPES
 from amphitrite.dataplane.envoy.xds.delta_stream import DeltaStream, Rejection, Request, Response, Snapshot
 
-#: What a routing table consists of; the certificate is followed apart from it.
+#: The types of a routing table's resources. The certificate is followed separately.
 TABLE_TYPES = (CLUSTER, ENDPOINTS, EXTENSION, ROUTES, SCOPES)
 _METHOD = "DeltaAggregatedResources"
 _SERVICE = "envoy.service.discovery.v3.AggregatedDiscoveryService"
-#: One stream lives; a second is there while one Envoy takes over from another.
+#: One stream is in use. A second one is open during a hot restart.
 _STREAMS = 4
 
 
 class _Connection:
-    """A stream with its mailbox: requests, True for "look again", None for the end."""
+    """A stream and its mailbox. A message is a request, True for "there may be something to send",
+    or None for the end."""
 
     def __init__(self) -> None:
         self.stream = DeltaStream()
-        self.launch = ""  #: which Envoy it is, as its first request says
+        self.launch = ""  #: the id of Envoy's launch, from its first request
         self.mailbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
 
 class AdsServer:
-    """Serves the published snapshot to Envoy's stream and says what that stream has accepted.
+    """Serves the published snapshot on Envoy's stream and knows what Envoy has accepted.
 
-    ``changed`` is notified when a stream begins, ends or answers. ``on_refusal`` is called with it held, on a thread of
-    the server, for each response that Envoy refuses. Nothing is sent before the first ``publish``.
+    ``changed`` is notified when a stream begins, ends or gets a request. ``on_rejection`` is called
+    with ``changed`` held, on a thread of the server, for each response that Envoy rejects. Nothing
+    is sent before the first ``publish``.
     """
 
     def __init__(self, socket: Path, changed: threading.Condition, on_rejection: Callable[[Rejection], None]) -> None:
@@ -73,26 +76,29 @@ class AdsServer:
         self._socket.unlink(missing_ok=True)
 
     def publish(self, snapshot: Snapshot) -> None:
-        """Make this what Envoy should have."""
+        """Make ``snapshot`` the one that Envoy should have."""
         with self._changed:
             self._snapshot = snapshot
             for connection in self._connections:
                 connection.mailbox.put(True)
 
     def serve_only(self, launch: str) -> None:
-        """From now on serve the Envoy of this launch alone; any other finishes by what it has."""
+        """Serve only the Envoy of this launch from now on. Any other one keeps what it has until it
+        ends."""
         with self._changed:
             self._current_launch = launch
             self._changed.notify_all()
 
     @property
     def client_has_resources(self) -> bool:
-        """Whether Envoy is connected and may hold anything, of this agent's or of one's before it."""
+        """Whether Envoy is connected and may have resources, of this agent's or of an earlier
+        one's."""
         with self._changed:
             return any(self._is_current(c) and not c.stream.empty for c in self._connections)
 
     def in_force(self) -> bool:
-        """Whether Envoy has accepted the whole published table; false while it is not connected."""
+        """Whether Envoy has accepted the whole published table. False while Envoy is not
+        connected."""
         with self._changed:
             current = [c for c in self._connections if self._is_current(c)]
             if self._snapshot is None or not current:
@@ -138,7 +144,7 @@ class AdsServer:
 
 
 def launch_id_of(node: Any) -> str:
-    """Which Envoy it is, of those that follow each other; empty for one that was not told."""
+    """The id of the launch in the metadata of an xDS node; empty: it has none."""
     fields = node.metadata.fields
     return str(fields[LAUNCH_KEY].string_value) if LAUNCH_KEY in fields else ""
 
@@ -147,7 +153,7 @@ def _read(requests: Iterator[Any], mailbox: queue.SimpleQueue[Any]) -> None:
     try:
         for request in requests:
             mailbox.put(request)
-    except grpc.RpcError:  # the stream has broken; its end is all there is to say
+    except grpc.RpcError:  # The stream is broken. The end of the mailbox says so.
         pass
     finally:
         mailbox.put(None)

@@ -1,6 +1,7 @@
-"""What Envoy says of instances: which it holds for healthy, and how much is in flight on them.
+"""The state of instances in Envoy: which are healthy, and how many requests are in flight on each.
 
-Decides how both halves of an instance, HTTP and gRPC, count as one. Must not know why somebody asks.
+Decides how the two hosts of an instance, for HTTP and for gRPC, count as one. Must not know why
+somebody asks.
 """
 
 from __future__ import annotations
@@ -16,18 +17,20 @@ from amphitrite.schemas.errors import Error
 
 
 class HostStatus(Protocol):
-    """What is needed of ``admin.Admin``."""
+    """The part of ``AdminClient`` that is needed here."""
 
     def hosts(self, clusters: Collection[str]) -> dict[str, list[Host]]: ...
 
 
 def envoy_hosts(instances: Collection[tuple[str, Address]]) -> set[tuple[str, Address]]:
-    """Each (cluster, address) as Envoy knows it: by HTTP, and by gRPC where there is that."""
+    """The hosts of these instances in Envoy, as (cluster, address): for HTTP, and for gRPC where an
+    instance serves it."""
     return {known for cluster, address in instances for known in envoy_addresses(cluster, address)}
 
 
 def all_healthy(host_status: HostStatus, wanted: Collection[tuple[str, Address]]) -> bool:
-    """Whether each of these ``halves`` is. An Envoy that does not answer holds none for healthy."""
+    """Whether each of these :func:`envoy_hosts` is healthy. An Envoy that does not answer has no
+    healthy host."""
     try:
         hosts = host_status.hosts({cluster for cluster, _ in wanted})
     except Error:
@@ -36,7 +39,8 @@ def all_healthy(host_status: HostStatus, wanted: Collection[tuple[str, Address]]
 
 
 def in_flight(host_status: HostStatus, draining: Collection[DrainTarget]) -> dict[DrainTarget, int]:
-    """Requests in flight by HTTP and by gRPC, of those that Envoy knows; of none when it does not answer."""
+    """The requests in flight by HTTP and gRPC together. Targets that Envoy does not have are left
+    out, and all of them when it does not answer."""
     names = {one.cluster for one in draining if one.cluster}
     try:
         hosts = host_status.hosts(names | {grpc_name(name) for name in names})

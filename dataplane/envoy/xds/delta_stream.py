@@ -1,7 +1,7 @@
-"""One delta-xDS stream, seen from the server: what the client asked for, was sent, and has accepted.
+"""One delta xDS stream, as the server sees it: subscriptions, sent and accepted resources.
 
-Decides what goes into the next response. Must not know gRPC, protobuf or threads: it is a state machine over values.
-Source of the rules: Envoy's page "xDS REST and gRPC protocol", section "Incremental xDS".
+Decides what goes into the next response. Must not know gRPC, protobuf or threads: it is a state
+machine over values. Source: Envoy's page "xDS REST and gRPC protocol", section "Incremental xDS".
 """
 
 from __future__ import annotations
@@ -11,18 +11,19 @@ from dataclasses import dataclass, field
 
 from amphitrite.dataplane.envoy.translate.resources import CLUSTER, ENDPOINTS, ROUTES, TYPES, Named, Resource
 
-#: All resources that the proxy should have, by type and name. A mapping that was given once is never changed: what has
-#: been compared with it need not be again.
+#: All resources that Envoy should have, by type and name. A mapping is never changed after it was
+#: passed on, so what was compared with it once need not be compared again.
 Snapshot = Mapping[str, Named]
-#: So many addresses' or routes' resources go into one response, of those that Envoy names one by one: a message with a
-#: thousand needs ten times its size while Envoy takes it in. Clusters stay together: a starting proxy waits for one
-#: answer, and takes that for all of them.
+#: The number of addresses or routes in one response, of those that Envoy subscribes to one by one.
+#: Envoy needs ten times the size of a message with a thousand resources to take it in. Clusters
+#: stay together: a starting Envoy waits for one response and takes it for all of them.
 _RESOURCES_PER_RESPONSE = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A ``DeltaDiscoveryRequest``. ``error`` is set when it refuses the response ``nonce``."""
+    """A ``DeltaDiscoveryRequest``. ``error`` is set when it rejects the response ``nonce``
+    (NACK)."""
 
     type_url: str
     subscribe: tuple[str, ...] = ()
@@ -44,7 +45,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """The client refused a response (NACK) and keeps what it had."""
+    """The client has rejected a response (NACK) and keeps what it had."""
 
     type_url: str
     names: tuple[str, ...]
@@ -53,9 +54,12 @@ class Rejection:
 
 @dataclass(slots=True)
 class _Subscription:
-    """One type on one stream. ``sent`` and ``accepted``: name -> version; None stands for "there is none".
+    """The state of one type on one stream.
 
-    ``told``: the resources of which nothing is left to send. ``holds``: those that are what the client has accepted.
+    - ``sent``, ``accepted``: name -> version; a version of None stands for "there is no such
+      resource".
+    - ``sent_all``: the resources of which nothing is left to send.
+    - ``accepted_all``: the resources that the client has accepted as a whole.
     """
 
     wildcard: bool = False
@@ -69,7 +73,7 @@ class _Subscription:
 
 
 class DeltaStream:
-    """The state of one stream. Not safe for threads: whoever shares one locks."""
+    """The state of one stream. Not thread-safe: whoever shares one locks."""
 
     def __init__(self) -> None:
         self._subscriptions: dict[str, _Subscription] = {}
@@ -77,16 +81,16 @@ class DeltaStream:
 
     @property
     def empty(self) -> bool:
-        """Whether the client has said that it holds nothing, and has been sent nothing since."""
+        """Whether the client has no resources, and has been sent none since it said so."""
         states = self._subscriptions.values()
         return bool(states) and not any(state.sent or state.answered for state in states)
 
     def receive(self, request: Request) -> Rejection | None:
-        """Take in one request; a refusal is returned for whoever wants to know."""
+        """Take in one request. Returns the rejection that it contains, if any."""
         first = request.type_url not in self._subscriptions
         state = self._subscriptions.setdefault(request.type_url, _Subscription())
         if first:
-            # Without names the first request of a type asks for all of them.
+            # A first request without names subscribes to all resources of its type.
             state.wildcard = not request.subscribe
             state.sent.update(request.resource_versions)
             state.accepted.update(request.resource_versions)
@@ -122,7 +126,8 @@ class DeltaStream:
         return None
 
     def pending(self, snapshot: Snapshot) -> Iterator[Response]:
-        """What the client lacks, in the order of dependence; counts as sent once it is taken from the iterator."""
+        """The responses that the client needs next, in the order of dependence. A response counts
+        as sent once it is taken from the iterator."""
         for type_url in TYPES:
             state = self._subscriptions.get(type_url)
             if state is None:
@@ -155,14 +160,15 @@ class DeltaStream:
         nonce = str(self._nonce)
         state.unacknowledged[nonce] = versions
         if type_url == CLUSTER and ENDPOINTS in self._subscriptions:
-            # A changed cluster starts anew and waits for its addresses, even when those are the same.
+            # A changed cluster starts anew in Envoy and waits for its addresses, even if those are
+            # the same.
             for name in versions:
                 self._subscriptions[ENDPOINTS].sent.pop(name, None)
             self._subscriptions[ENDPOINTS].sent_all = None
         return Response(type_url, nonce, tuple(changed), tuple(sorted(removed)))
 
     def in_force(self, snapshot: Snapshot, types: tuple[str, ...]) -> bool:
-        """Whether the client has accepted exactly what ``snapshot`` holds of these types."""
+        """Whether the client has accepted exactly the resources of ``snapshot`` of these types."""
         for type_url in types:
             state = self._subscriptions.get(type_url, _Subscription())
             wanted = snapshot.get(type_url, {})

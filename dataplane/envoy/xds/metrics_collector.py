@@ -1,7 +1,7 @@
-"""Asks Envoy every few seconds what it has counted, and keeps the sum.
+"""Reads Envoy's counters every few seconds and keeps their sums.
 
-Decides when it is asked, and what lies on disk so that a new agent goes on where the last one ended. What the numbers
-are is in ``metrics``. Must not know who wants them.
+Decides when Envoy is asked, and what is saved so that a new agent continues the sums.
+``metrics.counters`` decides what the numbers are. Must not know who wants them.
 """
 
 from __future__ import annotations
@@ -32,18 +32,21 @@ from amphitrite.dataplane.metrics.counters import (
 from amphitrite.dataplane.table.routing_table import RoutingTable
 from amphitrite.schemas.errors import Error
 
-#: While Envoy is being ended: what it counts last is not lost.
+#: While Envoy is being stopped, so that what it counts last is not lost.
 _EVERY_AT_END_S = 0.25
-#: The sum of a thousand endpoints takes long to ask for: a pause is at least so many times as long as that took.
+#: Reading the counters of a thousand endpoints takes long. A pause is at least so many times as
+#: long as the reading before it.
 _PAUSES = 20.0
-#: What an agent and its Envoy that end at one moment, as when the power fails, may forget.
+#: The most that is lost when an agent and its Envoy end at the same moment, as in a power failure.
 _SAVE_EVERY_S = 60.0
 
 
 class MetricsCollector:
-    """``run`` is a thread of its own, ``content`` may be called from any. ``changed`` is set after each reading.
+    """``run`` is a thread of its own, ``content`` may be called from any thread. ``on_change`` is
+    called after each reading.
 
-    ``process``: which Envoy answers at ``socket`` now. ``table``: the table in force.
+    ``process``: which Envoy answers at ``socket`` now. ``table``: the table in force. ``file``:
+    where the sums are saved.
     """
 
     def __init__(
@@ -63,11 +66,11 @@ class MetricsCollector:
         self._saved_at = clock()
 
     def content(self) -> dict[str, Any]:
-        """The newest sum, as it travels."""
+        """The newest sums in their wire form."""
         return totals_to_json(self._ledger.totals)
 
     def run(self, stop: threading.Event, ended: threading.Event) -> None:
-        """Until ``ended``; after ``stop``, when Envoy is on its way out, with shorter pauses."""
+        """Until ``ended``. After ``stop``, while Envoy is being stopped, the pauses are shorter."""
         admin, pause = AdminClient(self._socket), self._every_s
         try:
             while not ended.is_set():
@@ -81,7 +84,8 @@ class MetricsCollector:
             self._save()
 
     def _read(self, admin: AdminClient) -> None:
-        """Nothing is taken while Envoy is away, or when it was another one at the end than at the beginning."""
+        """Nothing is read while Envoy does not answer, or when the process has changed during the
+        reading."""
         before = self._process()
         try:
             text = admin.stats(FILTER)
@@ -91,11 +95,11 @@ class MetricsCollector:
             return
         table = self._table()
         known = _series(table)
-        # Of a deployment's former clusters, too: they finish what they have begun.
+        # Former clusters of a deployment stay: they finish what they have begun.
         self._owners.update({target.cluster: (r.name, target.name) for r in table.routes for target in r.targets
                              if target.cluster is not None})  # fmt: skip
         reading = read(text, self._owners)
-        # A new Envoy counts from nothing: what the one before it has counted is known here alone.
+        # A new Envoy counts from zero: only this sum still holds what its predecessor has counted.
         another = self._ledger.process is not None and self._ledger.process[0] != before.pid
         accepted = {(route.name, credential) for route in table.routes for credential in credentials(route)}
         process = before.pid, before.create_time

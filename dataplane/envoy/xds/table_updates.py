@@ -1,9 +1,9 @@
-"""Carries a routing table into Envoy, step by step, and knows how far it is.
+"""Brings a routing table into Envoy, step by step, and knows how far it is.
 
-Decides when each step of ``stages`` is taken: new clusters are waited for until Envoy holds them for healthy, routes
-until Envoy has accepted them, and what they no longer name is removed once drained. A table that Envoy refuses changes
-nothing.
-Must not know where tables come from or who is told of the outcome.
+Decides when each step of ``update_stages`` is taken. It waits for new clusters until Envoy finds
+them healthy, and for routes until Envoy has accepted them. It removes what the routes no longer
+name when that is drained. A table that Envoy rejects changes nothing. Must not know where tables
+come from or who hears of the outcome.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ from amphitrite.dataplane.table.routing_table import Address, RoutingTable
 from amphitrite.dataplane.table.saved_table import SavedTable
 from amphitrite.schemas.errors import Error
 
-#: How long new instances may take until Envoy holds them for healthy; then the routes follow nevertheless.
+#: How long new instances may take to become healthy. After that the routes follow nevertheless.
 _HEALTHY_WITHIN_S = 10.0
 _HEALTH_POLL_S = 0.05
 _DRAIN_POLL_S = 0.1
 
 
 class ResourceServer(Protocol):
-    """What is needed of ``ads.AdsServer``."""
+    """The part of ``AdsServer`` that is needed here."""
 
     @property
     def client_has_resources(self) -> bool: ...
@@ -56,11 +56,15 @@ class ResourceServer(Protocol):
 
 
 class TableUpdater:
-    """Applies the newest table that was submitted. ``run`` is a thread of its own, all else may be called from any.
+    """Brings the newest submitted table into force. ``run`` is a thread of its own, all else may be
+    called from any thread.
 
-    ``changed`` is shared with the discovery server: everything that this class waits for notifies it. ``save`` is
-    called with each table that is in force, before anybody is told of it. ``former_busy``: whether a proxy that another
-    has taken over from still has clients; what it may be asked to route to is not drained while it has.
+    - ``changed``: the condition of the ADS server, notified of everything that this class waits
+      for.
+    - ``save``: called with each table in force, before anybody hears of it.
+    - ``predecessor_has_clients``: whether an Envoy that is being replaced still has clients. While
+      it has, nothing that it may route to counts as drained.
+    - ``scoring_domain``: see ``translate.host_names``.
     """
 
     def __init__(
@@ -79,11 +83,11 @@ class TableUpdater:
         self._save = save
         self._on_progress = on_progress
         self._predecessor_has_clients = predecessor_has_clients
-        self._drain_withheld = False  #: something may be drained but for a former proxy
+        self._drain_withheld = False  #: a predecessor alone keeps something from being drained
         self._translator = Translator(scoring_domain)
         self._drains = DrainTracker()
-        self._published = EMPTY  #: what Envoy is to have now
-        self._accepted = EMPTY  #: what it falls back to when it refuses that
+        self._published = EMPTY  #: what Envoy should have now
+        self._accepted = EMPTY  #: what Envoy gets back when it rejects that
         self._published_once = False
         self._secrets: Named = {}
         self._wanted: RoutingTable | None = None
@@ -92,7 +96,7 @@ class TableUpdater:
         self._progress = Progress()
 
     def restore(self, saved: SavedTable) -> None:
-        """Begin with what an earlier agent had in force. Call before ``run``."""
+        """Begin with the table that an earlier agent had in force. Call it before ``run``."""
         if saved.drained_version < saved.table.version:
             self._drains.add_unknown(saved.drained_version, saved.drain_timeout_s, time.monotonic())
         self.submit(saved.table)
@@ -110,7 +114,7 @@ class TableUpdater:
                 self._publish(self._published)
 
     def on_rejection(self, rejection: Rejection) -> None:
-        """Envoy refused a response. Called by the discovery server."""
+        """Envoy has rejected a response. Called by the ADS server."""
         with self._changed:
             if rejection.type_url == SECRET:
                 log("error", "envoy refused the certificate", error=rejection.message)
@@ -130,7 +134,7 @@ class TableUpdater:
 
     @property
     def drain_timeout_s(self) -> float:
-        """The longest time that a request in flight is given by the table in force."""
+        """The longest time that the table in force gives a request in flight, in seconds."""
         with self._changed:
             return max([0.0, *(c.drain_timeout_s for c in self._published.clusters.values())])
 
@@ -140,7 +144,7 @@ class TableUpdater:
             self._changed.notify_all()
 
     def run(self) -> None:
-        """Until ``stop``."""
+        """Bring tables into force until ``stop``."""
         while True:
             with self._changed:
                 if not self._superseded() and not self._stopped:
@@ -158,8 +162,9 @@ class TableUpdater:
     def _apply(self, table: RoutingTable) -> None:
         self._rejection = None
         try:
-            new = added_addresses(self._accepted, table)  # What was interrupted may not have become healthy.
-            # An Envoy that has nothing yet does not listen before it has all: there is nothing to wait for in between.
+            new = added_addresses(self._accepted, table)  # What was interrupted may not be healthy yet.
+            # An Envoy without resources does not listen before it has all of them: there is no step
+            # in between.
             if new and self._server.client_has_resources:
                 self._publish(warming_step(self._published, table))
                 self._await_in_force()
@@ -209,7 +214,8 @@ class TableUpdater:
         return at if self._drain_withheld else drained
 
     def _report_progress(self, progress: Progress) -> None:
-        """Save first: whoever hears of it may stop what the saved table before it still names."""
+        """Save first: whoever hears of the progress may stop what the table saved before still
+        names."""
         left = self._drains.seconds_left(time.monotonic())
         self._save(SavedTable(self._published.table, progress.drained_version, left))
         with self._changed:
@@ -232,7 +238,8 @@ class TableUpdater:
             self._published_once = True
 
     def _await_in_force(self) -> None:
-        """Raises Error(RoutingRejected) when Envoy refuses, _Superseded when there is something newer to do."""
+        """Raises Error(RoutingRejected) when Envoy rejects, _Superseded when there is something
+        newer to do."""
         with self._changed:
             while not self._server.in_force():
                 if self._rejection is not None:
@@ -257,11 +264,11 @@ class TableUpdater:
 
 
 class _Superseded(Exception):
-    """Something newer is to be done; what is published stays until then."""
+    """Something newer is to be done. What is published stays until then."""
 
 
 def _redacted(text: str, table: RoutingTable) -> str:
-    """Envoy quotes the message that it refuses, which may hold credentials."""
+    """``text`` without the credentials of ``table``: Envoy quotes the message that it rejects."""
     for route in table.routes:
         for credential in route.credentials:
             text = text.replace(credential.reveal(), "***")

@@ -1,7 +1,8 @@
-"""The steps from what a proxy has to what a new table wants, so that no request meets something half made.
+"""The steps from what Envoy has to what a new table wants, make before break.
 
-Decides which clusters and addresses are published at each step: first what is new beside what is old, then the new
-routes with what they no longer name on its way out. Pure; must not know Envoy, time or how a step is carried out.
+Decides which clusters and addresses are published at each step: first what is new beside what is
+old, then the new routes while what they no longer name drains. No request meets a half-made state.
+Pure. Must not know Envoy, time or how a step is carried out.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ class DrainTarget:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What the proxy is told: the routes of ``table``, and clusters, which may be more than the table's.
+    """What the proxy should have: the routes of ``table``, and clusters, which may be more than the
+    table's.
 
-    ``clusters``, by name, hold the addresses that get new requests; ``draining`` those that only finish what they have.
+    ``clusters``, by name, hold the addresses that get new requests. ``draining`` holds those that
+    only finish their requests.
     """
 
     table: RoutingTable
@@ -32,7 +35,7 @@ class Published:
     draining: Mapping[str, tuple[Address, ...]]
 
     def unrouted(self) -> dict[DrainTarget, float]:
-        """What the table does not name, with the seconds that its requests are given to end."""
+        """What the table does not name, with the seconds that its requests may take to end."""
         named = {c.name: c for c in self.table.clusters}
         out = {
             DrainTarget(name): cluster.drain_timeout_s for name, cluster in self.clusters.items() if name not in named
@@ -47,7 +50,7 @@ EMPTY = Published(RoutingTable(0), {}, {})
 
 
 def added_addresses(before: Published, table: RoutingTable) -> tuple[tuple[str, Address], ...]:
-    """(cluster, address) that get no requests yet and would by ``table``."""
+    """The (cluster, address) pairs that get no requests yet and would get them by ``table``."""
     return tuple(
         (cluster.name, address)
         for cluster in table.clusters
@@ -58,7 +61,7 @@ def added_addresses(before: Published, table: RoutingTable) -> tuple[tuple[str, 
 
 
 def warming_step(before: Published, table: RoutingTable) -> Published:
-    """The old routes; clusters and addresses of both."""
+    """The old routes, with the clusters and addresses of both tables. (Envoy calls it warming.)"""
     clusters = dict(before.clusters)
     for cluster in table.clusters:
         old = before.clusters.get(cluster.name)
@@ -68,10 +71,11 @@ def warming_step(before: Published, table: RoutingTable) -> Published:
 
 
 def routing_step(before: Published, table: RoutingTable) -> Published:
-    """The new routes. What they no longer name stays, without new requests, until it is taken out by ``without``.
+    """The new routes. What they no longer name stays, without new requests, until
+    :func:`removal_step`.
 
-    A cluster with a draining address keeps its other settings until then: a changed cluster starts anew in Envoy, and
-    the requests that are still in flight on the old one could no longer be counted.
+    A cluster with a draining address keeps its other settings until then. A changed cluster would
+    start anew in Envoy, and the requests in flight on the old one could no longer be counted.
     """
     clusters = dict(before.clusters)
     draining: dict[str, tuple[Address, ...]] = {}
@@ -89,7 +93,8 @@ def routing_step(before: Published, table: RoutingTable) -> Published:
 
 
 def removal_step(published: Published, removed: set[DrainTarget]) -> Published:
-    """The same, less what has been drained; a cluster with nothing left to drain gets the table's settings."""
+    """The same without the drained targets. A cluster with nothing left to drain gets the table's
+    settings."""
     draining = {
         name: tuple(a for a in addresses if DrainTarget(name, a) not in removed)
         for name, addresses in published.draining.items()
@@ -104,7 +109,7 @@ def removal_step(published: Published, removed: set[DrainTarget]) -> Published:
 def _still_draining(
     draining: Mapping[str, tuple[Address, ...]], clusters: Mapping[str, Cluster]
 ) -> dict[str, tuple[Address, ...]]:
-    """An address that is named again drains no longer."""
+    """An address that a table names again no longer drains."""
     kept = {
         name: tuple(a for a in addresses if name not in clusters or a not in clusters[name].addresses)
         for name, addresses in draining.items()
