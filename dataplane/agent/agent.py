@@ -2,9 +2,9 @@
 
 Decides how the parts are put together, in which order they start and stop, and what ends the agent.
 Every part runs in a thread of its own. A part that fails ends the agent, and the agent's parent
-starts it again. The proxy process lives on meanwhile, except where the agent is the first process of
-a container: nothing outlives that one, so the proxy is stopped gracefully first. Must not know which
-proxy it is: see ``amphitrite.dataplane.proxy``.
+starts it again. The proxy process lives on meanwhile, except where the agent is the first process
+of a container: nothing outlives that one, so the proxy is stopped gracefully first. Must not know
+which proxy it is: see ``amphitrite.dataplane.proxy``.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _LAST_REPORT_TIMEOUT_S = 2.0
 
 
 class Agent:
-    """``run`` returns after ``stop``, when the proxy has ended, or after a part has failed. Then the
-    proxy goes on, unless the agent is the first process of a container. While the proxy is being
-    stopped, tables and reports go on."""
+    """``run`` returns after ``stop``, when the proxy has ended, or after a part has failed. Then
+    the proxy goes on, unless the agent is the first process of a container. While the proxy is
+    being stopped, tables and reports go on."""
 
     def __init__(self, settings: Settings, make_proxy: ProxyFactory) -> None:
         self._settings = settings
@@ -67,8 +67,8 @@ class Agent:
         else:
             proxy.prepare(saved)
         current = seed or (saved.table if saved is not None else None)
-        # A proxy that may serve by an earlier table gets that one before any other. A new proxy need
-        # not wait.
+        # A proxy that may serve by an earlier table gets that one before any other. A new proxy
+        # need not wait.
         first = current is None and not proxy.has_predecessor()
         if first:
             self._follow(None)
@@ -149,8 +149,8 @@ def serve(settings: Settings, make_proxy: ProxyFactory) -> int:
 
     Raises Error(Conflict) when another agent runs on that directory, and what ``Agent`` raises.
     """
-    # Sockets and files are for the owner alone. The kubelet may have made the directory with another
-    # mode.
+    # Sockets and files are for the owner alone. The kubelet may have made the directory with
+    # another mode.
     os.umask(0o077)
     garbage_collection.keep_short()
     proxy = settings.proxy

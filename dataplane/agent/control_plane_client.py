@@ -157,8 +157,8 @@ def _send(
 
 
 def deregister(control_plane: ControlPlane, agent_id: str) -> None:
-    """Tell the control plane that this agent has ended, so that it waits for no more reports. If that
-    fails, the control plane forgets the agent after a while without reports."""
+    """Tell the control plane that this agent has ended, so that it waits for no more reports. If
+    that fails, the control plane forgets the agent after a while without reports."""
     try:
         with control_plane.connect() as client:
             client.delete(_agent(agent_id), timeout=_DEREGISTER_TIMEOUT_S).raise_for_status()
@@ -177,8 +177,8 @@ def _repeat(
     stop: threading.Event,
     pause: Callable[[], object],
 ) -> None:
-    """Call ``request`` on one connection as long as that works, else connect again after a pause. Only
-    the first failure of a row is logged, and its end."""
+    """Call ``request`` on one connection as long as that works, else connect again after a pause.
+    Only the first failure of a row is logged, and its end."""
     failures = 0
     while not stop.is_set():
         try:
@@ -197,8 +197,8 @@ def _repeat(
 
 
 def _table(response: httpx.Response, current: RoutingTable | None) -> RoutingTable:
-    """The table, or ``current`` with a change applied. If the two sides ever differ in the result, the
-    digest of the next request shows it."""
+    """The table, or ``current`` with a change applied. If the two sides ever differ in the result,
+    the digest of the next request shows it."""
     try:
         value = response.json()
         return changed(current, value) if current is not None and "since" in value else from_json(value)

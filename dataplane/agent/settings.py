@@ -23,8 +23,8 @@ class Settings:
     """``proxy``: what the proxy is built from; the agent has the same id and directories.
 
     ``seed``: the file with the table to begin with when no control plane answers (see ``seed.py``);
-    it may be absent. ``linger_s``, ``grace_s``: see ``GracefulShutdown``; a ``grace_s`` of None stands
-    for the longest time that the table in force gives a request.
+    it may be absent. ``linger_s``, ``grace_s``: see ``GracefulShutdown``; a ``grace_s`` of None
+    stands for the longest time that the table in force gives a request.
     """
 
     proxy: ProxySettings

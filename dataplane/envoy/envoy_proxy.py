@@ -35,8 +35,8 @@ _METRICS_SAVE_TIMEOUT_S = 2.0
 
 
 class EnvoyProxy:
-    """A :class:`amphitrite.dataplane.proxy.proxy.Proxy`. Raises Error(RuntimeUnavailable) when there
-    is no usable Envoy."""
+    """A :class:`amphitrite.dataplane.proxy.proxy.Proxy`. Raises Error(RuntimeUnavailable) when
+    there is no usable Envoy."""
 
     def __init__(self, settings: ProxySettings, agent: AgentCallbacks) -> None:
         self._agent = agent

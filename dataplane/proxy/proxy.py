@@ -4,8 +4,8 @@ Decides what a proxy must be able to do, and in which order the agent asks for i
 a proxy is configured, started or measured, nor the control plane.
 
 The agent calls, in this order: the :data:`ProxyFactory`, ``prepare``, ``start``, then ``submit``,
-``maintain`` and the queries as often as needed, then ``stop`` (left out where the proxy process must
-outlive the agent) and ``close``.
+``maintain`` and the queries as often as needed, then ``stop`` (left out where the proxy process
+must outlive the agent) and ``close``.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class ProxySettings:
     - ``certificate``, ``private_key``: PEM files, which may be replaced at any time.
     - ``concurrency``: worker threads. None: as many as the machine and the CPU quota allow.
     - ``metrics_every_s``: seconds between two readings of the proxy's counters.
-    - ``scoring_domain``: endpoints are also served at ``<endpoint>.<scoring_domain>``. None: only at
-      ``/endpoints/<endpoint>/``.
+    - ``scoring_domain``: endpoints are also served at ``<endpoint>.<scoring_domain>``. None: only
+      at ``/endpoints/<endpoint>/``.
     """
 
     id: str
@@ -75,8 +75,8 @@ class ProxyProcess:
 class GracefulShutdown:
     """The limits of a graceful shutdown, in seconds.
 
-    - ``linger_s``: how long the proxy still accepts connections while its health check fails, so that
-      load balancers and the kubelet notice.
+    - ``linger_s``: how long the proxy still accepts connections while its health check fails, so
+      that load balancers and the kubelet notice.
     - ``grace_s``: the longest wait for requests in flight after that.
     """
 
@@ -114,8 +114,8 @@ class Proxy(Protocol):
         """
 
     def has_predecessor(self) -> bool:
-        """Whether an earlier agent of the same state has left a proxy process, which may serve by an
-        earlier table. Call between ``prepare`` and ``start``."""
+        """Whether an earlier agent of the same state has left a proxy process, which may serve by
+        an earlier table. Call between ``prepare`` and ``start``."""
 
     def start(self, predecessor_grace_s: float) -> None:
         """Adopt the proxy process of an earlier agent, replace it or start the first one, then
@@ -148,7 +148,8 @@ class Proxy(Protocol):
         """The newest counters in their wire form: see ``metrics.counters.totals_to_json``."""
 
     def drain_timeout_s(self) -> float:
-        """The longest time that the table in force gives a request, in seconds; 0: there is none."""
+        """The longest time that the table in force gives a request, in seconds; 0: there is
+        none."""
 
     def children(self) -> tuple[int, ...]:
         """The pids of child processes that the proxy itself waits for."""

@@ -30,8 +30,8 @@ class Drainable(Protocol):
 
 
 def drain(envoy: Drainable, shutdown: GracefulShutdown) -> None:
-    """Return when nothing is in flight or ``shutdown.grace_s`` is over. An Envoy that does not answer
-    is only logged."""
+    """Return when nothing is in flight or ``shutdown.grace_s`` is over. An Envoy that does not
+    answer is only logged."""
     try:
         envoy.fail_health_checks()
         time.sleep(shutdown.linger_s)

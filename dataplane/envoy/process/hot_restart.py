@@ -34,7 +34,8 @@ _SHARED_MEMORY = Path("/dev/shm")
 #: sockets.
 _BASE_IDS = 2**31 // 10 - 1
 _SOCKET_PREFIX = "hot"
-#: The longest socket name in an agent's ``run`` directory: the kernel limits the length of the path.
+#: The longest socket name in an agent's ``run`` directory: the kernel limits the length of the
+#: path.
 LONGEST_SOCKET_NAME = f"{_SOCKET_PREFIX}_udp_parent_{2**31 - 1}"
 
 
@@ -50,8 +51,8 @@ class RunningEnvoy:
 
 @dataclass(frozen=True, slots=True)
 class ServerState:
-    """What an Envoy reports about itself. ``hot_restart_version``: a process of the same version may
-    replace it; None: it runs without hot restart."""
+    """What an Envoy reports about itself. ``hot_restart_version``: a process of the same version
+    may replace it; None: it runs without hot restart."""
 
     live: bool
     draining: bool
@@ -74,7 +75,8 @@ def decide_start(
     """What to do about the Envoys that run.
 
     ``running``: from the oldest to the newest. ``state``: of the newest; None: it does not answer.
-    ``digest``, ``hot_restart_version``: of the Envoy that should run; None: it cannot replace another.
+    ``digest``, ``hot_restart_version``: of the Envoy that should run; None: it cannot replace
+    another.
     """
     if not running:
         return StartDecision.START
@@ -125,8 +127,8 @@ def _recorded_digest(record: Path) -> str:
 
 
 def terminate_all(bootstrap_file: Path, record: Path, within_s: float) -> None:
-    """End the Envoys that no agent supervises, the newest first: an Envoy whose predecessor has gone
-    fails. Each is killed after ``within_s``."""
+    """End the Envoys that no agent supervises, the newest first: an Envoy whose predecessor has
+    gone fails. Each is killed after ``within_s``."""
     for envoy in reversed(find_running(bootstrap_file, record)):
         processes.end(envoy.process, within_s)
     record.unlink(missing_ok=True)
@@ -145,7 +147,8 @@ def client_connections(envoys: Sequence[RunningEnvoy], port: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class HotRestart:
-    """Where the Envoys of one agent meet: sockets in ``run``, and shared memory named by ``base_id``."""
+    """Where the Envoys of one agent meet: sockets in ``run``, and shared memory named by
+    ``base_id``."""
 
     run: Path
     base_id: int
@@ -157,8 +160,8 @@ class HotRestart:
 
     @staticmethod
     def supported() -> bool:
-        """Not for the first process of a container, whose pod is replaced as a whole, and not without
-        shared memory."""
+        """Not for the first process of a container, whose pod is replaced as a whole, and not
+        without shared memory."""
         return not processes.first() and os.access(_SHARED_MEMORY, os.W_OK | os.X_OK)
 
     def arguments(self, epoch: int, parent_shutdown_s: float) -> list[str]:

@@ -14,8 +14,8 @@ from amphitrite.dataplane.table.routing_table import Address
 
 
 def listen_address(state: Path) -> Address | None:
-    """Where the Envoy of this state directory listens. None: none runs, or its bootstrap file cannot
-    be read."""
+    """Where the Envoy of this state directory listens. None: none runs, or its bootstrap file
+    cannot be read."""
     if not hot_restart.find_running(bootstrap_file(state), process_record(state)):
         return None
     try:

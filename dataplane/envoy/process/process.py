@@ -81,8 +81,8 @@ class EnvoyProcess:
     def start(self, predecessor_grace_s: float) -> StartDecision:
         """Adopt the Envoy of an earlier agent, hot-restart it, or start a new one.
 
-        ``predecessor_grace_s``: how long requests in flight on a replaced Envoy may take. Raises Error
-        when Envoy cannot be started; an Envoy that ran before goes on then.
+        ``predecessor_grace_s``: how long requests in flight on a replaced Envoy may take. Raises
+        Error when Envoy cannot be started; an Envoy that ran before goes on then.
         """
         launch, self._predecessor_grace_s = self._launch, predecessor_grace_s
         running = hot_restart.find_running(launch.bootstrap_file, launch.record)
@@ -112,7 +112,8 @@ class EnvoyProcess:
                 time.sleep(_POLL_S)
 
     def set_ready(self, ready: bool) -> None:
-        """Whether the health check of the listener may pass: not while Envoy has no table in force."""
+        """Whether the health check of the listener may pass: not while Envoy has no table in
+        force."""
         with self._readiness_lock:
             changed, self._ready = ready != self._ready, ready
             if changed:
@@ -166,7 +167,8 @@ class EnvoyProcess:
         log("info", "adopted envoy", pid=newest.process.pid)
 
     def _hot_restart(self, running: Sequence[RunningEnvoy]) -> None:
-        """Start an Envoy that replaces the newest. That one finishes its requests and ends by itself."""
+        """Start an Envoy that replaces the newest. That one finishes its requests and ends by
+        itself."""
         *predecessors, newest = running
         deadline = time.monotonic() + _PREDECESSOR_TIMEOUT_S
         while hot_restart.client_connections(predecessors, self._launch.listen.port) and time.monotonic() < deadline:
@@ -249,15 +251,16 @@ class EnvoyProcess:
         log("info", "envoy ended", pid=record.pid)
 
     def _end_predecessors(self) -> None:
-        """Only after their successor has ended: it asks its predecessor for values, and ends when it
-        gets no answer."""
+        """Only after their successor has ended: it asks its predecessor for values, and ends when
+        it gets no answer."""
         for envoy in self._predecessors:
             processes.end(envoy.process, _TERMINATE_WITHIN_S)
         self._predecessors = ()
 
 
 def _require_free(address: Address) -> None:
-    """Raise Error(PortInUse). Envoy would report it too, but only after it has loaded everything else."""
+    """Raise Error(PortInUse). Envoy would report it too, but only after it has loaded everything
+    else."""
     try:
         ports.require_free(address.host, address.port, _PORT_OPTION)
     except Error as error:

@@ -2,7 +2,7 @@
 
 Decides how Envoy balances, limits and health-checks requests to instances. Instances that serve
 gRPC are a second cluster, of HTTP/2 on their other port. Must not know routes. Source: Envoy's API
-page "Clusters (config.cluster.v3)".
+page "Cluster configuration".
 """
 
 from __future__ import annotations
@@ -82,13 +82,13 @@ def cluster(source: Cluster) -> dict[str, Any]:
 def grpc_cluster(source: Cluster) -> dict[str, Any]:
     """The ``Cluster`` message of the same instances, reached by gRPC. It has a limit on requests of
     its own, as large as the other's: Envoy counts by cluster."""
-    made = {**cluster(source), "name": grpc_name(source.name)}
-    options = made["typed_extension_protocol_options"][_HTTP_OPTIONS]
+    message = {**cluster(source), "name": grpc_name(source.name)}
+    options = message["typed_extension_protocol_options"][_HTTP_OPTIONS]
     windows = {"initial_stream_window_size": _BUFFER_BYTES, "initial_connection_window_size": 4 * _BUFFER_BYTES}
-    made["typed_extension_protocol_options"] = {
+    message["typed_extension_protocol_options"] = {
         _HTTP_OPTIONS: {**options, "explicit_http_config": {"http2_protocol_options": windows}}
     }
-    return made
+    return message
 
 
 def endpoints(name: str, addresses: Iterable[Address], draining: Iterable[Address] = ()) -> dict[str, Any]:

@@ -115,7 +115,7 @@ class MetricsCollector:
         except FileNotFoundError:
             pass
         except (OSError, ValueError, KeyError, TypeError) as exc:
-            log("error", "starting without the saved numbers", error=repr(exc))
+            log("error", "starting without the saved counters", error=repr(exc))
         return Ledger(Totals(self._clock()))
 
     def _save(self) -> None:
@@ -123,7 +123,7 @@ class MetricsCollector:
         try:
             write_private(self._file, json.dumps(ledger_to_json(self._ledger)))
         except OSError as exc:
-            log("warning", "the numbers are not saved", error=str(exc))
+            log("warning", "the counters cannot be saved", error=str(exc))
 
 
 def _series(table: RoutingTable) -> set[Series]:

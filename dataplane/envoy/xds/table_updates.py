@@ -117,7 +117,7 @@ class TableUpdater:
         """Envoy has rejected a response. Called by the ADS server."""
         with self._changed:
             if rejection.type_url == SECRET:
-                log("error", "envoy refused the certificate", error=rejection.message)
+                log("error", "envoy rejected the certificate", error=rejection.message)
                 return
             self._rejection = rejection
             self._changed.notify_all()
@@ -187,7 +187,7 @@ class TableUpdater:
 
     def _reject(self, table: RoutingTable, error: Error) -> None:
         message = _redacted(error.message, table)
-        log("error", "table refused", version=table.version, error=message)
+        log("error", "table rejected", version=table.version, error=message)
         self._publish(self._accepted)
         with self._changed:
             at = self._progress
