@@ -85,7 +85,7 @@ class Agent:
         self._start_thread("report metrics", self._send_metrics)
         while not self._stop.wait(_MAINTENANCE_INTERVAL_S):
             self._maintain()
-        if not self._failed or processes.first():
+        if not self._failed or processes.is_init():
             proxy.stop(self._shutdown())
         self._end()
         if not self._failed:
@@ -115,7 +115,7 @@ class Agent:
             self._proxy.maintain()
         except Error as error:
             log("warning", "maintenance failed", error=error.message)
-        if processes.first():
+        if processes.is_init():
             processes.reap_orphans(self._proxy.children())
 
     def _save_table(self, saved: SavedTable) -> None:
@@ -152,7 +152,7 @@ def serve(settings: Settings, make_proxy: ProxyFactory) -> int:
     # Sockets and files are for the owner alone. The kubelet may have made the directory with
     # another mode.
     os.umask(0o077)
-    garbage_collection.keep_short()
+    garbage_collection.limit_pauses()
     proxy = settings.proxy
     for directory in filter(None, (proxy.state, proxy.run, proxy.logs)):
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)

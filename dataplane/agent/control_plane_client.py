@@ -30,7 +30,7 @@ from amphitrite.dataplane.machine.json_log import log
 from amphitrite.dataplane.proxy.proxy import Progress, ProxyProcess
 from amphitrite.dataplane.table.json_codec import from_json
 from amphitrite.dataplane.table.routing_table import RoutingTable
-from amphitrite.dataplane.table.text_codec import TableText, changed
+from amphitrite.dataplane.table.text_codec import TableText, apply_change
 from amphitrite.schemas.errors import Error
 
 #: How long the control plane may hold a request until there is a new table (it allows 60 seconds).
@@ -201,6 +201,6 @@ def _table(response: httpx.Response, current: RoutingTable | None) -> RoutingTab
     the digest of the next request shows it."""
     try:
         value = response.json()
-        return changed(current, value) if current is not None and "since" in value else from_json(value)
+        return apply_change(current, value) if current is not None and "since" in value else from_json(value)
     except (ValueError, KeyError, TypeError) as exc:
         raise Error("InternalServerError", f"not a routing table: {type(exc).__name__}") from exc

@@ -150,7 +150,7 @@ def _launch(settings: ProxySettings) -> Launch:
                 access_log=file_names.access_log(settings.logs),
                 metrics_every_s=settings.metrics_every_s,
                 # Only in a container: elsewhere other programs may share the control group.
-                heap_bytes=cgroup_limits.heap_bytes() if processes.first() else None,
+                heap_bytes=cgroup_limits.heap_bytes() if processes.is_init() else None,
                 scoring_domain=settings.scoring_domain,
             )
         ),

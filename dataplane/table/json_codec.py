@@ -1,7 +1,7 @@
-"""Routing tables as JSON values, there and back, and the digest that names their content.
+"""Routing tables as JSON values, in both directions, and the digest of their content.
 
-Decides the names of fields, and what a table of an older release is taken to say. It carries secrets: a file that holds
-one has mode 0600. Must not know who sends it, nor what becomes of it as text.
+Decides the names of fields, and the meaning of a table of an older release. It carries secrets: a
+file that holds a table has mode 0600. Must not know who sends it, nor its text.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ from amphitrite.dataplane.table.routing_table import (
 
 
 def digest(table: RoutingTable) -> str:
-    """Names the content of ``table``, whatever its version: tells two tables of one version apart."""
-    # A database may give 5 where it was given 5.0.
+    """32 hexadecimal digits that identify the content of ``table``, whatever its version. They
+    distinguish two tables of one version."""
+    # A database may return 5 for 5.0.
     content = json.loads(json.dumps({**to_json(table), "version": 0}), parse_int=float)
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def to_json(table: RoutingTable) -> dict[str, Any]:
-    """The table as JSON values, secrets revealed."""
+    """The table as JSON values, with its secrets in plain text."""
     return {
         "version": table.version,
         "max_body_bytes": table.max_body_bytes,
@@ -91,12 +92,13 @@ def issuers_to_json(issuers: Iterable[TokenIssuer]) -> list[dict[str, Any]]:
 
 
 def from_json(value: dict[str, Any]) -> RoutingTable:
-    """The inverse of :func:`to_json`. Raises KeyError, TypeError or ValueError on anything else."""
+    """The inverse of :func:`to_json`. Raises KeyError, TypeError or ValueError for anything
+    else."""
     return RoutingTable(
         version=int(value["version"]),
         max_body_bytes=int(value["max_body_bytes"]),
         routes=tuple(route_from_json(r) for r in value["routes"]),
-        # Tables of releases before 0.2 have keys only.
+        # An older table has keys only.
         issuers=issuers_from_json(value.get("issuers", ())),
         clusters=tuple(cluster_from_json(c) for c in value["clusters"]),
     )

@@ -16,7 +16,17 @@ from typing import Any
 
 from amphitrite.dataplane.envoy.filters import credential_uses
 from amphitrite.dataplane.envoy.filters.local_replies import local_reply
-from amphitrite.dataplane.metrics.counters import BUCKETS_S, NOBODY, Reading, Series, Use, copies, le, model, requests
+from amphitrite.dataplane.metrics.counters import (
+    BUCKETS_S,
+    NO_ENDPOINT,
+    Reading,
+    Series,
+    Use,
+    copies,
+    le,
+    model,
+    requests,
+)
 
 _CONFIG = "type.googleapis.com/envoy.extensions.access_loggers.stats.v3.Config"
 _PREFIX = "amphitrite"
@@ -152,7 +162,7 @@ def _lines(text: str) -> Iterator[tuple[str, dict[str, str], float]]:
 def _series_and_reason(route: str) -> tuple[Series, str]:
     """``images/blue/`` -> the series, and why the request was refused."""
     if not route:
-        return NOBODY, ""
+        return NO_ENDPOINT, ""
     endpoint, deployment, reason = (*route.split("/", 2), "", "")[:3]
     return (endpoint, deployment), reason
 

@@ -162,7 +162,7 @@ class HotRestart:
     def supported() -> bool:
         """Not for the first process of a container, whose pod is replaced as a whole, and not
         without shared memory."""
-        return not processes.first() and os.access(_SHARED_MEMORY, os.W_OK | os.X_OK)
+        return not processes.is_init() and os.access(_SHARED_MEMORY, os.W_OK | os.X_OK)
 
     def arguments(self, epoch: int, parent_shutdown_s: float) -> list[str]:
         """For Envoy's command line. The predecessor ends ``parent_shutdown_s`` after this Envoy has

@@ -19,11 +19,11 @@ from amphitrite.dataplane.machine.atomic_files import write_private
 from amphitrite.dataplane.machine.json_log import log
 from amphitrite.dataplane.machine.processes import ProcessRecord
 from amphitrite.dataplane.metrics.counters import (
-    NOBODY,
+    NO_ENDPOINT,
     Ledger,
     Series,
     Totals,
-    advance,
+    add_reading,
     credentials,
     ledger_from_json,
     ledger_to_json,
@@ -103,8 +103,8 @@ class MetricsCollector:
         another = self._ledger.process is not None and self._ledger.process[0] != before.pid
         accepted = {(route.name, credential) for route in table.routes for credential in credentials(route)}
         process = before.pid, before.create_time
-        self._ledger = advance(self._ledger, process, reading, known, self._clock(), accepted)
-        self._owners = {c: s for c, s in self._owners.items() if s in known or s in self._ledger.gone}
+        self._ledger = add_reading(self._ledger, process, reading, known, self._clock(), accepted)
+        self._owners = {c: s for c, s in self._owners.items() if s in known or s in self._ledger.removed}
         self._on_change()
         if another or self._clock() - self._saved_at >= _SAVE_EVERY_S:
             self._save()
@@ -128,4 +128,4 @@ class MetricsCollector:
 
 def _series(table: RoutingTable) -> set[Series]:
     found = {(route.name, target.name) for route in table.routes for target in route.targets}
-    return {NOBODY, *((route.name, "") for route in table.routes), *found}
+    return {NO_ENDPOINT, *((route.name, "") for route in table.routes), *found}
