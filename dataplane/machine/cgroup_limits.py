@@ -29,12 +29,12 @@ def workers(cgroup: Path = _CGROUP, cores: int | None = None) -> int:
 def cpu_quota(cgroup: Path = _CGROUP) -> float | None:
     """The cores that the control group may use on average (cgroup v2 ``cpu.max``, v1
     ``cpu.cfs_quota_us``). None: all."""
-    words = _words(cgroup / "cpu.max")
-    if not words:
-        words = [*_words(cgroup / "cpu/cpu.cfs_quota_us"), *_words(cgroup / "cpu/cpu.cfs_period_us")]
-    if len(words) != 2 or not all(word.isdecimal() for word in words) or int(words[1]) == 0:
+    fields = _fields(cgroup / "cpu.max")
+    if not fields:
+        fields = [*_fields(cgroup / "cpu/cpu.cfs_quota_us"), *_fields(cgroup / "cpu/cpu.cfs_period_us")]
+    if len(fields) != 2 or not all(field.isdecimal() for field in fields) or int(fields[1]) == 0:
         return None
-    return int(words[0]) / int(words[1])
+    return int(fields[0]) / int(fields[1])
 
 
 def heap_bytes(cgroup: Path = _CGROUP) -> int | None:
@@ -44,15 +44,15 @@ def heap_bytes(cgroup: Path = _CGROUP) -> int | None:
     The proxy sheds requests before it reaches this size. At the limit itself the kernel would kill
     it with all that is in flight.
     """
-    words = _words(cgroup / "memory.max") or _words(cgroup / "memory/memory.limit_in_bytes")
+    fields = _fields(cgroup / "memory.max") or _fields(cgroup / "memory/memory.limit_in_bytes")
     # Version 1 expresses "no limit" as a number larger than any memory.
-    if len(words) != 1 or not words[0].isdecimal() or int(words[0]) >= 2**60:
+    if len(fields) != 1 or not fields[0].isdecimal() or int(fields[0]) >= 2**60:
         return None
-    limit = int(words[0])
+    limit = int(fields[0])
     return max(limit // 2, limit - _BESIDE_HEAP)
 
 
-def _words(path: Path) -> list[str]:
+def _fields(path: Path) -> list[str]:
     try:
         return path.read_text(encoding="ascii").split()
     except (OSError, ValueError):

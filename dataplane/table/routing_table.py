@@ -203,16 +203,16 @@ class RoutingTable:
         """Raise ValueError when the parts contradict each other. The planner must never make such a
         table."""
         clusters = [c.name for c in self.clusters]
-        known = frozenset(clusters)
+        cluster_names = frozenset(clusters)
         routes = [r.name for r in self.routes]
         issuers = [i.auth for i in self.issuers]
         if issuers != sorted(set(issuers)):
             raise ValueError("issuers must be sorted by auth, each once")
-        if clusters != sorted(known) or routes != sorted(set(routes)):
+        if clusters != sorted(cluster_names) or routes != sorted(set(routes)):
             raise ValueError("routes and clusters must be sorted by name, each name once")
         for route in self.routes:
             for target in route.targets:
-                if target.cluster is not None and target.cluster not in known:
+                if target.cluster is not None and target.cluster not in cluster_names:
                     raise ValueError(f"{route.name}: target {target.name} names no cluster: {target.cluster}")
 
     def same_content(self, other: RoutingTable) -> bool:

@@ -86,9 +86,9 @@ class TableText:
             f'{{"clusters": [{clusters}], "issuers": {issuers}, "max_body_bytes": {_canonical(table.max_body_bytes)}, '
             f'"routes": [{routes}], "version": 0.0}}'
         )
-        made = hashlib.sha256(text.encode()).hexdigest()[:32]
-        self._digest = table, made
-        return made
+        digest = hashlib.sha256(text.encode()).hexdigest()[:32]
+        self._digest = table, digest
+        return digest
 
 
 def encode_change(since: RoutingTable, table: RoutingTable) -> str:
@@ -110,13 +110,13 @@ def apply_change(since: RoutingTable, value: Mapping[str, Any]) -> RoutingTable:
     for anything else, such as a change since another version."""
     if value["since"] != since.version:
         raise ValueError(f"a change of version {value['since']} met version {since.version}")
-    gone = value["gone"]
+    removed = value["gone"]
     return RoutingTable(
         version=int(value["version"]),
         max_body_bytes=int(value["max_body_bytes"]),
-        routes=_merged(since.routes, map(route_from_json, value["routes"]), gone["routes"]),
+        routes=_merged(since.routes, map(route_from_json, value["routes"]), removed["routes"]),
         issuers=issuers_from_json(value["issuers"]),
-        clusters=_merged(since.clusters, map(cluster_from_json, value["clusters"]), gone["clusters"]),
+        clusters=_merged(since.clusters, map(cluster_from_json, value["clusters"]), removed["clusters"]),
     )
 
 
@@ -140,8 +140,8 @@ def _difference(since: Iterable[Part], now: Iterable[Part]) -> tuple[list[Part],
     return different, list(before)
 
 
-def _merged(since: Iterable[Part], new: Iterable[Part], gone: Iterable[str]) -> tuple[Part, ...]:
+def _merged(since: Iterable[Part], new: Iterable[Part], removed: Iterable[str]) -> tuple[Part, ...]:
     parts = {part.name: part for part in since} | {part.name: part for part in new}
-    for name in gone:
+    for name in removed:
         del parts[name]
     return tuple(parts[name] for name in sorted(parts))

@@ -156,10 +156,10 @@ def _mapped_headers(more: Mapping[str, str] | None) -> list[dict[str, Any]]:
     """The headers of a mapped response. Both request ids are among them: a request that found no
     route would get neither. So is the allowed origin: not every filter's response gets the headers
     of the virtual host."""
-    own = {
+    headers = {
         CLIENT_REQUEST_ID: f"%REQ({CLIENT_REQUEST_ID})%",
         "x-request-id": "%UNIQUE_ID%",
         "access-control-allow-origin": ORIGIN,
         **(more or {}),
     }
-    return [header(name, value) for name, value in own.items()]
+    return [header(name, value) for name, value in headers.items()]

@@ -29,17 +29,24 @@ def http_filters() -> list[dict[str, Any]]:
     """Two filters for the connection manager, before all that may answer. The first notes origins
     where a virtual host asks for it. The second runs for requests with the id: it removes the
     header, notes what may be kept, sets the header to that and adds it to the response."""
-    kept = {
+    set_header = {
         "header": {"key": CLIENT_REQUEST_ID, "value": f"%DYNAMIC_METADATA({_NAMESPACE}:{_KEY}):{MAX_LENGTH}%"},
         "append_action": "OVERWRITE_IF_EXISTS_OR_ADD",
     }
-    repeated = {**kept, "header": {"key": CLIENT_REQUEST_ID, "value": f"%REQ({CLIENT_REQUEST_ID})%"}}
-    own = {"header": CLIENT_REQUEST_ID, "on_header_present": _rewrite(_KEY, "[^A-Za-z0-9_-]+", ""), "remove": True}
+    set_response_header = {**set_header, "header": {"key": CLIENT_REQUEST_ID, "value": f"%REQ({CLIENT_REQUEST_ID})%"}}
+    client_id = {
+        "header": CLIENT_REQUEST_ID,
+        "on_header_present": _rewrite(_KEY, "[^A-Za-z0-9_-]+", ""),
+        "remove": True,
+    }
     put_back = {
         "name": "envoy.filters.http.header_mutation",
         "typed_config": {
             "@type": f"{_HTTP}.header_mutation.v3.HeaderMutation",
-            "mutations": {"request_mutations": [{"append": kept}], "response_mutations": [{"append": repeated}]},
+            "mutations": {
+                "request_mutations": [{"append": set_header}],
+                "response_mutations": [{"append": set_response_header}],
+            },
         },
     }
     return [
@@ -47,7 +54,7 @@ def http_filters() -> list[dict[str, Any]]:
         conditional_filters.http_filter(
             "amphitrite.request_ids",
             conditional_filters.request_has(CLIENT_REQUEST_ID),
-            [{"name": _HEADER_TO_METADATA, "typed_config": _header_to_metadata(own)}, put_back],
+            [{"name": _HEADER_TO_METADATA, "typed_config": _header_to_metadata(client_id)}, put_back],
         ),
     ]
 

@@ -102,8 +102,8 @@ def read(text: str, owners: Mapping[str, Series]) -> Reading:
     counters: dict[tuple[Series, str, str], float] = defaultdict(float)
     in_flight: dict[Series, int] = defaultdict(int)
     used: dict[Use, int] = {}
-    for route, bound, own in _buckets(text):
-        counters[_series_and_reason(route)[0], le(_INDEX[bound]), ""] += own
+    for route, bound, count in _buckets(text):
+        counters[_series_and_reason(route)[0], le(_INDEX[bound]), ""] += count
     for name, labels, value in _lines(text):
         if name.startswith(_NAME_PREFIX):
             series, reason = _series_and_reason(labels["route"])

@@ -51,8 +51,8 @@ class AdminClient:
     def hosts(self, clusters: Iterable[str]) -> dict[str, list[Host]]:
         """The addresses of ``clusters``, by cluster. Clusters that Envoy does not have are left
         out."""
-        wanted = set(clusters)
-        pattern = "^(" + "|".join(re.escape(name) for name in sorted(wanted)) + ")$"
+        names = set(clusters)
+        pattern = "^(" + "|".join(re.escape(name) for name in sorted(names)) + ")$"
         parameters = {"format": "json", "filter": pattern}
         if len(pattern) > _FILTER_MAX:  # That many are about all of them.
             del parameters["filter"]
@@ -60,7 +60,7 @@ class AdminClient:
         return {
             status["name"]: [_host(host) for host in status.get("host_statuses", ())]
             for status in answer.get("cluster_statuses", ())
-            if status["name"] in wanted
+            if status["name"] in names
         }
 
     def requests_in_flight(self) -> int:

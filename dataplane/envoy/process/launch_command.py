@@ -100,14 +100,14 @@ class Launch:
         if self.hot_restart is None:
             child = self.output.start(command, environment)
             return processes.of(child.pid), child
-        ours, theirs = os.pipe()
+        read_end, write_end = os.pipe()
         try:
-            parent = [sys.executable, "-I", "-S", "-c", _PARENT_PROGRAM, str(theirs), *command]
-            child = self.output.start(parent, environment, (theirs,))
+            parent = [sys.executable, "-I", "-S", "-c", _PARENT_PROGRAM, str(write_end), *command]
+            child = self.output.start(parent, environment, (write_end,))
         finally:
-            os.close(theirs)
-        with open(ours, "rb") as told:
-            pid = told.read()
+            os.close(write_end)
+        with open(read_end, "rb") as reader:
+            pid = reader.read()
         try:
             return processes.of(int(pid)), child
         except (ValueError, ProcessLookupError):

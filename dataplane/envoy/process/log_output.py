@@ -122,7 +122,7 @@ class StreamOutput:
 def parse_line(line: str) -> tuple[Literal["info", "warning", "error"], str, str]:
     """(level, logger, message) of a line of Envoy's log. A line of another form is an info message
     as a whole."""
-    found = _LINE.fullmatch(line)
-    if found is None:
+    match = _LINE.fullmatch(line)
+    if match is None:
         return "info", "envoy", line
-    return _LEVELS.get(found["level"], "info"), f"envoy.{found['logger']}", found["text"]
+    return _LEVELS.get(match["level"], "info"), f"envoy.{match['logger']}", match["text"]

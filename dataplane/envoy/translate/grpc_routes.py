@@ -103,7 +103,7 @@ def scope_header() -> list[dict[str, Any]]:
 def refusals(unauthenticated: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """The routes for requests that are not let in, as ``unauthenticated`` has them for HTTP, and
     for methods that cannot be called."""
-    yield from (as_grpc(one) for one in unauthenticated)
+    yield from (as_grpc(item) for item in unauthenticated)
     yield as_grpc(
         {
             "match": {"safe_regex": {"regex": _REFUSED}},
@@ -161,22 +161,22 @@ def as_grpc(route: Mapping[str, Any]) -> dict[str, Any]:
     else:
         error = json.loads(answer["body"]["inline_string"])["error"]
         body = {"body": {"inline_string": error["message"]}}
-    kept = [h for h in route.get("response_headers_to_add", ()) if h["header"]["key"] != "content-type"]
+    headers = [h for h in route.get("response_headers_to_add", ()) if h["header"]["key"] != "content-type"]
     return {
         **route,
         "match": {**route["match"], **_GRPC},
         "direct_response": {"status": answer["status"], **body},
-        "response_headers_to_add": [*kept, _status(error["code"])],
+        "response_headers_to_add": [*headers, _status(error["code"])],
     }
 
 
 def with_grpc_mappers(local_reply: Mapping[str, Any]) -> dict[str, Any]:
     """``local_reply`` (a ``LocalReplyConfig``) with mappers for gRPC requests before its own."""
     mappers = local_reply["mappers"]
-    own = [
+    sequence_mappers = [
         status_mapper(status, code, _SEQUENCE_MESSAGE.format(what=what)) for status, code, what in _SEQUENCE_REFUSALS
     ]
-    return {**local_reply, "mappers": [*(_mapper(one) for one in [*own, *mappers]), *mappers]}
+    return {**local_reply, "mappers": [*(_mapper(item) for item in [*sequence_mappers, *mappers]), *mappers]}
 
 
 def _mapper(of_http: Mapping[str, Any]) -> dict[str, Any]:

@@ -54,7 +54,7 @@ def _host_filter_chain(scoring_domain: str, log: Path | None) -> dict[str, Any]:
     manager = connection_manager(log)
     del manager["early_header_mutation_extensions"]
     manager["scoped_routes"]["scope_key_builder"] = {"fragments": [host_names.scope_fragment()]}
-    manager["http_filters"] = [one for one in manager["http_filters"] if one != health_route.http_filter()]
+    manager["http_filters"] = [item for item in manager["http_filters"] if item != health_route.http_filter()]
     manager |= {"strip_any_host_port": True, "strip_trailing_host_dot": True}
     return {
         "name": "by host",

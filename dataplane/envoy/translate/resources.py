@@ -144,9 +144,9 @@ def _resource(type_url: str, name: str, make: Callable[[], Mapping[str, Any]]) -
         raise Error("RoutingRejected", f"{name}: {exc}", target=name) from exc
 
 
-def _same_settings(one: Cluster, other: Cluster) -> bool:
+def _same_settings(first: Cluster, second: Cluster) -> bool:
     """Whether both make the same ``Cluster`` message: that holds all but the addresses."""
-    return replace(one, addresses=()) == replace(other, addresses=())
+    return replace(first, addresses=()) == replace(second, addresses=())
 
 
 def _endpoints(source: tuple[str, tuple[Address, ...], tuple[Address, ...]]) -> Mapping[str, Any]:
@@ -169,9 +169,9 @@ def _route_at_host(source: tuple[Route, tuple[tuple[str, int, bool], ...], int, 
 
 def _by_grpc(clusters: Iterable[Cluster], draining: Mapping[str, tuple[Address, ...]]) -> Iterator[Cluster]:
     """The clusters with a gRPC half. It stays as long as one of its instances drains."""
-    for one in clusters:
-        if one.grpc or any(a.grpc_port is not None for a in draining.get(one.name, ())):
-            yield one
+    for item in clusters:
+        if item.grpc or any(a.grpc_port is not None for a in draining.get(item.name, ())):
+            yield item
 
 
 def translate(table: RoutingTable, scoring_domain: str | None = None) -> dict[str, dict[str, Resource]]:

@@ -55,11 +55,11 @@ def route_configuration(
     clusters that serve gRPC.
     """
     routes = [*_grpc(route, bounds, by_grpc), *_refusals(route, max_body_bytes), *_targets(route, bounds)]
-    for one in routes:
-        one.setdefault("metadata", {"filter_metadata": {METADATA: {"endpoint": route.name}}})
+    for entry in routes:
+        entry.setdefault("metadata", {"filter_metadata": {METADATA: {"endpoint": route.name}}})
         # Requests count under the name of their route: see ``request_stats``.
-        if one.setdefault("name", "//").startswith("//"):
-            one["name"] = route.name + one["name"]
+        if entry.setdefault("name", "//").startswith("//"):
+            entry["name"] = route.name + entry["name"]
     host: dict[str, Any] = {
         "name": route.name,
         "domains": ["*"],
@@ -91,7 +91,7 @@ def _grpc(route: Route, bounds: Mapping[str, int], by_grpc: Collection[str]) -> 
     yield from grpc_routes.refusals(_unauthenticated(route))
     for routed, match, mirrors in _target_matches(route, bounds):
         yield from grpc_routes.target_routes(routed, match, mirrors, by_grpc)
-    yield from (grpc_routes.as_grpc(one) for one in _no_target(route))
+    yield from (grpc_routes.as_grpc(item) for item in _no_target(route))
 
 
 def _refusals(route: Route, max_body_bytes: int) -> Iterator[dict[str, Any]]:
@@ -184,15 +184,15 @@ def _target_matches(
     """
     routed = {t.name: RoutedTarget(route.name, t, bounds.get(t.cluster or "", 0)) for t in route.targets}
     unpinned = [_absent(DEPLOYMENT)]
-    passed = 0
+    cumulative = 0
     for name, percent in route.split:
-        mirrors = [(routed[copy], 100 * passed + percent * part) for copy, part in route.mirrors]
-        passed += percent
-        share = {} if passed == 100 else _share(passed)
+        mirrors = [(routed[copy], 100 * cumulative + percent * part) for copy, part in route.mirrors]
+        cumulative += percent
+        share = {} if cumulative == 100 else _share(cumulative)
         yield routed[name], {"headers": unpinned, **share}, mirrors
-    for one in routed.values():
-        pinned = {"name": DEPLOYMENT, "string_match": {"exact": one.target.name, "ignore_case": True}}
-        yield one, {"headers": [pinned]}, ()
+    for item in routed.values():
+        pinned = {"name": DEPLOYMENT, "string_match": {"exact": item.target.name, "ignore_case": True}}
+        yield item, {"headers": [pinned]}, ()
 
 
 def _no_target(route: Route) -> Iterator[dict[str, Any]]:

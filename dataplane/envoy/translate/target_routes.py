@@ -83,13 +83,13 @@ def target_routes(
     # Any address of a user's own container may stream: the request says what it accepts.
     by_accept = [timeouts.BY_ACCEPT] if routed.target.container else []
     for path in (f"{root}/", root):
-        for one in by_accept:
-            events = {**post, "headers": [one, *post["headers"]]}
+        for accept in by_accept:
+            events = {**post, "headers": [accept, *post["headers"]]}
             yield {"match": {**events, "path": path}, **_score(routed, mirrors, stream=True)}
         yield {"match": {**post, "path": path}, **_score(routed, mirrors)}
     below = {"prefix": f"{root}/"}
-    for one in (timeouts.BY_PATH, *by_accept):
-        events = {**post, "headers": [one, *post["headers"]]}
+    for accept in (timeouts.BY_PATH, *by_accept):
+        events = {**post, "headers": [accept, *post["headers"]]}
         streamed = _forward(routed, mirrors, "/", stream=True)
         yield {"match": {**events, **below}, **_for_posts(routed.target, streamed)}
     yield {"match": {**post, **below}, **_for_posts(routed.target, _forward(routed, mirrors, "/"))}

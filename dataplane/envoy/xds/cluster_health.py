@@ -25,33 +25,33 @@ class HostStatus(Protocol):
 def envoy_hosts(instances: Collection[tuple[str, Address]]) -> set[tuple[str, Address]]:
     """The hosts of these instances in Envoy, as (cluster, address): for HTTP, and for gRPC where an
     instance serves it."""
-    return {known for cluster, address in instances for known in envoy_addresses(cluster, address)}
+    return {host for cluster, address in instances for host in envoy_addresses(cluster, address)}
 
 
-def all_healthy(host_status: HostStatus, wanted: Collection[tuple[str, Address]]) -> bool:
+def all_healthy(host_status: HostStatus, expected: Collection[tuple[str, Address]]) -> bool:
     """Whether each of these :func:`envoy_hosts` is healthy. An Envoy that does not answer has no
     healthy host."""
     try:
-        hosts = host_status.hosts({cluster for cluster, _ in wanted})
+        hosts = host_status.hosts({cluster for cluster, _ in expected})
     except Error:
-        return not wanted
-    return {(name, h.address) for name, some in hosts.items() for h in some if h.healthy}.issuperset(wanted)
+        return not expected
+    return {(name, h.address) for name, some in hosts.items() for h in some if h.healthy}.issuperset(expected)
 
 
 def in_flight(host_status: HostStatus, draining: Collection[DrainTarget]) -> dict[DrainTarget, int]:
     """The requests in flight by HTTP and gRPC together. Targets that Envoy does not have are left
     out, and all of them when it does not answer."""
-    names = {one.cluster for one in draining if one.cluster}
+    names = {target.cluster for target in draining if target.cluster}
     try:
         hosts = host_status.hosts(names | {grpc_name(name) for name in names})
     except Error:
         return {}
-    return {one: _requests_on(one, hosts) for one in draining if one.cluster in hosts}
+    return {target: _requests_on(target, hosts) for target in draining if target.cluster in hosts}
 
 
-def _requests_on(draining: DrainTarget, hosts: Mapping[str, Collection[Host]]) -> int:
-    if draining.address is None:
-        both = (draining.cluster, grpc_name(draining.cluster))
+def _requests_on(target: DrainTarget, hosts: Mapping[str, Collection[Host]]) -> int:
+    if target.address is None:
+        both = (target.cluster, grpc_name(target.cluster))
         return sum(host.active for name in both for host in hosts.get(name, ()))
-    known = envoy_addresses(draining.cluster, draining.address)
-    return sum(host.active for name, where in known for host in hosts.get(name, ()) if host.address == where)
+    own_hosts = envoy_addresses(target.cluster, target.address)
+    return sum(host.active for name, where in own_hosts for host in hosts.get(name, ()) if host.address == where)

@@ -132,22 +132,24 @@ class DeltaStream:
             state = self._subscriptions.get(type_url)
             if state is None:
                 continue
-            have = snapshot.get(type_url, {})
-            if state.sent_all is have:
+            resources = snapshot.get(type_url, {})
+            if state.sent_all is resources:
                 continue
-            wanted = sorted({*have, *state.names} if state.wildcard else state.names)
-            changed = [(n, have[n]) for n in wanted if n in have and state.sent.get(n) != have[n].version]
-            removed = [n for n, version in state.sent.items() if version is not None and n not in have]
-            removed += [n for n in state.names if n not in have and n not in state.sent]
+            expected = sorted({*resources, *state.names} if state.wildcard else state.names)
+            changed = [
+                (n, resources[n]) for n in expected if n in resources and state.sent.get(n) != resources[n].version
+            ]
+            removed = [n for n, version in state.sent.items() if version is not None and n not in resources]
+            removed += [n for n in state.names if n not in resources and n not in state.sent]
             if not changed and not removed and (state.answered or not state.wildcard):
-                state.sent_all = have
+                state.sent_all = resources
                 continue
             limit = _RESOURCES_PER_RESPONSE if type_url in (ENDPOINTS, ROUTES) else len(changed)
             while len(changed) > limit:
                 yield self._response(type_url, state, changed[:limit], [])
                 changed = changed[limit:]
             yield self._response(type_url, state, changed, removed)
-            state.sent_all = have
+            state.sent_all = resources
 
     def _response(
         self, type_url: str, state: _Subscription, changed: list[tuple[str, Resource]], removed: list[str]
@@ -171,12 +173,12 @@ class DeltaStream:
         """Whether the client has accepted exactly the resources of ``snapshot`` of these types."""
         for type_url in types:
             state = self._subscriptions.get(type_url, _Subscription())
-            wanted = snapshot.get(type_url, {})
+            expected = snapshot.get(type_url, {})
             if state.unacknowledged:
                 return False
-            if state.accepted_all is wanted:
+            if state.accepted_all is expected:
                 continue
-            if state.accepted != {name: resource.version for name, resource in wanted.items()}:
+            if state.accepted != {name: resource.version for name, resource in expected.items()}:
                 return False
-            state.accepted_all = wanted
+            state.accepted_all = expected
         return True

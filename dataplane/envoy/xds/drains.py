@@ -43,9 +43,9 @@ class DrainTracker:
     def acknowledged(self, draining: Mapping[DrainTarget, float], before: int, now: float) -> None:
         """A table has come into force. ``draining``: what it no longer names, with the time to
         drain in seconds. ``before``: the version of the table before it."""
-        kept = {key: drain for key, drain in self._drains.items() if key in draining or key == _UNKNOWN}
-        new = {k: _Drain(before, now + timeout) for k, timeout in draining.items() if k not in kept}
-        self._drains = {**kept, **new}
+        continued = {key: drain for key, drain in self._drains.items() if key in draining or key == _UNKNOWN}
+        new = {k: _Drain(before, now + timeout) for k, timeout in draining.items() if k not in continued}
+        self._drains = {**continued, **new}
 
     def observe(self, active: Mapping[DrainTarget, int], now: float) -> set[DrainTarget]:
         """Take in the requests in flight by target; absent: not known. Returns the drained targets

@@ -94,7 +94,7 @@ class MetricsCollector:
         if before is None or self._process() != before:
             return
         table = self._table()
-        known = _series(table)
+        current = _series(table)
         # Former clusters of a deployment stay: they finish what they have begun.
         self._owners.update({target.cluster: (r.name, target.name) for r in table.routes for target in r.targets
                              if target.cluster is not None})  # fmt: skip
@@ -103,8 +103,8 @@ class MetricsCollector:
         another = self._ledger.process is not None and self._ledger.process[0] != before.pid
         accepted = {(route.name, credential) for route in table.routes for credential in credentials(route)}
         process = before.pid, before.create_time
-        self._ledger = add_reading(self._ledger, process, reading, known, self._clock(), accepted)
-        self._owners = {c: s for c, s in self._owners.items() if s in known or s in self._ledger.removed}
+        self._ledger = add_reading(self._ledger, process, reading, current, self._clock(), accepted)
+        self._owners = {c: s for c, s in self._owners.items() if s in current or s in self._ledger.removed}
         self._on_change()
         if another or self._clock() - self._saved_at >= _SAVE_EVERY_S:
             self._save()
@@ -127,5 +127,5 @@ class MetricsCollector:
 
 
 def _series(table: RoutingTable) -> set[Series]:
-    found = {(route.name, target.name) for route in table.routes for target in route.targets}
-    return {NO_ENDPOINT, *((route.name, "") for route in table.routes), *found}
+    targets = {(route.name, target.name) for route in table.routes for target in route.targets}
+    return {NO_ENDPOINT, *((route.name, "") for route in table.routes), *targets}

@@ -90,7 +90,7 @@ class TableUpdater:
         self._accepted = EMPTY  #: what Envoy gets back when it rejects that
         self._published_once = False
         self._secrets: Named = {}
-        self._wanted: RoutingTable | None = None
+        self._submitted: RoutingTable | None = None
         self._rejection: Rejection | None = None
         self._stopped = False
         self._progress = Progress()
@@ -103,7 +103,7 @@ class TableUpdater:
 
     def submit(self, table: RoutingTable) -> None:
         with self._changed:
-            self._wanted = table
+            self._submitted = table
             self._changed.notify_all()
 
     def set_certificate(self, secrets: Named) -> None:
@@ -151,13 +151,13 @@ class TableUpdater:
                     self._changed.wait(_DRAIN_POLL_S if self._drains.outstanding() or self._drain_withheld else None)
                 if self._stopped:
                     return
-                table, self._wanted = self._wanted, None
+                table, self._submitted = self._submitted, None
             if table is not None:
                 self._apply(table)
             self._drain()
 
     def _superseded(self) -> bool:
-        return self._wanted is not None
+        return self._submitted is not None
 
     def _apply(self, table: RoutingTable) -> None:
         self._rejection = None
@@ -216,8 +216,8 @@ class TableUpdater:
     def _report_progress(self, progress: Progress) -> None:
         """Save first: whoever hears of the progress may stop what the table saved before still
         names."""
-        left = self._drains.seconds_left(time.monotonic())
-        self._save(SavedTable(self._published.table, progress.drained_version, left))
+        seconds_left = self._drains.seconds_left(time.monotonic())
+        self._save(SavedTable(self._published.table, progress.drained_version, seconds_left))
         with self._changed:
             self._progress = progress
         self._on_progress()
@@ -248,18 +248,18 @@ class TableUpdater:
                 self._raise_if_superseded()
 
     def _await_healthy(self, new: Collection[tuple[str, Address]]) -> None:
-        wanted, deadline = envoy_hosts(new), time.monotonic() + _HEALTHY_WITHIN_S
+        hosts, deadline = envoy_hosts(new), time.monotonic() + _HEALTHY_WITHIN_S
         while (now := time.monotonic()) < deadline:
-            if all_healthy(self._host_status, wanted):
+            if all_healthy(self._host_status, hosts):
                 return
             with self._changed:
                 self._changed.wait(min(_HEALTH_POLL_S, deadline - now))
                 self._raise_if_superseded()
-        names = sorted({cluster for cluster, _ in wanted})
+        names = sorted({cluster for cluster, _ in hosts})
         log("warning", "new instances are not healthy yet; routing to them nevertheless", clusters=names)
 
     def _raise_if_superseded(self) -> None:
-        if self._stopped or self._wanted is not None:
+        if self._stopped or self._submitted is not None:
             raise _Superseded
 
 

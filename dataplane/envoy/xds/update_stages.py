@@ -110,8 +110,8 @@ def _still_draining(
     draining: Mapping[str, tuple[Address, ...]], clusters: Mapping[str, Cluster]
 ) -> dict[str, tuple[Address, ...]]:
     """An address that a table names again no longer drains."""
-    kept = {
+    remaining = {
         name: tuple(a for a in addresses if name not in clusters or a not in clusters[name].addresses)
         for name, addresses in draining.items()
     }
-    return {name: addresses for name, addresses in kept.items() if addresses}
+    return {name: addresses for name, addresses in remaining.items() if addresses}
