@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 0
         # Heavy imports come after parsing, so that a usage error is told at once. All that they make stays, so there is
         # no garbage to look for meanwhile.
-        garbage_collection.none()
+        garbage_collection.disable()
         from amphitrite.controlplane.process import server
 
         chosen = settings.read(

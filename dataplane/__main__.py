@@ -1,7 +1,7 @@
-"""``python -m amphitrite.dataplane``: the data-plane agent.
+"""``python -m amphitrite.dataplane``: the data-plane agent with its proxy, Envoy.
 
-Decides the exit code: 0 stopped when told to, 1 failed, 2 bad command line, 5 the port for clients is in use, 6 another
-agent runs on the same state.
+Decides which proxy the agent drives, and the exit code: 0 stopped by a signal, 1 failed, 2 bad
+command line, 5 the port for clients is in use, 6 another agent runs on the same state directory.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import sys
 
 from amphitrite.dataplane.agent.agent import serve
 from amphitrite.dataplane.agent.settings import parse
+from amphitrite.dataplane.envoy.envoy_proxy import EnvoyProxy
 from amphitrite.dataplane.machine.json_log import log
 from amphitrite.schemas.errors import Error
 
@@ -19,7 +20,7 @@ _EXIT_CODES = {"PortInUse": 5, "Conflict": 6}
 def main() -> int:
     settings = parse()
     try:
-        return serve(settings)
+        return serve(settings, EnvoyProxy)
     except Error as error:
         log("error", error.message, code=error.code, target=error.target, hint=error.hint)
         return _EXIT_CODES.get(error.code, 1)

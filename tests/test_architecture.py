@@ -108,9 +108,10 @@ ROOMS: dict[str, dict[str, set[str]]] = {
         "core": set(),
     },
     "dataplane": {
-        "dataplane": {"agent", "machine"},
-        "agent": {"envoy", "machine", "table"},
-        "envoy": {"machine", "metrics", "table"},
+        "dataplane": {"agent", "envoy", "machine"},
+        "agent": {"machine", "proxy", "table"},
+        "envoy": {"machine", "metrics", "proxy", "table"},
+        "proxy": {"table"},
         "triton": {"table"},
         "fetch": set(),
         "metrics": {"table"},
@@ -257,6 +258,19 @@ def test_rooms_import_only_what_the_table_says() -> None:
     allowed = {(package, own, other) for package, rows in ROOMS.items() for own, some in rows.items() for other in some}
     unneeded = [f"{package}: {own} -> {other}" for package, own, other in sorted(allowed - used)]
     assert not unneeded, "the table allows what nobody needs: " + ", ".join(unneeded)
+
+
+#: Envoy's folder, and the modules outside of it that choose it as the proxy.
+ENVOY = "amphitrite.dataplane.envoy"
+CHOOSE_ENVOY = {"amphitrite.dataplane.__main__", "amphitrite.dataplane.orphaned_proxies"}
+
+
+def test_one_folder_knows_envoy() -> None:
+    """A second router touches its own folder, the two modules that choose it, and ``pyproject.toml``."""
+    importers = {m.name for m in product() if any(within(name, ENVOY) for _, name in m.imports)}
+    assert {name for name in importers if not within(name, ENVOY)} == CHOOSE_ENVOY
+    protocol = [m for m in product() if within(m.name, "amphitrite.dataplane.proxy")]
+    assert protocol and [m.at(1) for m in protocol if "envoy" in m.path.read_text(encoding="utf-8").lower()] == []
 
 
 def folder_imports() -> dict[str, set[str]]:

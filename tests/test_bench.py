@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from amphitrite.dataplane.envoy.translate.bootstrap import ProxySettings, bootstrap
+from amphitrite.dataplane.envoy.translate.bootstrap import BootstrapSettings, bootstrap
 from amphitrite.dataplane.table.routing_table import Address
 from bench import figures, loadgen, loss, peers, stats
 from bench.controls import proxy
@@ -89,7 +89,7 @@ def test_every_proxy_has_the_same_rule() -> None:
 @pytest.mark.parametrize("part", PARTS)
 def test_each_part_is_there_to_be_taken_out(part: str) -> None:
     sockets = Path("/run/a"), Path("/run/b")
-    start = bootstrap(ProxySettings("p", Address("127.0.0.1", 1), *sockets, Path("/log")))
+    start = bootstrap(BootstrapSettings("p", Address("127.0.0.1", 1), *sockets, Path("/log")))
     values = [start, *(dict(r.value) for named in translate(ours.table((1, 2))).values() for r in named.values())]
     changed = [edited(value, [part]) != value for value in values]
     assert any(changed)

@@ -24,7 +24,7 @@ from amphitrite.controlplane.settings.addresses import url
 from amphitrite.controlplane.settings.home import Home
 from amphitrite.controlplane.settings.settings import Settings
 from amphitrite.controlplane.settings.version import VERSION
-from amphitrite.dataplane.envoy.process import hot_restart
+from amphitrite.dataplane import orphaned_proxies
 from amphitrite.dataplane.machine import processes
 from amphitrite.schemas.errors import Error
 
@@ -47,7 +47,7 @@ def command(settings: Settings, certificates: Certificates) -> list[str]:
         *(sys.executable, "-m", "amphitrite.dataplane"),
         *("--id", AGENT_ID),
         *("--state", str(home.dataplane)),
-        *("--run", str(home.socket(hot_restart.LONGEST_SOCKET).parent)),
+        *("--run", str(home.socket(orphaned_proxies.LONGEST_SOCKET_NAME).parent)),
         *("--logs", str(home.logs)),
         *("--control-plane", url(settings.host, settings.port)),
         *("--ca-file", str(certificates.ca_file)),
@@ -79,7 +79,7 @@ class AgentProcess:
 
     def keep(self) -> None:
         """Start the agent if none runs, after a pause that grows with each quick death. One of another release or
-        command line, which an earlier control plane has left behind, is ended first; its Envoy goes on."""
+        command line, which an earlier control plane has left behind, is ended first; its proxy goes on."""
         if self._child is None:
             self._end_other()
         if self.alive():
@@ -110,7 +110,7 @@ class AgentProcess:
         if record is None or not processes.alive(record) or self._same(path, record):
             return
         log.info("the data-plane agent is of another release; starting another")
-        # Not asked to end: it would end Envoy as well. Whatever it was about, the next one finds it and goes on.
+        # Not asked to end: it would end the proxy as well. Whatever it was about, the next one finds it and goes on.
         processes.send_signal(record, signal.SIGKILL)
         wait_gone(record, 5.0)
 
@@ -145,43 +145,28 @@ def _environment() -> dict[str, str]:
 
 
 def stop(home: Home, deadline_s: float) -> None:
-    """Ask a running agent of ``home`` to drain and end its Envoy and itself; kill it (and Envoy) past the deadline."""
+    """Ask a running agent of ``home`` to drain and end its proxy and itself; kill both past the deadline."""
     record = processes.read(record_file(home))
     if record is not None and processes.send_signal(record, signal.SIGTERM):
         wait_gone(record, deadline_s)
     if record is not None:
         processes.end(record, 5.0)
     record_file(home).unlink(missing_ok=True)
-    hot_restart.end_all(*_envoy_files(home), 5.0)
+    orphaned_proxies.terminate_all(home.dataplane, 5.0)
 
 
 def listening(home: Home) -> str | None:
-    """``HOST:PORT`` that a living agent of ``home`` was told to serve on, or its Envoy is; None when neither lives."""
+    """``HOST:PORT`` that a running agent of ``home`` serves on, or its proxy, which outlives it; None when neither
+    runs."""
     record = processes.read(record_file(home))
     if record is None or not processes.alive(record):
-        return _envoy_listening(home)
+        address = orphaned_proxies.listen_address(home.dataplane)
+        return None if address is None else f"{address.host}:{address.port}"
     try:
         argv = psutil.Process(record.pid).cmdline()
     except psutil.Error:
         return None
     return argv[argv.index("--listen") + 1] if "--listen" in argv else None
-
-
-def _envoy_listening(home: Home) -> str | None:
-    """An Envoy outlives its agent: its port is not free, but ours to serve on."""
-    if not hot_restart.find(*_envoy_files(home)):
-        return None
-    try:
-        bootstrap = json.loads(_envoy_files(home)[0].read_text(encoding="utf-8"))
-        address = bootstrap["static_resources"]["listeners"][0]["address"]["socket_address"]
-        return f"{address['address']}:{address['port_value']}"
-    except (OSError, ValueError, LookupError, TypeError):
-        return None
-
-
-def _envoy_files(home: Home) -> tuple[Path, Path]:
-    """What Envoy is started with, and the record of which process it is; the agent writes both."""
-    return home.dataplane / "bootstrap.json", home.dataplane / "envoy.json"
 
 
 def wait_gone(record: processes.ProcessRecord, deadline_s: float) -> None:

@@ -30,7 +30,7 @@ def start(settings: Settings, told: Callable[[], None] = lambda: None) -> bool:
             everything.set()
         stop.set()
 
-    garbage_collection.keep_short()
+    garbage_collection.limit_pauses()
     os.umask(0o077)  # Logs and sockets too, whichever of our processes makes them.
     signal.signal(signal.SIGTERM, ask)
     signal.signal(signal.SIGINT, ask)

@@ -1,13 +1,16 @@
-"""The agent's side of the conversation with the control plane: tables come in, reports go out, both over HTTPS.
+"""The agent's client of the control plane: it receives tables and sends reports, over HTTPS.
 
-Decides how long to wait, how to try again, and which tables count as news. Must not know what a table means. A control
-plane that is away is normal: the data plane goes on with what it has.
+Decides how long to wait, how to try again, and which tables are newer. Must not know what a table
+means. A control plane that does not answer is normal: the data plane goes on with what it has.
 
-Versions only grow, and a proxy never goes back. Behind one address there may be several control planes that share a
-store; one that lags behind by a version has nothing to say to whoever holds a newer one. A control plane with another
-history (a new store, or one restored from a backup) may begin below the version that a proxy holds: it hears that
-version in the proxy's report and goes on above it. Should both hold one version of different content, the digest that
-the agent sends along shows it, and the control plane's counts.
+Versions only grow, and a proxy never goes back:
+
+- Several control planes may share a store behind one address. The table of one that lags behind is
+  ignored.
+- A control plane with another history (a new store, or one restored from a backup) may begin below
+  the version that a proxy has. It reads that version in the proxy's report and continues above it.
+- If both have one version with different content, the agent's digest shows it, and the control
+  plane's table counts.
 """
 
 from __future__ import annotations
@@ -24,18 +27,21 @@ from urllib.parse import quote
 import httpx
 
 from amphitrite.dataplane.machine.json_log import log
+from amphitrite.dataplane.proxy.proxy import Progress, ProxyProcess
 from amphitrite.dataplane.table.json_codec import from_json
 from amphitrite.dataplane.table.routing_table import RoutingTable
-from amphitrite.dataplane.table.text_codec import TableText, changed
+from amphitrite.dataplane.table.text_codec import TableText, apply_change
 from amphitrite.schemas.errors import Error
 
-#: How long the control plane may hold a request until there is something new (it allows 60).
-_WAIT_S = 25
+#: How long the control plane may hold a request until there is a new table (it allows 60 seconds).
+_LONG_POLL_S = 25
 _REPORT_EVERY_S = 5.0
-#: After a connection that worked the first attempt is made at once: another control plane may be there already.
+#: The pauses before further attempts. The first is made at once after a connection that worked:
+#: another control plane may be there already.
 _BACK_OFF_S = (0.0, 0.2, 0.4, 0.8, 1.6, 2.0)
-_FAREWELL_WITHIN_S = 2.0
-#: A control plane whose machine has vanished says nothing more: its connection is given up after about 11 seconds.
+_DEREGISTER_TIMEOUT_S = 2.0
+#: A control plane whose machine has vanished never closes its connection: the kernel gives that up
+#: after about 11 seconds.
 _KEEP_ALIVE = (
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
     (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 5),
@@ -47,7 +53,8 @@ _KEEP_ALIVE = (
 
 @dataclass(frozen=True, slots=True)
 class ControlPlane:
-    """Where it is, whom to trust and what to show it. The files are read anew for each connection."""
+    """``url``: where it is. ``ca_file``: whom to trust, PEM. ``token_file``: the bearer token. Both
+    files are read again for each connection."""
 
     url: str
     ca_file: Path
@@ -64,118 +71,136 @@ class ControlPlane:
             base_url=self.url,
             transport=httpx.HTTPTransport(verify=context, socket_options=_KEEP_ALIVE, trust_env=False),
             headers={"authorization": f"Bearer {token}"},
-            timeout=httpx.Timeout(10.0, read=_WAIT_S + 10.0),
+            timeout=httpx.Timeout(10.0, read=_LONG_POLL_S + 10.0),
             trust_env=False,
         )
 
 
 def follow(
     control_plane: ControlPlane,
-    have: RoutingTable | None,
+    current: RoutingTable | None,
     on_table: Callable[[RoutingTable], None],
     stop: threading.Event,
 ) -> None:
-    """Hand on each table that is news to whoever has ``have``, until ``stop``."""
+    """Call ``on_table`` with each table that is newer than ``current``, until ``stop``."""
     text = TableText()
 
-    def once(client: httpx.Client) -> None:
-        nonlocal have
-        version, content = (0, "") if have is None else (have.version, text.digest(have))
-        parameters: dict[str, str | int] = {"after": version, "digest": content, "wait_s": _WAIT_S, "changes": "true"}
-        answer = client.get("/dataplane/v1/routing-table", params=parameters).raise_for_status()
-        if answer.status_code != 200:
+    def request(client: httpx.Client) -> None:
+        nonlocal current
+        version, digest = (0, "") if current is None else (current.version, text.digest(current))
+        parameters: dict[str, str | int] = {
+            "after": version,
+            "digest": digest,
+            "wait_s": _LONG_POLL_S,
+            "changes": "true",
+        }
+        response = client.get("/dataplane/v1/routing-table", params=parameters).raise_for_status()
+        if response.status_code != 200:
             return
-        table = _table(answer, have)
-        if table.version < version or (table.version == version and text.digest(table) == content):
-            raise Error("InternalServerError", f"table {table.version} is no news: this proxy has {version}")
-        have = table
+        table = _table(response, current)
+        if table.version < version or (table.version == version and text.digest(table) == digest):
+            raise Error("InternalServerError", f"table {table.version} is not new: this proxy has {version}")
+        current = table
         on_table(table)
 
-    _again_and_again(control_plane, "routing table", once, stop, lambda: None)
+    _repeat(control_plane, "routing table", request, stop, lambda: None)
 
 
 def report(
     control_plane: ControlPlane,
     agent_id: str,
-    content: Callable[[], Mapping[str, Any]],
-    changed: threading.Event,
+    state: Callable[[], tuple[Progress, ProxyProcess]],
+    due: threading.Event,
     stop: threading.Event,
 ) -> None:
-    """Send ``content()`` whenever ``changed`` is set, and every 5 seconds, until ``stop``."""
-    _tell(control_plane, "report", _agent(agent_id), content, changed, stop, _REPORT_EVERY_S)
+    """Send a report of ``state()`` whenever ``due`` is set, and every 5 seconds, until ``stop``."""
+    _send(control_plane, "report", _agent(agent_id), lambda: report_body(*state()), due, stop, _REPORT_EVERY_S)
+
+
+def report_body(progress: Progress, process: ProxyProcess) -> dict[str, Any]:
+    """The body of ``PUT /dataplane/v1/agents/{id}``. Its field ``envoy`` holds the proxy's process,
+    whichever proxy it is."""
+    return {
+        "acknowledged_version": progress.acknowledged_version,
+        "drained_version": progress.drained_version,
+        "rejected_version": progress.rejected_version,
+        "error": progress.error,
+        "envoy": {"pid": process.pid, "version": process.version},
+    }
 
 
 def report_metrics(
     control_plane: ControlPlane,
     agent_id: str,
     content: Callable[[], Mapping[str, Any]],
-    changed: threading.Event,
+    due: threading.Event,
     stop: threading.Event,
 ) -> None:
-    """Send ``content()`` whenever ``changed`` is set, until ``stop``."""
-    _tell(control_plane, "metrics", f"{_agent(agent_id)}/metrics", content, changed, stop, _WAIT_S)
+    """Send ``content()`` whenever ``due`` is set, and every 25 seconds, until ``stop``."""
+    _send(control_plane, "metrics", f"{_agent(agent_id)}/metrics", content, due, stop, _LONG_POLL_S)
 
 
-def _tell(
+def _send(
     control_plane: ControlPlane,
     what: str,
     path: str,
     content: Callable[[], Mapping[str, Any]],
-    changed: threading.Event,
+    due: threading.Event,
     stop: threading.Event,
     every_s: float,
 ) -> None:
-    def once(client: httpx.Client) -> None:
-        changed.clear()
+    def request(client: httpx.Client) -> None:
+        due.clear()
         client.put(path, json=dict(content())).raise_for_status()
 
-    _again_and_again(control_plane, what, once, stop, lambda: changed.wait(every_s))
+    _repeat(control_plane, what, request, stop, lambda: due.wait(every_s))
 
 
-def farewell(control_plane: ControlPlane, agent_id: str) -> None:
-    """Say that this agent has ended, so that nobody waits for its reports. A control plane that is away need not know:
-    it forgets an agent that is silent."""
+def deregister(control_plane: ControlPlane, agent_id: str) -> None:
+    """Tell the control plane that this agent has ended, so that it waits for no more reports. If
+    that fails, the control plane forgets the agent after a while without reports."""
     try:
         with control_plane.connect() as client:
-            client.delete(_agent(agent_id), timeout=_FAREWELL_WITHIN_S).raise_for_status()
+            client.delete(_agent(agent_id), timeout=_DEREGISTER_TIMEOUT_S).raise_for_status()
     except (httpx.HTTPError, Error) as exc:
-        log("info", "left without a farewell", error=str(exc))
+        log("info", "could not deregister from the control plane", error=str(exc))
 
 
 def _agent(agent_id: str) -> str:
     return f"/dataplane/v1/agents/{quote(agent_id, safe='')}"
 
 
-def _again_and_again(
+def _repeat(
     control_plane: ControlPlane,
     what: str,
-    once: Callable[[httpx.Client], None],
+    request: Callable[[httpx.Client], None],
     stop: threading.Event,
     pause: Callable[[], object],
 ) -> None:
-    """Call ``once`` on one connection as long as that works; else begin anew after a pause. Only changes are logged."""
+    """Call ``request`` on one connection as long as that works, else connect again after a pause.
+    Only the first failure of a row is logged, and its end."""
     failures = 0
     while not stop.is_set():
         try:
             with control_plane.connect() as client:
                 while not stop.is_set():
-                    once(client)
+                    request(client)
                     if failures:
-                        log("info", "control plane is back", what=what)
+                        log("info", "the control plane answers again", what=what)
                         failures = 0
                     pause()
         except (httpx.HTTPError, Error) as exc:
             if not failures:
-                log("warning", "control plane does not answer; going on without it", what=what, error=str(exc))
+                log("warning", "the control plane does not answer; going on without it", what=what, error=str(exc))
             stop.wait(_BACK_OFF_S[min(failures, len(_BACK_OFF_S) - 1)])
             failures += 1
 
 
-def _table(answer: httpx.Response, have: RoutingTable | None) -> RoutingTable:
-    """The table itself, or ``have`` with what has changed since. Should the two sides ever differ in what that makes,
+def _table(response: httpx.Response, current: RoutingTable | None) -> RoutingTable:
+    """The table, or ``current`` with a change applied. If the two sides ever differ in the result,
     the digest of the next request shows it."""
     try:
-        value = answer.json()
-        return changed(have, value) if have is not None and "since" in value else from_json(value)
+        value = response.json()
+        return apply_change(current, value) if current is not None and "since" in value else from_json(value)
     except (ValueError, KeyError, TypeError) as exc:
         raise Error("InternalServerError", f"not a routing table: {type(exc).__name__}") from exc

@@ -1,6 +1,6 @@
-"""How an agent is told where everything is.
+"""The agent's command line.
 
-Decides the command line and the names of the files in the agent's directories. Read once, in ``__main__``.
+Decides its options, and the names of the agent's own files. Read once, in ``__main__``.
 """
 
 from __future__ import annotations
@@ -11,79 +11,45 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from amphitrite.dataplane.agent.control_plane_client import ControlPlane
+from amphitrite.dataplane.proxy.proxy import ProxySettings
 from amphitrite.dataplane.table.routing_table import Address
+
+_SECONDS_MAX = 86400
+_THREADS_MAX = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """``state``, ``run`` (sockets) and ``logs`` are directories; ``id`` is unique among a control plane's agents.
+    """``proxy``: what the proxy is built from; the agent has the same id and directories.
 
-    ``logs`` None: Envoy's access log goes to standard output, its own log to the agent's. ``seed``: see ``seed.py``;
-    the file need not be there. ``linger_s``, ``grace_s``: see ``departure.py``; a ``grace_s`` of None is as long as the
-    table in force gives its requests. ``concurrency``: Envoy's worker threads; None: as machine and quota allow.
-    ``metrics_every_s``: how often Envoy is asked for its numbers. ``scoring_domain``: see ``envoy.hosts``.
+    ``seed``: the file with the table to begin with when no control plane answers (see ``seed.py``);
+    it may be absent. ``linger_s``, ``grace_s``: see ``GracefulShutdown``; a ``grace_s`` of None
+    stands for the longest time that the table in force gives a request.
     """
 
-    id: str
-    state: Path
-    run: Path
-    logs: Path | None
+    proxy: ProxySettings
     control_plane: ControlPlane
-    listen: Address
-    certificate: Path
-    private_key: Path
     seed: Path | None = None
     linger_s: float = 0.0
     grace_s: float | None = None
-    concurrency: int | None = None
-    metrics_every_s: float = 5.0
-    scoring_domain: str | None = None
 
     @property
     def table_file(self) -> Path:
-        return self.state / "routing-table.json"
-
-    @property
-    def metrics_file(self) -> Path:
-        return self.state / "metrics.json"
-
-    @property
-    def bootstrap_file(self) -> Path:
-        return self.state / "bootstrap.json"
-
-    @property
-    def envoy_record(self) -> Path:
-        return self.state / "envoy.json"
+        return self.proxy.state / "routing-table.json"
 
     @property
     def agent_record(self) -> Path:
-        return self.state / "agent.json"
+        return self.proxy.state / "agent.json"
 
     @property
     def lock_file(self) -> Path:
-        return self.state / "agent.lock"
-
-    @property
-    def agent_socket(self) -> Path:
-        return self.run / "ads.sock"
-
-    @property
-    def admin_socket(self) -> Path:
-        return self.run / "envoy-admin.sock"
-
-    @property
-    def access_log(self) -> Path | None:
-        return None if self.logs is None else self.logs / "access.log"
-
-    @property
-    def envoy_log(self) -> Path | None:
-        return None if self.logs is None else self.logs / "envoy.log"
+        return self.proxy.state / "agent.lock"
 
 
 def parse(arguments: Sequence[str] | None = None) -> Settings:
-    """Exits with status 2 on a bad command line."""
+    """The settings of a command line; None: of this process. Exits with status 2 on a bad one."""
     parser = argparse.ArgumentParser(
-        prog="python -m amphitrite.dataplane", description="Keeps one Envoy in step with the control plane."
+        prog="python -m amphitrite.dataplane", description="Keeps one proxy in step with the control plane."
     )
     parser.add_argument("--id", required=True, help="this agent's name")
     parser.add_argument("--state", required=True, type=Path, help="directory for what must survive a restart")
@@ -91,12 +57,12 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
     parser.add_argument(
         "--logs",
         required=True,
-        help="directory for Envoy's logs; -: requests to stdout, all else to stderr, as JSON lines",
+        help="directory for the proxy's logs; -: requests to stdout, all else to stderr, as JSON lines",
     )
     parser.add_argument("--control-plane", required=True, help="URL of the control plane")
     parser.add_argument("--ca-file", required=True, type=Path, help="who may sign the control plane's certificate")
     parser.add_argument("--token-file", required=True, type=Path, help="the agents' bearer token")
-    parser.add_argument("--listen", required=True, type=_address, metavar="HOST:PORT", help="for clients")
+    parser.add_argument("--listen", required=True, type=_address, metavar="HOST:PORT", help="where clients connect")
     parser.add_argument("--certificate", required=True, type=Path, help="PEM chain shown to clients")
     parser.add_argument("--private-key", required=True, type=Path, help="its key, PEM")
     parser.add_argument("--seed", type=Path, help="file with the table to begin with when no control plane answers")
@@ -105,45 +71,47 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
         type=_seconds,
         default=0.0,
         metavar="S",
-        help="when told to end, take new connections for so long, while health checks fail (default 0)",
+        help="after SIGTERM, accept new connections for this long while health checks fail (default 0)",
     )
     parser.add_argument(
         "--grace-s",
         type=_seconds,
         metavar="S",
-        help="when told to end, wait at most so long for requests in flight (default: the longest that the table in "
-        "force gives its requests, at most 180)",
+        help="after that, wait at most this long for requests in flight (default: the longest time that the table in "
+        "force gives a request, at most 180)",
     )
     parser.add_argument(
         "--concurrency",
         type=_threads,
         metavar="N",
-        help="Envoy's worker threads (default: the cores, the CPU quota rounded up, at most 8)",
+        help="the proxy's worker threads (default: the cores, the CPU quota rounded up, at most 8)",
     )
     parser.add_argument(
         "--metrics-every-s",
         type=_seconds,
         default=5.0,
         metavar="S",
-        help="how often Envoy's numbers are gathered and reported (default 5)",
+        help="how often the proxy's counters are read and reported (default 5)",
     )
-    parser.add_argument("--scoring-domain", metavar="DOMAIN", help="endpoints are also at <endpoint>.DOMAIN")
-    given = parser.parse_args(arguments)
+    parser.add_argument("--scoring-domain", metavar="DOMAIN", help="serve endpoints at <endpoint>.DOMAIN too")
+    options = parser.parse_args(arguments)
     return Settings(
-        id=given.id,
-        state=given.state.absolute(),
-        run=given.run.absolute(),
-        logs=None if given.logs == "-" else Path(given.logs).absolute(),
-        control_plane=ControlPlane(given.control_plane, given.ca_file, given.token_file),
-        listen=given.listen,
-        certificate=given.certificate,
-        private_key=given.private_key,
-        seed=given.seed,
-        linger_s=given.linger_s,
-        grace_s=given.grace_s,
-        concurrency=given.concurrency,
-        metrics_every_s=max(given.metrics_every_s, 0.1),
-        scoring_domain=given.scoring_domain,
+        proxy=ProxySettings(
+            id=options.id,
+            state=options.state.absolute(),
+            run=options.run.absolute(),
+            logs=None if options.logs == "-" else Path(options.logs).absolute(),
+            listen=options.listen,
+            certificate=options.certificate,
+            private_key=options.private_key,
+            concurrency=options.concurrency,
+            metrics_every_s=max(options.metrics_every_s, 0.1),
+            scoring_domain=options.scoring_domain,
+        ),
+        control_plane=ControlPlane(options.control_plane, options.ca_file, options.token_file),
+        seed=options.seed,
+        linger_s=options.linger_s,
+        grace_s=options.grace_s,
     )
 
 
@@ -152,14 +120,14 @@ def _seconds(text: str) -> float:
         value = float(text)
     except ValueError:
         value = -1.0
-    if not 0 <= value < 86400:
+    if not 0 <= value < _SECONDS_MAX:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0 to a day")
     return value
 
 
 def _threads(text: str) -> int:
-    if not text.isdecimal() or not 0 < int(text) <= 1024:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 1024")
+    if not text.isdecimal() or not 0 < int(text) <= _THREADS_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to {_THREADS_MAX}")
     return int(text)
 
 

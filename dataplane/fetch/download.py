@@ -1,7 +1,8 @@
-"""The files of one model, into a directory.
+"""Downloads the files of one model into a directory.
 
-Decides how a broken transfer goes on (from the byte where it broke, with new addresses when the old ones have expired),
-how long it is tried, and that nothing is taken that has not the right digest. Must not know caches and locks.
+Decides how a broken transfer continues (at the byte where it broke, with new addresses when the old
+ones have expired), how long it is tried, and that only files with the right digest are accepted.
+Must not know caches and locks.
 """
 
 from __future__ import annotations
@@ -17,56 +18,60 @@ from http.client import HTTPException
 from io import BufferedRandom
 from pathlib import Path
 
-from amphitrite.dataplane.fetch.fetch_failure import Problem, disk_problems
-from amphitrite.dataplane.fetch.http_client import Answer, Passing, Refused, Web, reason
+from amphitrite.dataplane.fetch.fetch_failure import FetchFailure, disk_failures
+from amphitrite.dataplane.fetch.http_client import AccessRefused, HttpClient, Response, TransientFailure, reason
 from amphitrite.dataplane.fetch.manifest import File, Manifest
 
-#: Files that are fetched at once.
+#: Files that are downloaded at once.
 THREADS = 4
 _CHUNK = 1024 * 1024
-#: Seconds before the second try, doubled each time up to the longest.
+#: Seconds before the second attempt. The pause doubles each time, up to the longest.
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.25, 8.0
 
 
 class _Stopped(Exception):
-    """Another thread has failed; what it says is what counts."""
+    """Another thread has failed. Its failure is the one that counts."""
 
 
 class Download:
-    """One model, once. ``ask`` lists the files with fresh addresses; it raises Passing, Refused or Problem.
-    ``patience_s``: how long to go on without a new byte."""
+    """The download of one model.
 
-    def __init__(self, web: Web, ask: Callable[[], Manifest], patience_s: float) -> None:
-        self._web, self._ask, self._patience_s = web, ask, patience_s
+    ``ask`` lists the files with fresh addresses; it raises TransientFailure, AccessRefused or
+    FetchFailure. ``stall_timeout_s``: how long to go on without a new byte.
+    """
+
+    def __init__(self, http: HttpClient, ask: Callable[[], Manifest], stall_timeout_s: float) -> None:
+        self._http, self._ask, self._stall_timeout_s = http, ask, stall_timeout_s
         self._urls: dict[str, str] = {}
-        self._asking = threading.Lock()
+        self._refresh_lock = threading.Lock()
         self._stop = threading.Event()
         self._progress = time.monotonic()
 
     def manifest(self) -> Manifest:
-        """Ask until there is an answer. Raises Problem."""
-        pauses = _pauses()
+        """Ask until there is a list. Raises FetchFailure."""
+        pauses = _backoff()
         while True:
             try:
-                found = self._ask()
-            except Passing as passing:
-                self._pause(next(pauses), f"the control plane does not answer: {passing}")
-            except Refused as refused:
-                raise _no_model(refused) from None
+                manifest = self._ask()
+            except TransientFailure as failure:
+                self._pause(next(pauses), f"the control plane does not answer: {failure}")
+            except AccessRefused as refusal:
+                raise _no_model(refusal) from None
             else:
-                self._urls = {file.digest: file.url for file in found.files}
-                return found
+                self._urls = {file.digest: file.url for file in manifest.files}
+                return manifest
 
-    def into(self, tree: Path, parts: Path, manifest: Manifest) -> None:
-        """Every file in ``tree``, complete and on the disk. What is not complete lies in ``parts``; what an earlier try
-        for the same model left in the two is gone on with. Raises Problem."""
-        with disk_problems(tree):
+    def fetch_into(self, tree: Path, parts: Path, manifest: Manifest) -> None:
+        """Bring every file into ``tree``, complete and on the disk. Unfinished files are in
+        ``parts``. What an earlier attempt for the same model left in both is used. Raises
+        FetchFailure."""
+        with disk_failures(tree):
             for directory in {(tree / file.path).parent for file in manifest.files} | {parts}:
                 directory.mkdir(mode=0o755, parents=True, exist_ok=True)
             for name in manifest.empty_directories:
                 (tree / name).mkdir(mode=0o755, parents=True, exist_ok=True)
         numbered = list(enumerate(sorted(manifest.files, key=lambda file: file.path)))
-        # Large ones first, so that none of them is left to a single thread at the end.
+        # Large files first, so that none of them is left to a single thread at the end.
         numbered.sort(key=lambda pair: -pair[1].size)
         self._progress = time.monotonic()
         with ThreadPoolExecutor(THREADS, thread_name_prefix="fetch") as pool:
@@ -76,100 +81,102 @@ class Download:
             finally:
                 self._stop.set()
                 pool.shutdown(cancel_futures=True)
-        failures = [error for one in running if not one.cancelled() and (error := one.exception()) is not None]
+        failures = [error for future in running if not future.cancelled() and (error := future.exception()) is not None]
         for error in failures:
             if not isinstance(error, _Stopped):
                 raise error
 
     def _file(self, file: File, target: Path, part: Path) -> None:
-        with disk_problems(target.parent):
+        with disk_failures(target.parent):
             if target.exists():
-                return  # It got its name after it had been checked and was on the disk.
+                return  # It got its name after it was checked and on the disk.
             for _ in range(2):
                 if self._fetch(file, part) == file.digest:
                     part.chmod(0o444)
                     part.rename(target)
                     return
                 part.unlink()
-        hint = "what the model store holds is damaged, or something changes it on the way; upload the model again"
-        raise Problem(f"{file.path} arrives damaged: its SHA-256 is not {file.digest}", hint)
+        hint = "the model store's copy is damaged, or something changes it on the way: upload the model again"
+        raise FetchFailure(f"{file.path} is damaged on arrival: its SHA-256 is not {file.digest}", hint)
 
     def _fetch(self, file: File, part: Path) -> str:
-        """Bring ``part`` to its full length; the digest of what it then holds."""
+        """Bring ``part`` to its full length. The digest of its content."""
         with part.open("a+b") as out:
             out.seek(0)
             sha256 = hashlib.sha256()
             while data := out.read(_CHUNK):
                 sha256.update(data)
             self._progress = time.monotonic()
-            pauses = _pauses()
+            pauses = _backoff()
             while out.tell() < file.size:
                 before, url = out.tell(), self._urls[file.digest]
                 try:
-                    answer, first = self._web.open(url, before)
-                    with answer:
+                    response, first = self._http.open(url, before)
+                    with response:
                         if first != before:
                             out.seek(0)
                             out.truncate()
                             sha256 = hashlib.sha256()
-                        self._copy(answer, out, file.size, sha256.update)
-                except Refused as refused:
+                        self._copy(response, out, file.size, sha256.update)
+                except AccessRefused as refusal:
                     self._refresh(file, url)
-                    self._pause(next(pauses), f"{file.path}: {refused}")
-                except Passing as passing:
+                    self._pause(next(pauses), f"{file.path}: {refusal}")
+                except TransientFailure as failure:
                     if out.tell() > before:
-                        pauses = _pauses()
-                    self._pause(next(pauses), f"{file.path}: {passing}")
+                        pauses = _backoff()
+                    self._pause(next(pauses), f"{file.path}: {failure}")
             out.flush()
             os.fsync(out.fileno())
         return sha256.hexdigest()
 
-    def _copy(self, answer: Answer, out: BufferedRandom, size: int, update: Callable[[bytes], None]) -> None:
-        """Raises Passing when the answer ends before ``size`` bytes are there."""
+    def _copy(self, response: Response, out: BufferedRandom, size: int, update: Callable[[bytes], None]) -> None:
+        """Raises TransientFailure when the response ends before ``size`` bytes are there."""
         while left := size - out.tell():
             if self._stop.is_set():
                 raise _Stopped
             try:
-                data = answer.read(min(_CHUNK, left))
+                data = response.read(min(_CHUNK, left))
             except (OSError, HTTPException) as exc:
-                raise Passing(f"the transfer broke off at byte {out.tell()} of {size}: {reason(exc)}") from None
+                raise TransientFailure(
+                    f"the transfer broke off at byte {out.tell()} of {size}: {reason(exc)}"
+                ) from None
             if not data:
-                raise Passing(f"the transfer ended at byte {out.tell()} of {size}")
+                raise TransientFailure(f"the transfer ended at byte {out.tell()} of {size}")
             out.write(data)
             update(data)
             self._progress = time.monotonic()
 
     def _refresh(self, file: File, stale: str) -> None:
-        """New addresses for all files, unless another thread has just fetched them."""
-        with self._asking:
+        """Get new addresses for all files, unless another thread has just done so."""
+        with self._refresh_lock:
             if self._urls[file.digest] != stale:
                 return
             try:
                 self._urls = {one.digest: one.url for one in self._ask().files}
-            except Passing:
-                return  # The pause that follows counts on.
-            except Refused as refused:
-                raise _no_model(refused) from None
+            except TransientFailure:
+                return  # The pause that follows counts towards the timeout.
+            except AccessRefused as refusal:
+                raise _no_model(refusal) from None
 
     def _pause(self, seconds: float, why: str) -> None:
-        """Raises Problem when patience is at an end."""
-        if time.monotonic() - self._progress + seconds > self._patience_s:
-            hint = "look at the control plane, the object store and the network policies between them and this pod"
-            raise Problem(f"gave up after {self._patience_s:g} s without a byte: {why}", hint)
+        """Raises FetchFailure when the timeout has passed."""
+        if time.monotonic() - self._progress + seconds > self._stall_timeout_s:
+            hint = "check the control plane, the object store and the network policies between them and this pod"
+            raise FetchFailure(f"gave up after {self._stall_timeout_s:g} s without a byte: {why}", hint)
         print(f"waiting {seconds:.1f} s: {why}", flush=True)
         if self._stop.wait(seconds):
             raise _Stopped
 
 
-def _no_model(refused: Refused) -> Problem:
+def _no_model(refusal: AccessRefused) -> FetchFailure:
     hint = (
-        "the fetch key of the control plane may have changed: restart the deployment" if refused.status == 401 else ""
+        "the fetch key of the control plane may have changed: restart the deployment" if refusal.status == 401 else ""
     )
-    return Problem(f"the control plane refuses the model: {refused}", hint)
+    return FetchFailure(f"the control plane refuses the model: {refusal}", hint)
 
 
-def _pauses() -> Iterator[float]:
-    """Seconds before each further try, without end, never the same in two pods."""
+def _backoff() -> Iterator[float]:
+    """Seconds before each further attempt, without end, and never the same in two pods."""
     pause = _FIRST_PAUSE_S
     while True:
         yield pause * random.uniform(0.5, 1.0)

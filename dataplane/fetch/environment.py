@@ -1,18 +1,18 @@
-"""What the fetcher is told: environment variables, read once.
+"""The fetcher's environment variables, read once.
 
-Decides names, defaults and what is refused. Must not know what is done with them.
+Decides their names, their defaults and which values are refused. Must not know what they are for.
 
-====================================  ==================================================================================
-AMPHITRITE_FETCH_URL                  the control plane as this pod reaches it
-AMPHITRITE_FETCH_GRANT                what opens the model; a secret
-AMPHITRITE_FETCH_DIGEST               the model version: SHA-256 of its manifest
-AMPHITRITE_FETCH_CACHE                directory; the model ends up in ``<cache>/<digest>``
-AMPHITRITE_FETCH_CA                   PEM file of authorities to trust besides the system's
-AMPHITRITE_FETCH_CACHE_BYTES          what the cache may hold; models that nothing uses make room
-AMPHITRITE_FETCH_PATIENCE_S           gives up after so long without a new byte; 60
-AMPHITRITE_FETCH_PROXY                URL of an HTTP proxy; none otherwise, whatever HTTPS_PROXY says
-AMPHITRITE_FETCH_RESULT               file that gets the result; /dev/termination-log
-====================================  ==================================================================================
+================================  ==================================================================
+AMPHITRITE_FETCH_URL              the control plane as this pod reaches it
+AMPHITRITE_FETCH_GRANT            what opens the model; a secret
+AMPHITRITE_FETCH_DIGEST           the model version: SHA-256 of its manifest
+AMPHITRITE_FETCH_CACHE            directory; the model will be ``<cache>/<digest>``
+AMPHITRITE_FETCH_CA               PEM file of authorities to trust besides the system's
+AMPHITRITE_FETCH_CACHE_BYTES      size limit of the cache; models that nothing uses are removed
+AMPHITRITE_FETCH_STALL_TIMEOUT_S  it gives up after so many seconds without a new byte; 60
+AMPHITRITE_FETCH_PROXY            URL of an HTTP proxy; HTTPS_PROXY is ignored
+AMPHITRITE_FETCH_RESULT           file for the result; /dev/termination-log
+================================  ==================================================================
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from amphitrite.dataplane.fetch.fetch_failure import Problem
+from amphitrite.dataplane.fetch.fetch_failure import FetchFailure
 
 _PREFIX = "AMPHITRITE_FETCH_"
 RESULT = "/dev/termination-log"
@@ -31,7 +31,7 @@ RESULT = "/dev/termination-log"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """``url`` has no slash at its end. None: not given."""
+    """``url`` has no slash at its end. None: not set."""
 
     url: str
     grant: str = field(repr=False)
@@ -39,12 +39,12 @@ class Settings:
     cache: Path
     ca: Path | None = None
     cache_bytes: int | None = None
-    patience_s: float = 60.0
+    stall_timeout_s: float = 60.0
     proxy: str | None = field(default=None, repr=False)
 
 
 def read(environ: Mapping[str, str]) -> Settings:
-    """Raises Problem that names the variable."""
+    """Raises FetchFailure with the name of the variable."""
     ca, size = environ.get(f"{_PREFIX}CA"), environ.get(f"{_PREFIX}CACHE_BYTES")
     return Settings(
         url=_url(environ),
@@ -53,7 +53,7 @@ def read(environ: Mapping[str, str]) -> Settings:
         cache=Path(_text(environ, "CACHE")),
         ca=Path(ca) if ca else None,
         cache_bytes=int(_number(environ, "CACHE_BYTES", 0)) if size else None,
-        patience_s=_number(environ, "PATIENCE_S", 60.0),
+        stall_timeout_s=_number(environ, "STALL_TIMEOUT_S", 60.0),
         proxy=environ.get(f"{_PREFIX}PROXY") or None,
     )
 
@@ -66,7 +66,7 @@ def _url(environ: Mapping[str, str]) -> str:
     text = _text(environ, "URL").rstrip("/")
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
-        raise Problem(f"{_PREFIX}URL is {text!r}; the control plane's https://HOST:PORT is needed")
+        raise FetchFailure(f"{_PREFIX}URL is {text!r}; the control plane's https://HOST:PORT is needed")
     return text
 
 
@@ -74,14 +74,14 @@ def _digest(environ: Mapping[str, str]) -> str:
     text = _text(environ, "DIGEST")
     # It becomes the name of a directory.
     if not re.fullmatch(r"[0-9a-f]{64}", text):
-        raise Problem(f"{_PREFIX}DIGEST is {text!r}; 64 hexadecimal digits are needed")
+        raise FetchFailure(f"{_PREFIX}DIGEST is {text!r}; 64 hexadecimal digits are needed")
     return text
 
 
 def _text(environ: Mapping[str, str], name: str) -> str:
     text = environ.get(f"{_PREFIX}{name}", "").strip()
     if not text:
-        raise Problem(f"{_PREFIX}{name} is not set")
+        raise FetchFailure(f"{_PREFIX}{name} is not set")
     return text
 
 
@@ -92,5 +92,5 @@ def _number(environ: Mapping[str, str], name: str, default: float) -> float:
     except ValueError:
         number = -1.0
     if not 0 < number < float("inf"):
-        raise Problem(f"{_PREFIX}{name} is {text!r}; a number above 0 is needed")
+        raise FetchFailure(f"{_PREFIX}{name} is {text!r}; a number above 0 is needed")
     return number

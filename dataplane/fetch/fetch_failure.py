@@ -1,7 +1,7 @@
-"""Why a fetch failed, for people.
+"""Why a fetch failed.
 
-Decides that there is one exception for everything that can go wrong. (The product's own error type lies in a package
-that the fetcher's image does not have.) Must not know who prints it.
+Decides that one exception stands for everything that can go wrong. The product's own error type is
+in a package that the fetcher's image does not have. Must not know who prints it.
 """
 
 from __future__ import annotations
@@ -12,21 +12,23 @@ from contextlib import contextmanager
 from pathlib import Path
 
 
-class Problem(Exception):
-    """``message``: what happened; ``hint``: what to do about it. Neither holds a grant or a signed address."""
+class FetchFailure(Exception):
+    """``message``: what happened. ``hint``: what to do about it. Neither holds a grant or a signed
+    address."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
         self.message, self.hint = message, hint
 
 
-class DiskFull(Problem):
-    """The cache has no room left."""
+class DiskFull(FetchFailure):
+    """The cache has no space left."""
 
 
 @contextmanager
-def disk_problems(place: Path) -> Iterator[None]:
-    """OSError -> Problem, with what to do about a full disk or a directory that cannot be written."""
+def disk_failures(place: Path) -> Iterator[None]:
+    """Turns OSError into FetchFailure, with what to do about a full disk or a directory that cannot
+    be written."""
     try:
         yield
     except OSError as exc:
@@ -34,7 +36,7 @@ def disk_problems(place: Path) -> Iterator[None]:
             raise DiskFull(
                 f"no space left in the model cache {place}", "make the volume larger, or free space"
             ) from exc
-        hint = "look at the volume of the model cache"
+        hint = "check the volume of the model cache"
         if exc.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
             hint = "the volume must be writable for this container's user; fsGroup does nothing for a hostPath"
-        raise Problem(f"the model cache {place} cannot be used: {exc.strerror or exc}", hint) from exc
+        raise FetchFailure(f"the model cache {place} cannot be used: {exc.strerror or exc}", hint) from exc

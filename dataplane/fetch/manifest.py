@@ -1,7 +1,7 @@
 """The files of a model version, as the control plane lists them.
 
-Decides that a list is only believed when its digest is the one that was asked for, and that no path leads out of the
-model's directory. Must not know how files are had.
+Decides that a list is accepted only when its digest is the requested one, and that no path leads
+out of the model's directory. Must not know how files are downloaded.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-from amphitrite.dataplane.fetch.fetch_failure import Problem
+from amphitrite.dataplane.fetch.fetch_failure import FetchFailure
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """``path``: relative, with ``/``. ``url``: short-lived and a secret."""
+    """``path``: relative, with ``/``. ``size``: bytes. ``url``: short-lived and a secret."""
 
     path: str
     digest: str
@@ -30,7 +30,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """``in_use``: digests of models that some deployment needs, this one among them."""
+    """``in_use``: the digests of models that some deployment needs, this one among them."""
 
     digest: str
     files: tuple[File, ...]
@@ -39,27 +39,28 @@ class Manifest:
 
     @property
     def size(self) -> int:
-        """Bytes of all files."""
+        """The bytes of all files."""
         return sum(file.size for file in self.files)
 
 
 def read(body: bytes, digest: str, base: str) -> Manifest:
-    """``base``: the control plane's URL, which relative addresses start from. Raises Problem."""
+    """The manifest in ``body``. ``base``: the control plane's URL, which relative addresses start
+    from. Raises FetchFailure."""
     try:
         value = json.loads(body)
         files = tuple(_file(entry, base) for entry in value["files"])
         directories = tuple(_inside(path) for path in value["empty_directories"])
-        in_use = frozenset(str(one) for one in value.get("in_use", ()))
+        in_use = frozenset(str(other) for other in value.get("in_use", ()))
     except (ValueError, KeyError, TypeError, AttributeError) as exc:
-        raise Problem(f"the control plane's list of files cannot be read: {exc}") from exc
-    found = manifest_digest(files)
-    if found != digest:
-        raise Problem(f"the control plane lists the files of another model: {found} instead of {digest}")
+        raise FetchFailure(f"the control plane's list of files cannot be read: {exc}") from exc
+    actual = manifest_digest(files)
+    if actual != digest:
+        raise FetchFailure(f"the control plane lists the files of another model: {actual} instead of {digest}")
     return Manifest(digest, files, directories, in_use | {digest})
 
 
 def manifest_digest(files: tuple[File, ...]) -> str:
-    """SHA-256 over the sorted (path, digest) pairs, as the model store makes it."""
+    """SHA-256 of the sorted (path, digest) pairs, as the model store makes it."""
     content = json.dumps(sorted((file.path, file.digest) for file in files))
     return hashlib.sha256(content.encode()).hexdigest()
 

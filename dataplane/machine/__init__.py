@@ -1,4 +1,4 @@
-"""What a process needs of the machine below it: files, processes, ports, control groups, logs.
+"""What a process needs of its machine: files, processes, ports, control groups, logs.
 
 It knows neither tables nor proxies.
 """

@@ -1,7 +1,7 @@
-"""Writing a small file so that a reader sees the old text or the new one, never half of either.
+"""Writes a small file so that a reader sees the old text or the new one, never a part.
 
-Decides how text gets to disk: a temporary name beside it, fsync, rename, fsync of the directory. Must not know what
-the text is.
+Decides how text gets to disk: a temporary name beside it, fsync, rename, fsync of the directory.
+Must not know what the text is.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from pathlib import Path
 
 
 def write_atomically(path: Path, data: bytes, mode: int = 0o600) -> None:
-    """Replace ``path`` by ``data``; the file has ``mode`` from its first byte on. Raises OSError."""
+    """Replace the content of ``path`` with ``data``. The file has ``mode`` from its first byte on.
+    Raises OSError."""
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -32,5 +33,5 @@ def write_atomically(path: Path, data: bytes, mode: int = 0o600) -> None:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replace ``path`` by ``text``, readable by its owner only. Raises OSError."""
+    """Replace the content of ``path`` with ``text``, readable by its owner only. Raises OSError."""
     write_atomically(path, text.encode("utf-8"))

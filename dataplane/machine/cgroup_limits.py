@@ -1,7 +1,9 @@
-"""What this process may use of the machine, as its control group says.
+"""What this process may use of the machine, by its control group.
 
-Decides how many worker threads Envoy gets and how much memory. A container's quota is no property of the machine: as
-many threads as cores under a quota of two would be throttled all at once. Must not know Envoy's configuration.
+Decides the proxy's number of worker threads and its memory. A machine has more cores than a
+container's CPU quota: with a thread for each core under a quota of two, all threads would be
+throttled at once. Must not know a proxy's configuration. Source: the kernel's document "Control
+Group v2".
 """
 
 from __future__ import annotations
@@ -11,43 +13,46 @@ import os
 from pathlib import Path
 
 _CGROUP = Path("/sys/fs/cgroup")
-#: Not a large machine's whole width: each worker holds connections to every instance.
+#: Fewer than a large machine's cores: each worker thread keeps connections to every instance.
 _WORKERS_MAX = 8
-#: What a container needs beside Envoy's heap: the agent, and Envoy's own code and stacks.
+#: What a container needs besides the proxy's heap: the agent, and the proxy's own code and stacks.
 _BESIDE_HEAP = 192 * 1024 * 1024
 
 
 def workers(cgroup: Path = _CGROUP, cores: int | None = None) -> int:
-    """Envoy's worker threads: the cores that may be used, the CPU quota rounded up, and at most 8."""
+    """The proxy's worker threads: the available cores or the CPU quota, rounded up, at most 8."""
     available = len(os.sched_getaffinity(0)) if cores is None else cores
     quota = cpu_quota(cgroup)
     return max(1, min(available, _WORKERS_MAX, available if quota is None else math.ceil(quota)))
 
 
 def cpu_quota(cgroup: Path = _CGROUP) -> float | None:
-    """Cores that the control group may use on average (cgroup v2 ``cpu.max``, v1 ``cpu.cfs_quota_us``); None: all."""
-    words = _words(cgroup / "cpu.max")
-    if not words:
-        words = [*_words(cgroup / "cpu/cpu.cfs_quota_us"), *_words(cgroup / "cpu/cpu.cfs_period_us")]
-    if len(words) != 2 or not all(word.isdecimal() for word in words) or int(words[1]) == 0:
+    """The cores that the control group may use on average (cgroup v2 ``cpu.max``, v1
+    ``cpu.cfs_quota_us``). None: all."""
+    fields = _fields(cgroup / "cpu.max")
+    if not fields:
+        fields = [*_fields(cgroup / "cpu/cpu.cfs_quota_us"), *_fields(cgroup / "cpu/cpu.cfs_period_us")]
+    if len(fields) != 2 or not all(field.isdecimal() for field in fields) or int(fields[1]) == 0:
         return None
-    return int(words[0]) / int(words[1])
+    return int(fields[0]) / int(fields[1])
 
 
 def heap_bytes(cgroup: Path = _CGROUP) -> int | None:
-    """What Envoy's heap may have of the control group's memory limit; None without one.
+    """How much of the control group's memory limit the proxy's heap may have, in bytes; None: there
+    is no limit.
 
-    Envoy sheds requests before it reaches this, where the kernel would kill it with all that it has in flight.
+    The proxy sheds requests before it reaches this size. At the limit itself the kernel would kill
+    it with all that is in flight.
     """
-    words = _words(cgroup / "memory.max") or _words(cgroup / "memory/memory.limit_in_bytes")
-    # Version 1 says "no limit" by a number larger than any memory.
-    if len(words) != 1 or not words[0].isdecimal() or int(words[0]) >= 2**60:
+    fields = _fields(cgroup / "memory.max") or _fields(cgroup / "memory/memory.limit_in_bytes")
+    # Version 1 expresses "no limit" as a number larger than any memory.
+    if len(fields) != 1 or not fields[0].isdecimal() or int(fields[0]) >= 2**60:
         return None
-    limit = int(words[0])
+    limit = int(fields[0])
     return max(limit // 2, limit - _BESIDE_HEAP)
 
 
-def _words(path: Path) -> list[str]:
+def _fields(path: Path) -> list[str]:
     try:
         return path.read_text(encoding="ascii").split()
     except (OSError, ValueError):

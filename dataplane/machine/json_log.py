@@ -1,6 +1,6 @@
-"""The agent's own log: one JSON object a line on stderr.
+"""The agent's own log: one JSON object on each line of stderr.
 
-Decides its shape. Must not be given credentials: values are printed as they are.
+Decides its form. Must not be given credentials: values are printed as they are.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Literal
 
 
 def log(level: Literal["info", "warning", "error"], message: str, **values: object) -> None:
-    """``values`` must be JSON values; anything else is printed as text."""
+    """``values`` should be JSON values. Anything else is printed as text."""
     now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
     line = json.dumps({"time": now, "level": level, "message": message, **values}, default=str)
-    # Text and line end in one piece: two threads must not write into each other's lines.
+    # Text and line end in one write: two threads must not write into each other's lines.
     sys.stderr.write(f"{line}\n")
     sys.stderr.flush()

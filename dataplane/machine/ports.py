@@ -1,6 +1,6 @@
-"""Whether an address can be listened on, asked before anything is changed.
+"""Whether a process can listen on an address, tested before anything is changed.
 
-Decides how a used port is told. Must not know who wants to listen.
+Decides the errors for a port that is in use. Must not know who wants to listen.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ from amphitrite.schemas.errors import Error
 
 
 def require_free(host: str, port: int, option: str) -> None:
-    """Raise Error("PortInUse") naming the port and ``option``, or Error("BadArgument") for a host that is not ours."""
+    """Raise Error("PortInUse"), which names the port and ``option``, when another program listens
+    there. Raise Error("BadArgument") for a host that is not an address of this machine."""
     try:
         infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as exc:
         raise Error("BadArgument", f"host {host!r} is not an address of this machine", target="host") from exc
     for family, kind, protocol, _, address in infos:
         with socket.socket(family, kind, protocol) as probe:
-            # As uvicorn and Envoy do, so that connections in TIME_WAIT are no obstacle.
+            # As uvicorn and Envoy do, so that connections in TIME_WAIT do not matter.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind(address)
@@ -32,9 +33,9 @@ def _refusal(cause: OSError, host: str, port: int, option: str) -> Error:
     if cause.errno == errno.EADDRINUSE:
         return Error(
             "PortInUse",
-            f"port {port} on {host} is used by another program",
+            f"port {port} on {host} is in use by another program",
             target=f"{host}:{port}",
-            hint=f"choose another one with {option}, or find the program: ss -ltnp 'sport = :{port}'",
+            hint=f"choose another port with {option}, or find the program: ss -ltnp 'sport = :{port}'",
         )
     message = f"cannot listen on {host}:{port}: {cause.strerror}"
     return Error("BadArgument", message, target=f"{host}:{port}")

@@ -1,7 +1,8 @@
-"""Which process is meant: a pid together with the time at which it started.
+"""The identity of a process: its pid and the time at which it started.
 
-Decides how a process is recognised after our own restart, when it counts as alive, and how a record of it lies on
-disk. A pid alone is not enough: it is used again after the process has gone. Must not know what the process does.
+Decides how a process is recognised after our own restart, when it counts as alive, and the form of
+its record on disk. A pid alone is not enough: it is used again after the process has ended. Must
+not know what the process does.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ import psutil
 
 from amphitrite.dataplane.machine.atomic_files import write_private
 
-#: Seconds by which two readings of one process's start time may differ: the kernel derives the time of boot, to
-#: which it is relative, from the wall clock in whole seconds, and the wall clock is adjusted while a machine runs.
+#: The most seconds by which two readings of one process's start time may differ. The kernel derives
+#: the time of boot, to which it is relative, from the wall clock in whole seconds, and the wall
+#: clock is adjusted while a machine runs.
 _TOLERANCE_S = 2.0
 _POLL_S = 0.02
 
@@ -34,7 +36,7 @@ class ProcessRecord:
 
 
 def of(pid: int) -> ProcessRecord:
-    """The record of a process that exists now. Raises ProcessLookupError when there is none."""
+    """The record of a running process. Raises ProcessLookupError when there is none."""
     try:
         return ProcessRecord(pid, psutil.Process(pid).create_time())
     except psutil.NoSuchProcess as exc:
@@ -46,7 +48,7 @@ def own() -> ProcessRecord:
 
 
 def alive(record: ProcessRecord) -> bool:
-    """Whether this very process still runs; a zombie does not."""
+    """Whether this very process still runs. A zombie does not."""
     try:
         process = psutil.Process(record.pid)
         with process.oneshot():
@@ -57,7 +59,7 @@ def alive(record: ProcessRecord) -> bool:
 
 
 def send_signal(record: ProcessRecord, number: int = signal.SIGTERM) -> bool:
-    """Signal this very process; False when it is gone already."""
+    """Send a signal to this very process. False: it has ended already."""
     if not alive(record):
         return False
     try:
@@ -68,7 +70,8 @@ def send_signal(record: ProcessRecord, number: int = signal.SIGTERM) -> bool:
 
 
 def end(record: ProcessRecord, within_s: float) -> None:
-    """Ask this very process to end, kill it after ``within_s``, and return when it is gone."""
+    """Send SIGTERM to this very process, SIGKILL after ``within_s``, and return when it has
+    ended."""
     send_signal(record, signal.SIGTERM)
     deadline = time.monotonic() + within_s
     while alive(record):
@@ -77,13 +80,15 @@ def end(record: ProcessRecord, within_s: float) -> None:
         time.sleep(_POLL_S)
 
 
-def first() -> bool:
-    """Whether this process is the first of its PID namespace: all others end with it, and orphans are its to reap."""
+def is_init() -> bool:
+    """Whether this process is the first of its PID namespace. Then all others end with it, and it
+    must reap orphans."""
     return os.getpid() == 1
 
 
 def reap_orphans(own: Collection[int]) -> int:
-    """Let children that have ended go, but for those in ``own``, whose end somebody waits for. How many they were."""
+    """Reap child processes that have ended, except those in ``own``, which somebody waits for.
+    Returns their number."""
     reaped = 0
     while True:
         try:
@@ -97,7 +102,8 @@ def reap_orphans(own: Collection[int]) -> int:
 
 
 def read(path: Path) -> ProcessRecord | None:
-    """The record in a JSON file with at least ``pid`` and ``create_time``; None when absent or not such a file."""
+    """The record in a JSON file with at least ``pid`` and ``create_time``. None: no such file, or
+    another content."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
         return ProcessRecord(int(value["pid"]), float(value["create_time"]))
@@ -106,5 +112,5 @@ def read(path: Path) -> ProcessRecord | None:
 
 
 def write(path: Path, record: ProcessRecord, **more: Any) -> None:
-    """Replace the file (0600, atomically) with the record and whatever else the owner wants to keep there."""
+    """Replace the file (0600, atomically) with the record and the values in ``more``."""
     write_private(path, json.dumps({"pid": record.pid, "create_time": record.create_time, **more}))

@@ -1,4 +1,4 @@
-"""The numbers that a proxy reports, by Amphitrite's names.
+"""The numbers that a proxy reports, under Amphitrite's names.
 
-Decides what is counted and how counts add up. It knows no proxy's own statistics.
+Decides what is counted and how counters add up. It knows no proxy's own statistics.
 """

@@ -1,7 +1,7 @@
-"""Routing tables as JSON values, there and back.
+"""Routing tables as JSON values, in both directions.
 
-Decides the names of fields. A table carries secrets: a file that holds one has mode 0600. Must not know who sends it,
-nor what becomes of it as text.
+Decides the names of fields. It carries secrets: a file that holds a table has mode 0600. Must not
+know who sends it, nor its text.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from amphitrite.dataplane.table.routing_table import (
 
 
 def to_json(table: RoutingTable) -> dict[str, Any]:
-    """The table as JSON values, secrets revealed."""
+    """The table as JSON values, with its secrets in plain text."""
     return {
         "version": table.version,
         "max_body_bytes": table.max_body_bytes,
@@ -82,7 +82,8 @@ def issuers_to_json(issuers: Iterable[TokenIssuer]) -> list[dict[str, Any]]:
 
 
 def from_json(value: dict[str, Any]) -> RoutingTable:
-    """The inverse of :func:`to_json`. Raises KeyError, TypeError or ValueError on anything else."""
+    """The inverse of :func:`to_json`. Raises KeyError, TypeError or ValueError for anything
+    else."""
     return RoutingTable(
         version=int(value["version"]),
         max_body_bytes=int(value["max_body_bytes"]),

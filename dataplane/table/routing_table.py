@@ -1,10 +1,11 @@
-"""The routing table: what the control plane tells every proxy, and all that a proxy needs to know.
+"""The routing table: what the control plane tells every proxy, and all that a proxy needs.
 
-Decides the shape of routes, clusters and credentials and that a table is self-consistent. It is the value between
-two translators: the planner makes it from resources, ``dataplane.envoy`` makes xDS from it. Must not know endpoints,
-deployments, databases, REST or Envoy's messages.
+Decides the form of routes, clusters and credentials, and that a table is consistent in itself. It
+lies between two translators: the planner makes it from resources, and a proxy's room makes that
+proxy's configuration from it. Must not know endpoints, deployments, databases, REST or a proxy's
+configuration.
 
-A table travels as JSON (``table_json``) from the control plane to the agents and onto their disks.
+A table travels as JSON (``json_codec``) from the control plane to the agents and onto their disks.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ import hashlib
 from dataclasses import dataclass
 from typing import Literal
 
-#: What a request to a route must show: one of its keys, a token of ours bound to it, or a token of the OIDC issuer.
+#: What a request to a route must show: one of its keys, a token of ours bound to it, or a token of
+#: the OIDC issuer.
 Auth = Literal["key", "aml_token", "aad_token"]
 
 
 class Secret:
-    """A string that does not print. Only ``reveal()`` gives the text."""
+    """A string that does not print. Only :meth:`reveal` returns the text."""
 
     __slots__ = ("_text",)
 
@@ -29,7 +31,7 @@ class Secret:
         return self._text
 
     def fingerprint(self) -> str:
-        """Tells one key from another without telling it: 16 hexadecimal digits of its SHA-256."""
+        """Distinguishes keys without revealing them: 16 hexadecimal digits of the SHA-256."""
         return hashlib.sha256(self._text.encode()).hexdigest()[:16]
 
     def __repr__(self) -> str:
@@ -49,7 +51,8 @@ class Secret:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where one instance listens for HTTP and, unless ``grpc_port`` is None, for gRPC. In order of host and ports."""
+    """Where one instance listens for HTTP and, unless ``grpc_port`` is None, for gRPC. Ordered by
+    host and ports."""
 
     host: str
     port: int
@@ -65,7 +68,8 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class HealthCheck:
-    """Active health check of each address: HTTP GET ``path``; seconds and counts as in the deployment's probe."""
+    """The active health check of each address: HTTP GET of ``path``. Seconds and counts as in the
+    deployment's probe."""
 
     path: str = "/v2/health/ready"
     interval_s: float = 2.0
@@ -78,9 +82,12 @@ class HealthCheck:
 class Cluster:
     """Interchangeable instances.
 
-    ``max_requests``: requests in flight over all addresses; one more is answered 429. The bound holds for each proxy.
-    ``drain_timeout_s``: how long a proxy lets requests that are in flight finish once no route names the cluster.
-    ``sequences``: the model server keeps state between requests of one sequence, so these stay on one instance.
+    - ``max_requests``: the limit on requests in flight over all addresses. The next one is answered
+      429. Each proxy has this limit.
+    - ``drain_timeout_s``: how long requests in flight may take to finish once no route names the
+      cluster, in seconds.
+    - ``sequences``: the model server keeps state between the requests of one sequence, so these
+      stay on one instance.
     """
 
     name: str
@@ -92,21 +99,26 @@ class Cluster:
 
     @property
     def grpc(self) -> bool:
-        """Whether it can be asked by gRPC. While it has no instance, that is no reason to say that it cannot."""
+        """Whether the cluster serves gRPC. A cluster without an instance counts as one that
+        does."""
         return not self.addresses or any(a.grpc_port is not None for a in self.addresses)
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One selectable destination of a route.
+    """One destination of a route.
 
-    ``name`` is what a request names in the header ``azureml-model-deployment`` to be pinned here, and what the answer
-    carries in the same header. ``cluster`` is None while nothing can serve it: a pinned request is then answered 503.
-    ``score_path`` is the upstream path for a POST to the route's root; None when there is no single choice (404,
-    with ``score_reason`` in the body). ``sequences``: as that of its cluster. ``retry_lost``: a request whose instance
-    is lost before it answered runs again elsewhere, though it may have run; else only what certainly did not run.
-    ``container``: a server of the user's own answers, perhaps by streams at addresses that are not Triton's.
-    ``per_instance``: of the cluster's bound the part of one instance, for messages.
+    - ``name``: a request with this name in its header ``azureml-model-deployment`` is pinned here.
+      The response has it in the same header.
+    - ``cluster``: None while nothing can serve. Then a pinned request is answered 503.
+    - ``timeout_s``: the most seconds for a response, or for a pause of a stream.
+    - ``score_path``: the upstream path for a POST to the route's root. None when there is no single
+      model (404, with ``score_reason`` in the body).
+    - ``sequences``: as of its cluster.
+    - ``retry_lost``: a request whose instance is lost before the response runs again on another
+      one, though it may have run. If false, only a request that certainly did not run is repeated.
+    - ``container``: a user's own server answers. Any of its addresses may stream.
+    - ``per_instance``: one instance's part of the cluster's limit, for messages.
     """
 
     name: str
@@ -124,11 +136,16 @@ class Target:
 class Route:
     """One scoring address: ``/endpoints/<name>/`` and below.
 
-    ``auth``: what is accepted. ``credentials``: accepted bearer keys, of a route with keys alone; none there means that
-    nobody is let in, and so does a route with tokens in a table without the ``TokenIssuer`` of that ``auth``.
-    ``split``: (target name, percent), sums to 100, or empty: an authenticated request is answered 404 NoTraffic.
-    ``mirrors``: (target name, percent of split requests copied there, answer dropped).
-    ``cors``: origins whose pages may read the answers, ``*`` for any; none: browsers are told nothing.
+    - ``auth``: which credentials are accepted.
+    - ``credentials``: the accepted bearer keys of a route with keys. With none of them nobody is
+      let in. The same holds for a route with tokens in a table without the ``TokenIssuer`` of that
+      ``auth``.
+    - ``split``: (target name, percent). It sums to 100 or is empty: then a request with a valid
+      credential is answered 404 NoTraffic.
+    - ``mirrors``: (target name, percent of the split requests that are mirrored there). The
+      response is dropped.
+    - ``cors``: the origins whose pages may read the responses, ``*`` for any. None: no CORS
+      headers.
     """
 
     name: str
@@ -146,21 +163,23 @@ class Route:
             raise ValueError(f"{self.name}: targets must be sorted by name, each name once")
         for target in self.targets:
             if target.sequences and target.retry_lost:
-                raise ValueError(f"{self.name}: target {target.name} may repeat a part of a sequence")
+                raise ValueError(
+                    f"{self.name}: target {target.name} repeats lost requests, which sequences do not allow"
+                )
         for name, percent in (*self.split, *self.mirrors):
             if name not in names or not 0 < percent <= 100:
-                raise ValueError(f"{self.name}: bad share {name}={percent}")
+                raise ValueError(f"{self.name}: the share {name}={percent} is not possible")
         if self.split and sum(percent for _, percent in self.split) != 100:
             raise ValueError(f"{self.name}: the split does not sum to 100")
 
 
 @dataclass(frozen=True, slots=True)
 class TokenIssuer:
-    """Whose JSON Web Tokens routes of one ``auth`` accept.
+    """The issuer of the JSON Web Tokens that routes of one ``auth`` accept (RFC 7519).
 
-    A token counts when a key of ``jwks`` (a JSON Web Key Set, public keys only) signed it, ``iss`` is ``issuer``, it
-    has not expired, and ``aud`` is one of ``audiences``. A token of ``aml_token`` is moreover bound to one route: its
-    claim ``endpoint`` is the route's name.
+    A token is valid when a key of ``jwks`` (a JSON Web Key Set of public keys, RFC 7517) signed it,
+    ``iss`` is ``issuer``, it has not expired, and ``aud`` is one of ``audiences``. A token of
+    ``aml_token`` is also bound to one route: its claim ``endpoint`` is the route's name.
     """
 
     auth: Literal["aml_token", "aad_token"]
@@ -171,7 +190,8 @@ class TokenIssuer:
 
 @dataclass(frozen=True, slots=True)
 class RoutingTable:
-    """Everything, sorted by name. ``version`` grows with each published change; it is not part of the content."""
+    """The whole table, sorted by name. ``version`` grows with each published change and is not part
+    of the content."""
 
     version: int
     routes: tuple[Route, ...] = ()
@@ -180,18 +200,19 @@ class RoutingTable:
     issuers: tuple[TokenIssuer, ...] = ()
 
     def __post_init__(self) -> None:
-        """Raise ValueError when its parts contradict each other; the planner must never make such a table."""
+        """Raise ValueError when the parts contradict each other. The planner must never make such a
+        table."""
         clusters = [c.name for c in self.clusters]
-        known = frozenset(clusters)
+        cluster_names = frozenset(clusters)
         routes = [r.name for r in self.routes]
         issuers = [i.auth for i in self.issuers]
         if issuers != sorted(set(issuers)):
             raise ValueError("issuers must be sorted by auth, each once")
-        if clusters != sorted(known) or routes != sorted(set(routes)):
+        if clusters != sorted(cluster_names) or routes != sorted(set(routes)):
             raise ValueError("routes and clusters must be sorted by name, each name once")
         for route in self.routes:
             for target in route.targets:
-                if target.cluster is not None and target.cluster not in known:
+                if target.cluster is not None and target.cluster not in cluster_names:
                     raise ValueError(f"{route.name}: target {target.name} names no cluster: {target.cluster}")
 
     def same_content(self, other: RoutingTable) -> bool:

@@ -1,6 +1,7 @@
 """The last routing table that was in force, on disk.
 
-Decides the file's shape and that it is private and never half written. Must not know who applies it.
+Decides the file's form, that only its owner can read it, and that it is never half written. Must
+not know who applies it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from amphitrite.schemas.errors import Error
 
 @dataclass(frozen=True, slots=True)
 class SavedTable:
-    """``drain_timeout_s``: how long what is not drained yet (``drained_version``) may still take."""
+    """``drain_timeout_s``: how long the drain of what ``drained_version`` does not include may
+    still take, in seconds."""
 
     table: RoutingTable
     drained_version: int
@@ -26,7 +28,8 @@ class SavedTable:
 
 
 def load(path: Path) -> SavedTable | None:
-    """None when there is no file. Raises Error(LocalFileError) when it is not one of ours."""
+    """The saved table; None: there is no file. Raises Error(LocalFileError) for a file with other
+    content."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
         return SavedTable(from_json(value["table"]), int(value["drained_version"]), float(value["drain_timeout_s"]))
@@ -37,6 +40,7 @@ def load(path: Path) -> SavedTable | None:
 
 
 def save(path: Path, saved: SavedTable, text: TableText) -> None:
-    """Replace the file. It holds keys: mode 0600. ``text`` remembers the table that was saved before."""
+    """Replace the file. It holds keys, so its mode is 0600. ``text`` caches the parts of the table
+    saved before."""
     rest = json.dumps({"drained_version": saved.drained_version, "drain_timeout_s": saved.drain_timeout_s})
     write_private(path, f'{{"table": {text.whole(saved.table)}, {rest[1:]}')

@@ -1,7 +1,8 @@
-"""The table that a new proxy begins with when the control plane is away: as bytes that fit a Kubernetes Secret.
+"""The seed: the table that a new proxy begins with when no control plane answers.
 
-Decides the form of a seed (gzip of the table's JSON; the same table gives the same bytes), its size, and which of a
-saved table and a seed is newer. Must not know who keeps the Secret or how it reaches the proxy's file system.
+It fits a Kubernetes Secret. Decides the form of a seed (gzip of the table's JSON; the same table
+gives the same bytes), its size, and which of a saved table and a seed is newer. Must not know who
+keeps the Secret or how it reaches the proxy's file system.
 """
 
 from __future__ import annotations
@@ -15,16 +16,18 @@ from amphitrite.dataplane.table.json_codec import from_json, to_json
 from amphitrite.dataplane.table.routing_table import RoutingTable
 from amphitrite.schemas.errors import Error
 
-#: Kubernetes refuses a Secret whose values have more bytes than this (MaxSecretSize of k8s.io/api/core/v1).
+#: Kubernetes refuses a Secret whose values have more bytes than this (MaxSecretSize of
+#: k8s.io/api/core/v1).
 MAX_BYTES = 1024 * 1024
-#: What a seed may unfold to. A table is about twenty times its seed.
+#: The most bytes of a decompressed seed. A table is about twenty times its seed.
 _MAX_UNFOLDED = 128 * 1024 * 1024
 
 
 def encode_seed(table: RoutingTable) -> bytes:
     """The seed of ``table``; it holds keys. Raises Error(LimitExceeded) above :data:`MAX_BYTES`.
 
-    1,000 endpoints of two deployments with two keys of 32 characters each take about a tenth of that.
+    1,000 endpoints of two deployments, each with two keys of 32 characters, take about a tenth of
+    that.
     """
     text = json.dumps(to_json(table), separators=(",", ":"), sort_keys=True)
     seed = gzip.compress(text.encode(), mtime=0)
@@ -33,28 +36,29 @@ def encode_seed(table: RoutingTable) -> bytes:
             "LimitExceeded",
             f"the routing table of {len(table.routes)} endpoints has {len(seed)} bytes compressed; a Secret holds at "
             f"most {MAX_BYTES}",
-            hint="proxies that run keep their own copy and serve on; one that starts while no control plane answers "
-            "has an older table or none. Keep the proxies' state on a volume, or spread the endpoints over two "
+            hint="running proxies keep their own copy and go on. A proxy that starts while no control plane "
+            "answers has an older table or none. Keep the proxies' state on a volume, or spread the endpoints over two "
             "installations",
         )
     return seed
 
 
 def decode_seed(data: bytes) -> RoutingTable:
-    """The inverse of :func:`encode_seed`. Raises Error(LocalFileError) for anything else, half a seed included."""
+    """The inverse of :func:`encode_seed`. Raises Error(LocalFileError) for anything else, and for a
+    seed that is cut off."""
     unfold = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
     try:
         text = unfold.decompress(data, _MAX_UNFOLDED)
         if not unfold.eof:
-            raise ValueError("it is cut off, or too large")
+            raise ValueError("the seed is cut off or too large")
         return from_json(json.loads(text))
     except (zlib.error, ValueError, KeyError, TypeError, AttributeError) as exc:
-        # The text of a JSON error may quote what it met, which may be a key.
+        # The text of a JSON error may quote the input, and so a key.
         raise Error("LocalFileError", f"not a seed: {type(exc).__name__}") from exc
 
 
 def load_seed(path: Path) -> RoutingTable | None:
-    """The table of a seed file; None when there is none (yet). Raises Error(LocalFileError)."""
+    """The table of a seed file; None: there is no file (yet). Raises Error(LocalFileError)."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -68,7 +72,7 @@ def load_seed(path: Path) -> RoutingTable | None:
 
 
 def newer(seed: RoutingTable | None, saved: RoutingTable | None) -> RoutingTable | None:
-    """``seed`` where it is newer than what this proxy had in force itself, else None."""
+    """``seed`` if it is newer than the table that this proxy had in force, else None."""
     if seed is None or (saved is not None and saved.version >= seed.version):
         return None
     return seed

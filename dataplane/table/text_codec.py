@@ -1,11 +1,12 @@
-"""Routing tables as text: whole, as what has changed since another, and the digest that names the content.
+"""Routing tables as text: whole, or as the change since another table.
 
-Decides the form of a change and what of a text may be kept from the table before. A table of a thousand endpoints is a
-megabyte, a change concerns one of them: the text of each part is remembered by its name. Pure but for that memory. Must
-not know who sends it or why.
+Decides the form of a change, and which text of the last table is used again. A table of a thousand
+endpoints is a megabyte, and a change concerns one of them, so the text of each part is cached by
+its name. Pure except for that cache. Must not know who sends the text or why.
 
-A change of the table of version V has its routes and clusters that are new or other, and the names of those that are
-no more: ``{"since": V, "version", "max_body_bytes", "issuers", "routes", "clusters", "gone": {"routes", "clusters"}}``.
+A change since version V has the routes and clusters that are new or different, and the names of
+those that were removed: ``{"since": V, "version", "max_body_bytes", "issuers", "routes",
+"clusters", "gone": {"routes", "clusters"}}``.
 """
 
 from __future__ import annotations
@@ -30,67 +31,69 @@ Part = TypeVar("Part", Route, Cluster)
 
 
 @dataclass(frozen=True, slots=True)
-class _Known(Generic[Part]):
-    """``canonical``: as it counts for the digest."""
+class _CachedPart(Generic[Part]):
+    """``text``: as it travels. ``canonical``: as it counts for the digest."""
 
     part: Part
     text: str
     canonical: str
 
 
-class _Memory(Generic[Part]):
-    """Routes or clusters of the last table."""
+class _PartCache(Generic[Part]):
+    """The text of the last table's routes or clusters."""
 
     def __init__(self, to_json: Callable[[Part], dict[str, Any]]) -> None:
         self._to_json: Callable[[Part], dict[str, Any]] = to_json
-        self._known: Mapping[str, _Known[Part]] = {}
+        self._cached: Mapping[str, _CachedPart[Part]] = {}
 
-    def of(self, parts: Iterable[Part]) -> Iterable[_Known[Part]]:
-        before = self._known
-        now: dict[str, _Known[Part]] = {}
+    def of(self, parts: Iterable[Part]) -> Iterable[_CachedPart[Part]]:
+        before = self._cached
+        now: dict[str, _CachedPart[Part]] = {}
         for part in parts:
-            known = before.get(part.name)
-            if known is None or (known.part is not part and known.part != part):
+            cached = before.get(part.name)
+            if cached is None or (cached.part is not part and cached.part != part):
                 value = self._to_json(part)
-                known = _Known(part, json.dumps(value), _canonical(value))
-            now[part.name] = known
-        self._known = now
+                cached = _CachedPart(part, json.dumps(value), _canonical(value))
+            now[part.name] = cached
+        self._cached = now
         return now.values()
 
 
 class TableText:
-    """Thread safe: threads that meet make a text twice at worst."""
+    """Makes and caches the text of tables. Thread-safe; at worst two threads make the same text
+    twice."""
 
     def __init__(self) -> None:
-        self._routes: _Memory[Route] = _Memory(route_to_json)
-        self._clusters: _Memory[Cluster] = _Memory(cluster_to_json)
+        self._routes: _PartCache[Route] = _PartCache(route_to_json)
+        self._clusters: _PartCache[Cluster] = _PartCache(cluster_to_json)
         self._digest: tuple[RoutingTable, str] | None = None
 
     def whole(self, table: RoutingTable) -> str:
-        """The JSON text of ``table_json.to_json``."""
-        routes = ", ".join(known.text for known in self._routes.of(table.routes))
-        clusters = ", ".join(known.text for known in self._clusters.of(table.clusters))
+        """The JSON text of ``json_codec.to_json``."""
+        routes = ", ".join(cached.text for cached in self._routes.of(table.routes))
+        clusters = ", ".join(cached.text for cached in self._clusters.of(table.clusters))
         return f'{{{_head(table)}, "routes": [{routes}], "clusters": [{clusters}]}}'
 
     def digest(self, table: RoutingTable) -> str:
-        """Names the content of ``table``, whatever its version: tells two tables of one version apart."""
+        """32 hexadecimal digits that identify the content of ``table``, whatever its version. They
+        distinguish two tables of one version."""
         last = self._digest
         if last is not None and last[0] is table:
             return last[1]
-        routes = ", ".join(known.canonical for known in self._routes.of(table.routes))
-        clusters = ", ".join(known.canonical for known in self._clusters.of(table.clusters))
+        routes = ", ".join(cached.canonical for cached in self._routes.of(table.routes))
+        clusters = ", ".join(cached.canonical for cached in self._clusters.of(table.clusters))
         issuers = _canonical(issuers_to_json(table.issuers))
         text = (
             f'{{"clusters": [{clusters}], "issuers": {issuers}, "max_body_bytes": {_canonical(table.max_body_bytes)}, '
             f'"routes": [{routes}], "version": 0.0}}'
         )
-        made = hashlib.sha256(text.encode()).hexdigest()[:32]
-        self._digest = table, made
-        return made
+        digest = hashlib.sha256(text.encode()).hexdigest()[:32]
+        self._digest = table, digest
+        return digest
 
 
-def change(since: RoutingTable, table: RoutingTable) -> str:
-    """The JSON text of what makes ``table`` of ``since``."""
+def encode_change(since: RoutingTable, table: RoutingTable) -> str:
+    """The JSON text of the change from ``since`` to ``table``."""
     routes, gone_routes = _difference(since.routes, table.routes)
     clusters, gone_clusters = _difference(since.clusters, table.clusters)
     text = json.dumps(
@@ -103,18 +106,18 @@ def change(since: RoutingTable, table: RoutingTable) -> str:
     return f'{{"since": {since.version}, {_head(table)}, {text[1:]}'
 
 
-def changed(since: RoutingTable, value: Mapping[str, Any]) -> RoutingTable:
-    """The table that a change makes of ``since``. Raises KeyError, TypeError or ValueError for anything else, such as
-    a change of another version."""
+def apply_change(since: RoutingTable, value: Mapping[str, Any]) -> RoutingTable:
+    """The table that results from a change of ``since``. Raises KeyError, TypeError or ValueError
+    for anything else, such as a change since another version."""
     if value["since"] != since.version:
         raise ValueError(f"a change of version {value['since']} met version {since.version}")
-    gone = value["gone"]
+    removed = value["gone"]
     return RoutingTable(
         version=int(value["version"]),
         max_body_bytes=int(value["max_body_bytes"]),
-        routes=_merged(since.routes, map(route_from_json, value["routes"]), gone["routes"]),
+        routes=_merged(since.routes, map(route_from_json, value["routes"]), removed["routes"]),
         issuers=issuers_from_json(value["issuers"]),
-        clusters=_merged(since.clusters, map(cluster_from_json, value["clusters"]), gone["clusters"]),
+        clusters=_merged(since.clusters, map(cluster_from_json, value["clusters"]), removed["clusters"]),
     )
 
 
@@ -124,22 +127,22 @@ def _head(table: RoutingTable) -> str:
 
 
 def _canonical(value: object) -> str:
-    # A database may give 5 where it was given 5.0.
+    # A database may return 5 for 5.0.
     return json.dumps(json.loads(json.dumps(value), parse_int=float), sort_keys=True)
 
 
 def _difference(since: Iterable[Part], now: Iterable[Part]) -> tuple[list[Part], list[str]]:
     before = {part.name: part for part in since}
-    other = []
+    different = []
     for part in now:
-        known = before.pop(part.name, None)
-        if known is not part and known != part:
-            other.append(part)
-    return other, list(before)
+        cached = before.pop(part.name, None)
+        if cached is not part and cached != part:
+            different.append(part)
+    return different, list(before)
 
 
-def _merged(since: Iterable[Part], new: Iterable[Part], gone: Iterable[str]) -> tuple[Part, ...]:
+def _merged(since: Iterable[Part], new: Iterable[Part], removed: Iterable[str]) -> tuple[Part, ...]:
     parts = {part.name: part for part in since} | {part.name: part for part in new}
-    for name in gone:
+    for name in removed:
         del parts[name]
     return tuple(parts[name] for name in sorted(parts))

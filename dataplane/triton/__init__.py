@@ -1,4 +1,4 @@
-"""Triton on one machine: which one serves, how it is started, what it is asked, and our backends.
+"""Triton on one machine: which one serves, how it is started and asked, and our backends.
 
-It knows models and processes' command lines. It knows no route and no proxy.
+It knows models and command lines. It knows no route and no proxy.
 """

@@ -1,8 +1,9 @@
-"""The directory that Triton is given as ``--backend-directory``.
+"""The directory for Triton's option ``--backend-directory``.
 
-Decides how the wheel's Python backend, the stub of the running Python and our ``onnxruntime`` backend, in its native
-form or in Python, come to lie as Triton expects them. Must not know instances or commands. A full Triton keeps its own
-directory: it has an ONNX Runtime backend of its own.
+Decides where Triton finds the wheel's Python backend, the stub of the running Python and our
+``onnxruntime`` backend, native or in Python. Must not know instances or commands. A full Triton
+keeps its own directory: it has an ONNX Runtime backend of its own. Source: Triton's document
+"Triton Inference Server Backend", section "Where can I find all the backends".
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ _MODEL = Path(__file__).parent / "backends" / "onnxruntime" / "model.py"
 
 
 def prepare(installation: Installation, parent: Path, environ: Mapping[str, str] = os.environ) -> Path:
-    """The backend directory for ``installation``, made below ``parent`` (once for each content) where needed.
+    """The backend directory for ``installation``, made below ``parent`` (once for each content) if
+    needed.
 
-    Files are copied, because Triton refuses a library whose real path lies outside of the directory. The choice of
-    ``environ``, and Errors, are those of :func:`native_backend.find`.
+    Files are copied, because Triton refuses a library whose real path is outside of the directory.
+    For ``environ`` and errors see :func:`native_backend.find`.
     """
     if installation.stub is None:
         return installation.backends
@@ -53,15 +55,15 @@ def prepare(installation: Installation, parent: Path, environ: Mapping[str, str]
         os.rename(temporary, target)
     except OSError:
         shutil.rmtree(temporary, ignore_errors=True)
-        if not target.is_dir():  # Otherwise somebody else made the same in the meantime.
+        if not target.is_dir():  # Otherwise another process has made the same meanwhile.
             raise
     return target
 
 
 def _fingerprint(files: dict[Path, Path]) -> str:
-    """Names a content without reading the large files."""
+    """Identifies a content without reading the large files."""
     digest = hashlib.sha256()
     for name, source in sorted(files.items()):
-        facts = source.stat()
-        digest.update(f"{name}\0{source.resolve()}\0{facts.st_size}\0{facts.st_mtime_ns}\n".encode())
+        status = source.stat()
+        digest.update(f"{name}\0{source.resolve()}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())
     return digest.hexdigest()[:16]

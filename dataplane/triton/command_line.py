@@ -1,8 +1,9 @@
 """Triton's command line and environment.
 
-Decides, purely, with which options and variables one instance runs: HTTP and gRPC on a port each and nothing else, all
-models of one repository or none, and the services that steer the server shut to everybody. Must not know where Triton
-comes from or who keeps the process.
+Decides, purely, with which options and variables one instance runs: HTTP and gRPC on a port each
+and nothing else, all models of one repository or none, and no access to the services that control
+the server. Must not know where Triton comes from or who keeps the process. Source: ``tritonserver
+--help``.
 """
 
 from __future__ import annotations
@@ -16,21 +17,21 @@ from pathlib import Path
 from amphitrite.dataplane.table.routing_table import Address
 from amphitrite.dataplane.triton.installation import Installation, library_path
 
-#: Variables of the machine that Triton's processes see; everything else stays with the control plane.
+#: The machine's variables that Triton's processes get. All others stay with the control plane.
 _PASSED = ("HOME", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ", "USER")
 _PASSED_PREFIXES = ("CUDA_", "NVIDIA_")
 
-#: Triton's groups of APIs that nobody needs who only wants predictions. Proxies refuse them; so does the server, to
-#: everybody who does not know a key.
+#: Triton's groups of APIs that predictions do not need. Proxies refuse them, and so does the
+#: server, to everybody without the key.
 RESTRICTED = "model-repository,shared-memory,trace,logging"
-#: The header, and the metadata, in which the key would be.
+#: The header, and the metadata, for that key.
 KEY_HEADER = "amphitrite-admin"
-#: Options that not every Triton knows.
+#: Options that not every Triton has.
 HTTP_RESTRICTED, GRPC_RESTRICTED = "--http-restricted-api", "--grpc-restricted-protocol"
 MAX_INPUT_SIZE = "--http-max-input-size"
 
-#: What an instance keeps at most of the answers of models whose config.pbtxt has ``response_cache``. Memory is taken as
-#: answers come.
+#: The largest response cache of an instance, for models with ``response_cache`` in config.pbtxt.
+#: Memory is taken as responses come.
 RESPONSE_CACHE_BYTES = 64 * 1024 * 1024
 
 
@@ -38,12 +39,14 @@ RESPONSE_CACHE_BYTES = 64 * 1024 * 1024
 class Options:
     """What differs between instances.
 
-    ``server_id``: the name that the server gives itself in its metadata, by which one knows that it is the one meant
-    and not another on a port that changed hands. ``shm_prefix``: how each region in /dev/shm of this instance's Python
-    stubs is called, so that what a killed instance leaves can be found. ``exit_timeout_s``: how long Triton lets
-    requests finish after SIGTERM. ``max_input_bytes``: the largest request body, by HTTP.
-    ``admin_key``: what would open the services of RESTRICTED. ``known``: which of the options that not every Triton
-    knows this one does.
+    - ``server_id``: the server's name in its metadata. It tells the right server from another one
+      on a port that has changed hands.
+    - ``shm_prefix``: the prefix of each region in /dev/shm of this instance's Python stubs, so that
+      what a killed instance leaves can be found.
+    - ``exit_timeout_s``: how long Triton lets requests finish after SIGTERM.
+    - ``max_input_bytes``: the largest request body by HTTP; None: Triton's default.
+    - ``admin_key``: the key to the services of RESTRICTED.
+    - ``supported``: which of the options that not every Triton has this one has.
     """
 
     server_id: str
@@ -54,12 +57,12 @@ class Options:
     exit_timeout_s: int = 30
     max_input_bytes: int | None = None
     admin_key: str = field(default="", repr=False)
-    known: frozenset[str] = frozenset()
+    supported: frozenset[str] = frozenset()
 
 
 def arguments(installation: Installation, options: Options) -> list[str]:
     """The argument vector."""
-    limit, shut = options.max_input_bytes, f"{RESTRICTED}:{KEY_HEADER}={options.admin_key}"
+    limit, restriction = options.max_input_bytes, f"{RESTRICTED}:{KEY_HEADER}={options.admin_key}"
     return [
         str(installation.binary),
         f"--id={options.server_id}",
@@ -74,9 +77,9 @@ def arguments(installation: Installation, options: Options) -> list[str]:
         "--allow-http=true",
         f"--http-address={options.address.host}",
         f"--http-port={options.address.port}",
-        *([f"{MAX_INPUT_SIZE}={limit}"] if limit is not None and MAX_INPUT_SIZE in options.known else []),
-        *([f"{HTTP_RESTRICTED}={shut}"] if HTTP_RESTRICTED in options.known else []),
-        *_grpc(options, shut),
+        *([f"{MAX_INPUT_SIZE}={limit}"] if limit is not None and MAX_INPUT_SIZE in options.supported else []),
+        *([f"{HTTP_RESTRICTED}={restriction}"] if HTTP_RESTRICTED in options.supported else []),
+        *_grpc(options, restriction),
         "--allow-metrics=false",
         "--allow-sagemaker=false",
         "--allow-vertex-ai=false",
@@ -84,14 +87,14 @@ def arguments(installation: Installation, options: Options) -> list[str]:
     ]
 
 
-def _grpc(options: Options, shut: str) -> list[str]:
+def _grpc(options: Options, restriction: str) -> list[str]:
     if options.address.grpc_port is None:
         return ["--allow-grpc=false"]
     return [
         "--allow-grpc=true",
         f"--grpc-address={options.address.host}",
         f"--grpc-port={options.address.grpc_port}",
-        *([f"{GRPC_RESTRICTED}={shut}"] if GRPC_RESTRICTED in options.known else []),
+        *([f"{GRPC_RESTRICTED}={restriction}"] if GRPC_RESTRICTED in options.supported else []),
     ]
 
 
@@ -110,10 +113,11 @@ def environment(
     gpus: bool,
     variables: Mapping[str, str],
 ) -> dict[str, str]:
-    """The environment: a few of the machine's variables, the deployment's, and ours, which win.
+    """The environment: a few of the machine's variables, the deployment's, and ours, which take
+    precedence.
 
-    ``marker`` identifies the instance to whoever looks for its processes. ``cores``: how many the model may use.
-    ``gpus``: whether it may use the machine's.
+    ``marker``: identifies the instance's processes. ``cores``: how many the model may use.
+    ``gpus``: whether it may use the machine's GPUs.
     """
     passed = {n: v for n, v in machine.items() if n in _PASSED or n.startswith(_PASSED_PREFIXES)}
     passed["PYTHONUNBUFFERED"] = "1"
@@ -122,7 +126,8 @@ def environment(
     ours = {"AMPHITRITE_INSTANCE": marker, "AMPHITRITE_CORES": str(cores)}
     path = machine.get("PATH", "/usr/local/bin:/usr/bin:/bin")
     if installation.stub is not None:
-        # The stub's Python finds its library, and this environment's packages, through the `python3` it meets first.
+        # The stub's Python finds its library, and this environment's packages, through the first
+        # `python3` on PATH.
         path = f"{Path(sys.executable).parent}:{path}"
         ours["PYTHONPATH"] = sysconfig.get_path("purelib")
     ours["PATH"] = path

@@ -1,7 +1,7 @@
 """Questions to a running Triton over its HTTP API: is it live, is every model ready, what is it?
 
-Decides what counts as an answer. Must not know how often one asks. Imports the standard library only, so that a probe
-costs nothing at start.
+Decides what counts as an answer. Must not know how often one asks. Imports the standard library
+only, so that a probe starts fast. Source: Triton's document "HTTP/REST and GRPC Protocol".
 """
 
 from __future__ import annotations
@@ -16,30 +16,32 @@ from amphitrite.dataplane.table.routing_table import Address
 
 
 def live(address: Address, timeout_s: float, path: str = "/v2/health/live") -> bool:
-    """Whether the server answers at all."""
+    """Whether the server answers at all. ``timeout_s`` limits the answer."""
     return all_ok(address, [path], timeout_s)
 
 
 def ready(address: Address, models: Sequence[str], timeout_s: float) -> bool:
-    """Whether the server and each of ``models`` is ready for inference. ``timeout_s`` bounds each answer."""
+    """Whether the server and each of ``models`` are ready for inference. ``timeout_s`` limits each
+    answer."""
     paths = ["/v2/health/ready", *(f"/v2/models/{quote(m, safe='')}/ready" for m in models)]
     return all_ok(address, paths, timeout_s)
 
 
 def server(address: Address, timeout_s: float) -> tuple[str, str] | None:
-    """The server's own name (its ``--id``) and version, such as ``2.51.0``; None when it gives no answer."""
+    """The server's own name (its ``--id``) and version, such as ``2.51.0``; None: no answer."""
     answer = _json(address, "/v2", timeout_s)
     return (str(answer["name"]), str(answer["version"])) if answer and {"name", "version"} <= answer.keys() else None
 
 
 def backend(address: Address, model: str, timeout_s: float) -> str | None:
-    """The backend that serves ``model``, such as ``onnxruntime`` or ``python``; ``ensemble`` has none of its own."""
+    """The backend that serves ``model``, such as ``onnxruntime`` or ``python``; None: an
+    ``ensemble``, which has none, or no answer."""
     answer = _json(address, f"/v2/models/{quote(model, safe='')}/config", timeout_s)
     return str(answer.get("backend") or answer.get("platform") or "") or None if answer else None
 
 
 def all_ok(address: Address, paths: Sequence[str], timeout_s: float) -> bool:
-    """Whether a GET of each of ``paths`` is answered with 200. ``timeout_s`` bounds each answer."""
+    """Whether a GET of each of ``paths`` is answered with 200. ``timeout_s`` limits each answer."""
     connection = http.client.HTTPConnection(address.host, address.port, timeout=timeout_s)
     try:
         for path in paths:

@@ -1,7 +1,8 @@
 """Which Triton serves on this machine, and what it needs to run.
 
-Decides where Triton is looked for (``TRITON_SERVER``, then ``PATH``, then the ``nvidia-pytriton`` wheel) and which
-libraries it and its Python stubs load. Must not know instances, ports or repositories.
+Decides where Triton is looked for (``TRITON_SERVER``, then ``PATH``, then the ``nvidia-pytriton``
+wheel) and which libraries it and its Python stubs load. Must not know instances, ports or
+repositories.
 """
 
 from __future__ import annotations
@@ -26,9 +27,11 @@ _HINT = "pip install 'amphitrite[serve]', or set TRITON_SERVER to the tritonserv
 class Installation:
     """One Triton.
 
-    ``backends``: its own backend directory. ``libraries``: directories its processes need in LD_LIBRARY_PATH. ``stub``:
-    the wheel's Python stub for this Python; None for a full installation, which brings its own Python and backends.
-    ``caches``: the directory of its response caches, None where it has none.
+    - ``backends``: its own backend directory.
+    - ``libraries``: directories for LD_LIBRARY_PATH.
+    - ``stub``: the wheel's Python stub for this Python; None: a full installation, which brings its
+      own Python and backends.
+    - ``caches``: the directory of its response caches; None: it has none.
     """
 
     binary: Path
@@ -53,7 +56,8 @@ def locate(environ: Mapping[str, str]) -> Installation:
 
 
 def installed_at(binary: Path) -> Installation:
-    """The installation to which ``binary`` belongs, of the wheel or a full one, told apart by what lies beside it."""
+    """The installation of ``binary``: the wheel's or a full one, by what is beside it. Raises
+    Error("RuntimeUnavailable") when the wheel does not fit this Python."""
     root = binary.resolve().parent.parent
     stubs = root / "python_backend_stubs"
     caches = root / "caches" if (root / "caches" / "local").is_dir() else None
@@ -67,9 +71,9 @@ def installed_at(binary: Path) -> Installation:
     return Installation(binary, root / "backends", (bundled, *_python_library(bundled)), stub, caches)
 
 
-def known(installation: Installation, options: Iterable[str]) -> frozenset[str]:
-    """Which of these command-line options this version of Triton knows: it refuses to start with one that it does
-    not."""
+def supported_options(installation: Installation, options: Iterable[str]) -> frozenset[str]:
+    """Which of these options this version of Triton has: it refuses to start with any other. Raises
+    Error("RuntimeUnavailable") when it does not run."""
     try:
         answer = subprocess.run(
             [installation.binary, "--help"],
@@ -87,21 +91,21 @@ def known(installation: Installation, options: Iterable[str]) -> frozenset[str]:
 
 
 def library_path(installation: Installation, environ: Mapping[str, str]) -> str:
-    """The value of LD_LIBRARY_PATH for Triton: what it needs before what the machine has set."""
+    """The value of LD_LIBRARY_PATH for Triton: its own libraries before the machine's."""
     parts = [str(path) for path in installation.libraries]
     return ":".join([*parts, *filter(None, [environ.get("LD_LIBRARY_PATH")])])
 
 
 def _python_library(bundled: Path) -> tuple[Path, ...]:
-    """The directory of the shared library of the running Python, which the stub is linked with.
+    """The directory of the running Python's shared library, which the stub is linked with.
 
-    Empty when the loader finds it by itself. Raises Error("RuntimeUnavailable") when there is none: Debian's python3
-    and a plainly built CPython come without it.
+    Empty when the loader finds the library by itself. Raises Error("RuntimeUnavailable") when there
+    is none: Debian's python3 and a CPython built with default options come without it.
     """
     major, minor = sys.version_info.major, sys.version_info.minor
     name = f"libpython{major}.{minor}.so.1.0"
     if any(bundled.glob(f"libpython{major}-*.{minor}.so.1.0")):
-        return ()  # The wheel carries the library for one version of Python.
+        return ()  # The wheel includes the library of one version of Python.
     for directory in (sysconfig.get_config_var("LIBDIR"), f"{sys.base_prefix}/lib"):
         if directory and (Path(directory) / name).is_file():
             return (Path(directory),)

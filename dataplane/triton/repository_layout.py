@@ -1,8 +1,9 @@
 """The layout of a Triton model repository, judged from the list of its files alone.
 
-Decides how what is wrong with a layout becomes an Error, and which empty directories Triton needs but a manifest of
-files cannot carry. Must not know where the files lie, how they were uploaded or who serves them. The rules are those of
-``schemas.repository.layout``. A path is relative to the repository's root, with ``/`` between its parts.
+Decides how the faults of a layout become an Error, and which empty directories Triton needs that a
+manifest of files cannot hold. Must not know where the files are, how they were uploaded or who
+serves them. The rules are those of ``schemas.repository.models.layout``. A path is relative to the
+repository's root, with ``/`` between its parts. Source: Triton's document "Model Repository".
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from amphitrite.schemas.repository.models import layout
 def model_names(paths: Sequence[str]) -> tuple[str, ...]:
     """The models of a repository: its top-level directories, sorted.
 
-    Raises Error("UserError") with every violation of :func:`check_layout` when the layout is not Triton's.
+    Raises Error("UserError") with every violation of :func:`check_layout` when the layout is not
+    Triton's.
     """
     violations = check_layout(paths)
     if violations:
@@ -32,10 +34,11 @@ def model_names(paths: Sequence[str]) -> tuple[str, ...]:
 
 
 def locate(paths: Sequence[str], folder: str) -> tuple[str, tuple[str, ...]]:
-    """Where a repository begins among files that lie in a directory ``folder``, and the models in it: in ``folder``, or
-    above it, where ``folder`` is the directory of one model. Empty for above, and for files without a ``folder``.
+    """Where a repository begins among files in a directory ``folder``, and the models in it.
 
-    Raises Error("UserError") when neither is a repository.
+    The repository is ``folder``, or what contains it, where ``folder`` is the directory of one
+    model. The first value is empty for the latter, and for files without a ``folder``. Raises
+    Error("UserError") when neither is a repository.
     """
     violations = check_layout(paths)
     if violations and folder and not check_layout(above := [f"{folder}/{path}" for path in paths]):
@@ -44,17 +47,17 @@ def locate(paths: Sequence[str], folder: str) -> tuple[str, tuple[str, ...]]:
 
 
 def check_layout(paths: Sequence[str]) -> list[Violation]:
-    """Everything wrong with the layout, as violations of the field ``path``."""
+    """All faults of the layout, as violations of the field ``path``."""
     return [Violation(("path",), finding.message, finding.fix) for finding in errors(layout.check(paths))]
 
 
 def empty_directories(paths: Sequence[str], read_text: Callable[[str], str]) -> tuple[str, ...]:
-    """Directories without files that Triton insists on: the version directories of each ensemble that has none, which
-    an upload loses. ``read_text`` gives the text of one of ``paths``."""
-    found = []
+    """Directories without files that Triton needs: the version directories of each ensemble that
+    has none. An upload loses them. ``read_text`` returns the text of one of ``paths``."""
+    directories = []
     for name, files in layout.models(paths).items():
         if layout.CONFIG in files:
             path = f"{name}/{layout.CONFIG}"
             config, _ = parse(read_text(path), path)
-            found += [f"{name}/{version}" for version in layout.lost_versions(config, files)]
-    return tuple(found)
+            directories += [f"{name}/{version}" for version in layout.lost_versions(config, files)]
+    return tuple(directories)

@@ -43,9 +43,9 @@ def test_a_table_that_contradicts_itself_cannot_be_made(parts: dict[str, Any], m
     [
         (((TARGET, TARGET),), "targets must be sorted"),
         (((TARGET,), (("blue", 90),)), "does not sum to 100"),
-        (((TARGET,), (("green", 100),)), "bad share green=100"),
-        (((TARGET,), (("blue", 0),)), "bad share blue=0"),
-        (((Target("blue", None, 5.0, sequences=True, retry_lost=True),),), "may repeat a part of a sequence"),
+        (((TARGET,), (("green", 100),)), "the share green=100 is not possible"),
+        (((TARGET,), (("blue", 0),)), "the share blue=0 is not possible"),
+        (((Target("blue", None, 5.0, sequences=True, retry_lost=True),),), "repeats lost requests"),
     ],
 )
 def test_a_route_that_contradicts_itself_cannot_be_made(parts: tuple[Any, ...], message: str) -> None:

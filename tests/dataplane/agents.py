@@ -14,7 +14,7 @@ from typing import IO
 
 import httpx
 
-from amphitrite.dataplane.envoy.process.hot_restart import HotRestart, Running, find
+from amphitrite.dataplane.envoy.process.hot_restart import HotRestart, RunningEnvoy, find_running
 from amphitrite.dataplane.machine import processes
 from amphitrite.dataplane.machine.processes import ProcessRecord
 from amphitrite.dataplane.table.routing_table import Address, Cluster, HealthCheck, Route, RoutingTable, Secret, Target
@@ -126,9 +126,9 @@ class RunningAgent:
         assert record is not None
         return record
 
-    def envoys(self) -> tuple[Running, ...]:
+    def envoys(self) -> tuple[RunningEnvoy, ...]:
         """All that run, from the oldest to the newest."""
-        return find(self.state / "bootstrap.json", self.state / "envoy.json")
+        return find_running(self.state / "bootstrap.json", self.state / "envoy.json")
 
     def outdate(self) -> None:
         """Let Envoy's record say that it was started with other settings."""
@@ -173,7 +173,7 @@ class RunningAgent:
         for one in left:
             processes.send_signal(one.process, signal.SIGKILL)
         eventually(lambda: not any(processes.alive(one.process) for one in left))
-        HotRestart.of(self.state, self.run).clear()
+        HotRestart.of(self.state, self.run).remove_files()
         self._run.cleanup()
 
 

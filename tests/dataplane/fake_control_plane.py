@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from amphitrite.dataplane.table.routing_table import RoutingTable
-from amphitrite.dataplane.table.text_codec import TableText, change
+from amphitrite.dataplane.table.text_codec import TableText, encode_change
 
 TOKEN = "agent-token"
 
@@ -78,7 +78,7 @@ class FakeControlPlane:
             if table is None:
                 return None
             if changes and former is not None and former.version == after and self._text.digest(former) == content:
-                return change(former, table)
+                return encode_change(former, table)
             return self._text.whole(table)
 
     def farewell(self, agent: str) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import psutil
 import pytest
 
-from amphitrite.dataplane.envoy.process.admin_client import Admin
+from amphitrite.dataplane.envoy.process.admin_client import AdminClient
 
 from ..waiting import DEADLINE_S
 from .agents import BEARER, INFER, KEY, RunningAgent, eventually, serves
@@ -185,7 +185,7 @@ def test_a_silent_client_gives_its_place_back(scoring: RunningAgent) -> None:
         return sum(host.active for host in admin.hosts({"solo"})["solo"])
 
     assert asked() == 200
-    admin = Admin(scoring.run / "envoy-admin.sock")
+    admin = AdminClient(scoring.run / "envoy-admin.sock")
     with contextlib.closing(admin), connected(scoring) as one, connected(scoring) as other:
         for before, connection in enumerate((one, other)):
             eventually(lambda taken=before: held() == taken)

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from amphitrite.dataplane.envoy.process.admin_client import Admin
+from amphitrite.dataplane.envoy.process.admin_client import AdminClient
 from amphitrite.dataplane.machine import processes
 
 from .agents import BEARER, INFER, cluster, eventually, serves, table
@@ -24,7 +24,7 @@ def test_envoy_is_killed_while_the_control_plane_is_away(make_agent: MakeAgent) 
     with Upstream("blue") as blue:
         agent.put_in_force(table(1, [cluster("blue", [blue])], [("blue", 100)]))
         assert serves(agent)
-        admin = Admin(agent.run / "envoy-admin.sock")
+        admin = AdminClient(agent.run / "envoy-admin.sock")
         many = [f"absent-{number:08}" for number in range(5_000)]  # too many for an address
         assert set(admin.hosts(["blue", *many])) == {"blue"}
         admin.close()

@@ -9,7 +9,7 @@ import pytest
 
 from amphitrite.dataplane.envoy.process.admin_client import Host
 from amphitrite.dataplane.envoy.xds.delta_stream import Snapshot
-from amphitrite.dataplane.envoy.xds.table_updates import Applier
+from amphitrite.dataplane.envoy.xds.table_updates import TableUpdater
 from amphitrite.dataplane.table.routing_table import Address
 from amphitrite.dataplane.table.saved_table import SavedTable
 
@@ -19,7 +19,7 @@ from .test_stages import A, B, table
 class Envoy:
     """Takes whatever it is given at once; an address is healthy when the test says so."""
 
-    serving = True
+    client_has_resources = True
 
     def __init__(self, changed: threading.Condition) -> None:
         self._changed = changed
@@ -43,14 +43,14 @@ class Agent:
         self.changed = threading.Condition()
         self.envoy = Envoy(self.changed)
         self.saved: list[SavedTable] = []
-        self.applier = Applier(self.envoy, self.envoy, self.changed, self.saved.append, self._notify)
+        self.updater = TableUpdater(self.envoy, self.envoy, self.changed, self.saved.append, self._notify)
 
     def _notify(self) -> None:
         with self.changed:
             self.changed.notify_all()
 
     def in_force(self, version: int) -> bool:
-        return self.applier.progress().acknowledged_version == version
+        return self.updater.progress().acknowledged_version == version
 
     def looks_again(self) -> None:
         """Envoy is asked for its hosts' health twice more, so at least once by what was submitted last."""
@@ -60,30 +60,30 @@ class Agent:
 
     def wait(self, version: int) -> None:
         with self.changed:
-            assert self.changed.wait_for(lambda: self.in_force(version), 20), self.applier.progress()
+            assert self.changed.wait_for(lambda: self.in_force(version), 20), self.updater.progress()
 
 
 @pytest.fixture
 def agent() -> Iterator[Agent]:
     made = Agent()
-    thread = threading.Thread(target=made.applier.run)
+    thread = threading.Thread(target=made.updater.run)
     thread.start()
     yield made
-    made.applier.stop()
+    made.updater.stop()
     thread.join()
 
 
 def addresses(agent: Agent) -> tuple[Address, ...]:
-    return agent.applier.table.clusters[0].addresses
+    return agent.updater.table.clusters[0].addresses
 
 
 def test_a_newer_table_waits_for_the_instances_of_the_one_that_it_interrupts(agent: Agent) -> None:
     """Else the address that B replaces would be let go while B cannot serve."""
-    agent.applier.submit(table(1, x=(4, (A,))))
+    agent.updater.submit(table(1, x=(4, (A,))))
     agent.wait(1)
-    agent.applier.submit(table(2, x=(4, (B,))))
+    agent.updater.submit(table(2, x=(4, (B,))))
     agent.looks_again()
-    agent.applier.submit(table(3, x=(8, (B,))))
+    agent.updater.submit(table(3, x=(8, (B,))))
     agent.looks_again()
     assert not agent.in_force(3)
     assert addresses(agent) == (A,)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from amphitrite.dataplane.envoy.translate.resources import CLUSTER, ENDPOINTS, ROUTES, SCOPES, Resource
-from amphitrite.dataplane.envoy.xds.delta_stream import DeltaStream, Refusal, Request, Response, Snapshot
+from amphitrite.dataplane.envoy.xds.delta_stream import DeltaStream, Rejection, Request, Response, Snapshot
 
 
 def snapshot(**versions: Mapping[str, str]) -> Snapshot:
@@ -56,7 +56,7 @@ def test_names_that_are_asked_for() -> None:
 
 def test_reconnected_client_is_sent_only_what_it_lacks() -> None:
     stream = DeltaStream()
-    stream.receive(Request(CLUSTER, held={"a": "1", "b": "1", "c": "1"}))
+    stream.receive(Request(CLUSTER, resource_versions={"a": "1", "b": "1", "c": "1"}))
     wanted = snapshot(clusters={"a": "1", "b": "2"})
     assert send(stream, wanted) == [("Cluster", [("b", "2")], ["c"])]
     assert stream.in_force(wanted, (CLUSTER,))
@@ -79,7 +79,7 @@ def test_refused_response_is_not_repeated_and_the_former_is_sent_again() -> None
     send(stream, good)
     (response,) = stream.pending(bad)
     refusal = stream.receive(Request(CLUSTER, nonce=response.nonce, error="bad"))
-    assert refusal == Refusal(CLUSTER, ("a",), "bad")
+    assert refusal == Rejection(CLUSTER, ("a",), "bad")
     assert list(stream.pending(bad)) == []
     assert not stream.in_force(bad, (CLUSTER,))
     assert send(stream, good) == [("Cluster", [("a", "1")], [])]
@@ -119,7 +119,7 @@ def test_a_client_is_empty_once_it_has_said_so_until_it_is_sent_something() -> N
     new, former = DeltaStream(), DeltaStream()
     assert not new.empty
     new.receive(Request(CLUSTER))
-    former.receive(Request(CLUSTER, held={"a": "1"}))
+    former.receive(Request(CLUSTER, resource_versions={"a": "1"}))
     assert (new.empty, former.empty) == (True, False)
     send(new, snapshot(clusters={"a": "1"}))
     assert not new.empty

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from amphitrite.controlplane.store.content import manifests
 from amphitrite.dataplane.fetch import manifest
 from amphitrite.dataplane.fetch.cache import KEEP_S, Cache, size_of
-from amphitrite.dataplane.fetch.fetch_failure import DiskFull, Problem, disk_problems
+from amphitrite.dataplane.fetch.fetch_failure import DiskFull, FetchFailure, disk_failures
 
 A, B, C, NEW = "a" * 64, "b" * 64, "c" * 64, "d" * 64
 DIGESTS = st.text("0123456789abcdef", min_size=64, max_size=64)
@@ -55,24 +55,24 @@ def test_addresses_are_the_control_planes_or_whole() -> None:
     ],
 )  # fmt: skip
 def test_what_a_list_may_not_hold(bad: dict[str, Any]) -> None:
-    with pytest.raises(Problem, match="cannot be read"):
+    with pytest.raises(FetchFailure, match="cannot be read"):
         listed(bad)
 
 
 @pytest.mark.parametrize("directory", ["..", "a/../../b", "/a"])
 def test_directories_stay_inside_too(directory: str) -> None:
-    with pytest.raises(Problem, match="cannot be read"):
+    with pytest.raises(FetchFailure, match="cannot be read"):
         listed(entry(), empty_directories=[directory])
 
 
 def test_the_list_of_another_model_is_not_believed() -> None:
-    with pytest.raises(Problem, match="files of another model"):
+    with pytest.raises(FetchFailure, match="files of another model"):
         listed(entry(), digest=B)
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b"<html>", b'{"files": 1, "empty_directories": []}'])
 def test_no_list_at_all(body: bytes) -> None:
-    with pytest.raises(Problem, match="cannot be read"):
+    with pytest.raises(FetchFailure, match="cannot be read"):
         manifest.read(body, A, "https://cp")
 
 
@@ -105,7 +105,7 @@ def models(root: Path) -> set[str]:
 )
 def test_the_longest_unused_models_make_room(tmp_path: Path, size: int, in_use: Iterable[str], left: set[str]) -> None:
     cache = cached(tmp_path, a=9, b=3, c=0.5)
-    cache.make_room(NEW, size, frozenset(in_use))
+    cache.free_space(NEW, size, frozenset(in_use))
     assert models(tmp_path) == left
     assert list(tmp_path.glob(".*")) == []
 
@@ -115,7 +115,7 @@ def test_a_model_that_somebody_holds_stays(tmp_path: Path) -> None:
     with cache.locked(A):
         asked = time.time() - 9 * 86400
         os.utime(tmp_path / f"{A}.lock", (asked, asked))
-        cache.make_room(NEW, 100, frozenset())
+        cache.free_space(NEW, 100, frozenset())
     assert models(tmp_path) == {"a", "c"}
 
 
@@ -123,17 +123,17 @@ def test_asking_makes_a_model_young(tmp_path: Path) -> None:
     cache = cached(tmp_path, a=9, b=3, c=2)
     with cache.locked(A):
         pass
-    cache.make_room(NEW, 100, frozenset())
+    cache.free_space(NEW, 100, frozenset())
     assert models(tmp_path) == {"a", "c"}
 
 
 def test_without_a_bound_only_the_disk_counts(tmp_path: Path) -> None:
     cached(tmp_path, a=9, b=0.5)
     cache = Cache(tmp_path)
-    cache.make_room(NEW, 10**6, frozenset())
+    cache.free_space(NEW, 10**6, frozenset())
     assert models(tmp_path) == {"a", "b"}
     with pytest.raises(DiskFull, match=f"has {10**18} bytes, the cache"):
-        cache.make_room(NEW, 10**18, frozenset())
+        cache.free_space(NEW, 10**18, frozenset())
     assert models(tmp_path) == {"b"}
 
 
@@ -141,11 +141,11 @@ def test_leftovers_of_the_dead_go_after_a_day(tmp_path: Path) -> None:
     cache = cached(tmp_path, a=9)
     for digest, days in ((B, 2.0), (C, 0.5)):
         with cache.locked(digest):
-            tree, _ = cache.building(digest)
+            tree, _ = cache.staging(digest)
             (tree / "half").write_bytes(b"x")
         asked = time.time() - days * 86400
         os.utime(tmp_path / f"{digest}.lock", (asked, asked))
-    cache.drop_leftovers(time.time())
+    cache.remove_abandoned(time.time())
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == [f".{C}.partial", A]
     assert KEEP_S == 86400
 
@@ -153,7 +153,7 @@ def test_leftovers_of_the_dead_go_after_a_day(tmp_path: Path) -> None:
 def test_a_model_appears_as_a_whole(tmp_path: Path) -> None:
     cache = Cache(tmp_path)
     with cache.locked(A):
-        tree, parts = cache.building(A)
+        tree, parts = cache.staging(A)
         (tree / "m").mkdir()
         (tree / "m" / "file").write_bytes(b"12345")
         (parts / "0").write_bytes(b"left")
@@ -167,11 +167,11 @@ def test_a_model_appears_as_a_whole(tmp_path: Path) -> None:
     [
         (errno.ENOSPC, "no space left", DiskFull),
         (errno.EDQUOT, "no space left", DiskFull),
-        (errno.EACCES, "cannot be used: Permission denied", Problem),
-        (errno.EIO, "cannot be used: Input/output error", Problem),
+        (errno.EACCES, "cannot be used: Permission denied", FetchFailure),
+        (errno.EIO, "cannot be used: Input/output error", FetchFailure),
     ],
 )
-def test_a_disks_errors_are_told(tmp_path: Path, number: int, says: str, kind: type[Problem]) -> None:
-    with pytest.raises(kind, match=says) as caught, disk_problems(tmp_path):
+def test_a_disks_errors_are_told(tmp_path: Path, number: int, says: str, kind: type[FetchFailure]) -> None:
+    with pytest.raises(kind, match=says) as caught, disk_failures(tmp_path):
         raise OSError(number, os.strerror(number))
     assert caught.value.hint

@@ -17,7 +17,7 @@ from google.protobuf import any_pb2, json_format
 
 from amphitrite.dataplane.envoy.process.binary import find_envoy
 from amphitrite.dataplane.envoy.protobuf.messages import pack
-from amphitrite.dataplane.envoy.translate.bootstrap import ProxySettings, bootstrap
+from amphitrite.dataplane.envoy.translate.bootstrap import BootstrapSettings, bootstrap
 from amphitrite.dataplane.envoy.translate.resources import CLUSTER, ENDPOINTS, EXTENSION, ROUTES, SCOPES
 from amphitrite.dataplane.table.json_codec import from_json
 from amphitrite.dataplane.table.routing_table import Address, RoutingTable
@@ -52,8 +52,8 @@ def values(translated: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return plain
 
 
-def settings(directory: Path) -> ProxySettings:
-    return ProxySettings(
+def settings(directory: Path) -> BootstrapSettings:
+    return BootstrapSettings(
         "local", Address("127.0.0.1", 9443), directory / "ads.sock", directory / "admin.sock", directory / "access.log"
     )
 

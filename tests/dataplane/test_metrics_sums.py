@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 
 from amphitrite.dataplane.envoy.filters import request_stats
-from amphitrite.dataplane.envoy.xds.metrics_collector import Gatherer
+from amphitrite.dataplane.envoy.xds.metrics_collector import MetricsCollector
 from amphitrite.dataplane.metrics.counters import (
     BUCKETS_S,
     KEEP_S,
-    NOBODY,
+    NO_ENDPOINT,
     TOKEN,
     Ledger,
     Reading,
     Series,
     Totals,
     Use,
-    advance,
+    add_reading,
     ledger_from_json,
     ledger_to_json,
     totals_from_json,
@@ -67,24 +67,26 @@ def test_a_sum_never_goes_back(row: Row) -> None:
     for process, said in row.said:
         now = reading({(BLUE, "retries", cluster): n for cluster, n in said.items()})
         # Each time as if by a new agent.
-        ledger = ledger_from_json(json.loads(json.dumps(ledger_to_json(advance(ledger, process, now, {BLUE}, 5.0)))))
+        ledger = ledger_from_json(
+            json.loads(json.dumps(ledger_to_json(add_reading(ledger, process, now, {BLUE}, 5.0))))
+        )
         found.append(ledger.totals.counters[BLUE]["retries"])
     assert tuple(found) == row.sums
 
 
 def test_what_left_the_table_is_told_for_a_while_and_begins_anew_afterwards() -> None:
-    envoy = reading({(BLUE, "sent", ""): 5, (NOBODY, "sent", ""): 1})
-    ledger = advance(Ledger(Totals(1.0)), FIRST, envoy, {BLUE}, 100.0)
+    envoy = reading({(BLUE, "sent", ""): 5, (NO_ENDPOINT, "sent", ""): 1})
+    ledger = add_reading(Ledger(Totals(1.0)), FIRST, envoy, {BLUE}, 100.0)
     for now, there in ((101.0, True), (101.0 + KEEP_S, True), (102.0 + KEEP_S, False)):
-        ledger = advance(ledger, FIRST, envoy, (), now)
-        assert (BLUE in ledger.totals.counters) == there and NOBODY in ledger.totals.counters
+        ledger = add_reading(ledger, FIRST, envoy, (), now)
+        assert (BLUE in ledger.totals.counters) == there and NO_ENDPOINT in ledger.totals.counters
     # Envoy still has its number: of a deployment of this name that comes back, only what is new counts.
-    ledger = advance(ledger, FIRST, reading({(BLUE, "sent", ""): 7}), {BLUE}, 2000.0)
+    ledger = add_reading(ledger, FIRST, reading({(BLUE, "sent", ""): 7}), {BLUE}, 2000.0)
     assert ledger.totals.counters[BLUE] == {"sent": 2}
 
 
 def test_nothing_is_told_of_what_the_table_never_had() -> None:
-    ledger = advance(Ledger(Totals(1.0)), FIRST, reading({(BLUE, "sent", ""): 5}), (), 1.0)
+    ledger = add_reading(Ledger(Totals(1.0)), FIRST, reading({(BLUE, "sent", ""): 5}), (), 1.0)
     assert ledger.totals.counters == {}
 
 
@@ -94,12 +96,12 @@ def test_a_key_was_used_when_its_count_was_seen_to_grow() -> None:
     ledger, seen = Ledger(Totals(1.0)), []
     for now, process, n in ((10.0, FIRST, 3), (15.0, FIRST, 3), (20.0, FIRST, 4), (25.0, SECOND, 0), (30.0, SECOND, 4)):
         uses = {IMAGES_KEY: n} if n else {}
-        ledger = advance(ledger, process, Reading({}, {}, uses), (), now, {IMAGES_KEY, other})
+        ledger = add_reading(ledger, process, Reading({}, {}, uses), (), now, {IMAGES_KEY, other})
         ledger = ledger_from_json(json.loads(json.dumps(ledger_to_json(ledger))))
         seen.append(ledger.totals.used)
     assert seen == [{IMAGES_KEY: at} for at in (10.0, 10.0, 20.0, 20.0, 30.0)]
     for now, there in ((30.0 + 2 * KEEP_S, True), (30.0 + 2 * KEEP_S, False)):
-        ledger = advance(ledger, SECOND, Reading({}, {}, {IMAGES_KEY: 4}), (), now, {IMAGES_KEY} if there else ())
+        ledger = add_reading(ledger, SECOND, Reading({}, {}, {IMAGES_KEY: 4}), (), now, {IMAGES_KEY} if there else ())
         assert (IMAGES_KEY in ledger.totals.used) == there
 
 
@@ -154,7 +156,7 @@ def test_what_envoy_says_in_our_words() -> None:
         assert cluster == ("cb" if field in ("copies/200", "retries") else "")
         by_series.setdefault(series, {})[field] = n
     assert by_series == {
-        NOBODY: {"requests/404/ResourceNotFound": 2, "requests/400/BadRequest": 1},
+        NO_ENDPOINT: {"requests/404/ResourceNotFound": 2, "requests/400/BadRequest": 1},
         ("images", ""): {"requests/401/AuthenticationFailed": 4},
         ("images", "absent"): {"requests/503/DeploymentNotReady": 1, "le/0": 1},
         BLUE: {
@@ -165,7 +167,7 @@ def test_what_envoy_says_in_our_words() -> None:
         },
     }  # fmt: skip
     # And all of it may travel.
-    totals = advance(Ledger(Totals(1.5)), FIRST, found, {*by_series}, 1.0).totals
+    totals = add_reading(Ledger(Totals(1.5)), FIRST, found, {*by_series}, 1.0).totals
     assert set(totals.used) == set(found.uses)
     assert totals_from_json(json.loads(json.dumps(totals_to_json(totals)))) == totals
 
@@ -183,7 +185,7 @@ def test_a_thousand_endpoints_fit_into_one_report() -> None:
     ]
     known = [(f"endpoint-with-a-name-{i:04d}", name) for i in range(1000) for name in ("", "blue", "green")]
     counters = {(series, field, ""): 1_234_567.0 for series in known for field in fields}
-    ledger = advance(Ledger(Totals(1.0)), FIRST, reading(counters), known, 1.0)
+    ledger = add_reading(Ledger(Totals(1.0)), FIRST, reading(counters), known, 1.0)
     assert len(ledger.totals.counters) == 3000
     assert len(json.dumps(totals_to_json(ledger.totals))) < 2 * 1024**2
 
@@ -192,5 +194,7 @@ def test_numbers_that_cannot_be_read_begin_anew(tmp_path: Path) -> None:
     file = tmp_path / "metrics.json"
     for text in ("{", "[]", '{"totals": {"began": 1, "counters": {"a": 1}, "in_flight": {}}, "process": null}'):
         file.write_text(text)
-        gatherer = Gatherer(tmp_path / "socket", lambda: None, lambda: RoutingTable(1), file, 5.0, clock=lambda: 9.0)
-        assert gatherer.content() == {"began": 9, "counters": {}, "in_flight": {}, "used": {}}
+        collector = MetricsCollector(
+            tmp_path / "socket", lambda: None, lambda: RoutingTable(1), file, 5.0, clock=lambda: 9.0
+        )
+        assert collector.content() == {"began": 9, "counters": {}, "in_flight": {}, "used": {}}

@@ -12,7 +12,8 @@ import pytest
 
 from amphitrite.dataplane.agent.settings import parse
 from amphitrite.dataplane.envoy.process.binary import find_envoy
-from amphitrite.dataplane.envoy.process.log_output import parsed
+from amphitrite.dataplane.envoy.process.file_names import access_log, envoy_log
+from amphitrite.dataplane.envoy.process.log_output import parse_line
 from amphitrite.dataplane.machine import processes
 from amphitrite.dataplane.machine.log_rotation import rotate
 from amphitrite.dataplane.machine.processes import ProcessRecord
@@ -94,14 +95,20 @@ def test_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     argv = ["--id", "local", "--control-plane", "https://127.0.0.1:8443"]
     argv += [word for name in names for word in (f"--{name}", f"/x/{name}")]
     settings = parse([*argv, "--listen", "[::1]:9443"])
-    assert settings.listen == Address("::1", 9443)
+    assert settings.proxy.listen == Address("::1", 9443)
     assert settings.table_file == Path("/x/state/routing-table.json")
-    assert (settings.seed, settings.linger_s, settings.grace_s, settings.concurrency) == (None, 0.0, None, None)
-    assert settings.access_log == Path("/x/logs/access.log")
+    assert (settings.seed, settings.linger_s, settings.grace_s, settings.proxy.concurrency) == (None, 0.0, None, None)
+    assert access_log(settings.proxy.logs) == Path("/x/logs/access.log")
     pod = ["--listen", "0.0.0.0:9443", "--logs", "-", "--seed", "/s", "--linger-s", "5", "--grace-s", "30.5"]
     settings = parse([*argv, *pod, "--concurrency", "2"])
-    assert (settings.logs, settings.access_log, settings.envoy_log) == (None, None, None)
-    assert (settings.seed, settings.linger_s, settings.grace_s, settings.concurrency) == (Path("/s"), 5.0, 30.5, 2)
+    logs = settings.proxy.logs
+    assert (logs, access_log(logs), envoy_log(logs)) == (None, None, None)
+    assert (settings.seed, settings.linger_s, settings.grace_s, settings.proxy.concurrency) == (
+        Path("/s"),
+        5.0,
+        30.5,
+        2,
+    )
     for option, text in (("listen", "9443"), ("linger-s", "-1"), ("grace-s", "soon"), ("concurrency", "0")):
         with pytest.raises(SystemExit):
             parse([*argv, "--listen", "127.0.0.1:9443", f"--{option}={text}"])
@@ -117,4 +124,4 @@ def test_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_a_line_of_envoy_s_log_becomes_one_of_ours(line: str, told: tuple[str, str, str]) -> None:
-    assert parsed(line) == told
+    assert parse_line(line) == told

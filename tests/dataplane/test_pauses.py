@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from amphitrite.dataplane.machine import garbage_collection
-from amphitrite.dataplane.machine.garbage_collection import Collections
+from amphitrite.dataplane.machine.garbage_collection import CollectionCallback
 
 
 class Clocks:
@@ -33,7 +33,7 @@ class Knot:
 @pytest.fixture
 def clocks() -> Iterator[Clocks]:
     made = Clocks()
-    callback = Collections(made.spent, lambda: made.now)
+    callback = CollectionCallback(made.spent, lambda: made.now)
     gc.callbacks.append(callback)
     yield made
     gc.callbacks.remove(callback)
@@ -65,9 +65,9 @@ def test_what_became_garbage_while_set_aside_goes_within_hours(clocks: Clocks) -
 def test_what_is_there_before_is_set_aside_and_collections_go_on() -> None:
     callbacks, threshold, turn = list(gc.callbacks), gc.get_threshold(), sys.getswitchinterval()
     try:
-        garbage_collection.none()
+        garbage_collection.disable()
         assert not gc.isenabled()
-        garbage_collection.keep_short()
+        garbage_collection.limit_pauses()
         assert gc.isenabled() and gc.get_freeze_count() > 0
         assert sys.getswitchinterval() < turn
     finally:

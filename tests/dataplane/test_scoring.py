@@ -147,7 +147,7 @@ def test_past_the_bound_is_429(scoring: RunningAgent, rules: Rules) -> None:
         message = answer.json()["error"]["message"]
         assert "'solo' has 2 requests in flight" in message
         assert "1 (instances) times 2 (request_settings.max_concurrent_requests_per_instance)" in message
-        assert "the bound holds for each proxy" in message
+        assert "Each proxy has this limit" in message
         assert [h.result().status_code for h in held] == [200, 200]
 
 

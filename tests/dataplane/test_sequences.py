@@ -14,7 +14,7 @@ import grpc
 import pytest
 from tritonclient.grpc import service_pb2
 
-from amphitrite.dataplane.envoy.filters.sequence_affinity import HELD_BYTES
+from amphitrite.dataplane.envoy.filters.sequence_affinity import BUFFERED_BYTES
 from amphitrite.dataplane.table.routing_table import Address, Cluster, RoutingTable
 
 from .agents import BEARER, INFER, RunningAgent, cluster, table
@@ -122,7 +122,7 @@ def test_large_bodies_pass_and_too_large_ones_are_told(
     answer = agent.client.post(path, headers=headers, content=b"x" * 18_000_000)
     assert (answer.status_code, answer.json()["error"]["code"]) == (413, "RequestTooLarge")
     assert "amphitrite-sequence" in answer.json()["error"]["message"]
-    assert f"more than {HELD_BYTES} bytes (this one has 18000000)" in answer.json()["error"]["message"]
+    assert f"more than {BUFFERED_BYTES} bytes (this one has 18000000)" in answer.json()["error"]["message"]
 
 
 # -- gRPC -------------------------------------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ def test_what_is_not_searched_is_told_and_passes_with_its_name(running: tuple[Ru
     assert called(agent, large) == called(agent, message(5))
     assert called(agent, large, "tokens") == called(agent, message(5), "tokens")
     status, says = called(agent, larger)
-    assert status == "RESOURCE_EXHAUSTED" and str(HELD_BYTES) in says and "amphitrite-sequence" in says
+    assert status == "RESOURCE_EXHAUSTED" and str(BUFFERED_BYTES) in says and "amphitrite-sequence" in says
     status, says = called(agent, message(5, 10_000), compression=grpc.Compression.Gzip)
     assert status == "UNIMPLEMENTED" and "compressed" in says and "amphitrite-sequence" in says
     passed = [

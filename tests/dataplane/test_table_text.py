@@ -10,7 +10,7 @@ import pytest
 
 from amphitrite.dataplane.table.json_codec import to_json
 from amphitrite.dataplane.table.routing_table import Address, Cluster, Route, RoutingTable, Secret, Target, TokenIssuer
-from amphitrite.dataplane.table.text_codec import TableText, change, changed
+from amphitrite.dataplane.table.text_codec import TableText, apply_change, encode_change
 
 BLUE, GREEN = Target("blue", "a|blue", 5.0), Target("green", "a|green", 5.0, sequences=True)
 ROUTE = Route("a", (Secret("key"),), (BLUE, GREEN), (("blue", 100),), (("green", 10),))
@@ -48,14 +48,14 @@ def test_the_text_is_the_tables_whatever_was_remembered(name: str) -> None:
 @pytest.mark.parametrize("back", [False, True])
 def test_a_change_makes_the_one_table_of_the_other(name: str, back: bool) -> None:
     since, table = (TABLES[name], BASE) if back else (BASE, TABLES[name])
-    value = json.loads(change(since, table))
-    assert changed(since, value) == table
+    value = json.loads(encode_change(since, table))
+    assert apply_change(since, value) == table
     assert len(value["routes"]) <= 2
 
 
 def test_what_has_not_changed_does_not_travel_and_stays_the_same_object() -> None:
-    text = change(BASE, TABLES["split"])
-    made = changed(BASE, json.loads(text))
+    text = encode_change(BASE, TABLES["split"])
+    made = apply_change(BASE, json.loads(text))
     assert "127.0.0.1" not in text
     assert made.clusters[0] is CLUSTERS[0]
     assert made.routes[1] is BASE.routes[1]
@@ -71,4 +71,4 @@ def test_what_has_not_changed_does_not_travel_and_stays_the_same_object() -> Non
 )
 def test_a_change_of_another_table_is_refused(value: dict[str, object], error: type[Exception]) -> None:
     with pytest.raises(error):
-        changed(BASE, {"version": 4, "max_body_bytes": 1, "issuers": [], **value})
+        apply_change(BASE, {"version": 4, "max_body_bytes": 1, "issuers": [], **value})

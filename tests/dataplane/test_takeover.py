@@ -13,7 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from amphitrite.dataplane.envoy.process.hot_restart import LONGEST_SOCKET, Choice, HotRestart, Running, Stage, choose
+from amphitrite.dataplane.envoy.process.hot_restart import (
+    LONGEST_SOCKET_NAME,
+    HotRestart,
+    RunningEnvoy,
+    ServerState,
+    StartDecision,
+    decide_start,
+)
 from amphitrite.dataplane.machine import processes
 from amphitrite.dataplane.machine.processes import ProcessRecord
 
@@ -28,29 +35,29 @@ CLIENTS = (
 )
 TAKEOVERS = int(os.environ.get("AMPHITRITE_TAKEOVERS", "3"))
 
-OLD, NEW = Running(ProcessRecord(1, 1.0), "old", 0), Running(ProcessRecord(2, 2.0), "new", 1)
-COLD = Running(ProcessRecord(1, 1.0), "old", None)
-LIVE = Stage(live=True, leaving=False, hot_restart_version="11.104")
+OLD, NEW = RunningEnvoy(ProcessRecord(1, 1.0), "old", 0), RunningEnvoy(ProcessRecord(2, 2.0), "new", 1)
+COLD = RunningEnvoy(ProcessRecord(1, 1.0), "old", None)
+LIVE = ServerState(live=True, draining=False, hot_restart_version="11.104")
 CHOICES = {
-    "nothing runs": ((), None, "11.104", Choice.START),
-    "the same settings": ((NEW,), LIVE, "11.104", Choice.ADOPT),
-    "the same, while the one before it ends": ((OLD, NEW), LIVE, "11.104", Choice.ADOPT),
-    "the same, before it has a table": ((NEW,), Stage(False, False, "11.104"), "11.104", Choice.ADOPT),
-    "the same, sent away": ((NEW,), Stage(False, True, "11.104"), "11.104", Choice.REPLACE),
-    "the same, does not answer": ((NEW,), None, "11.104", Choice.REPLACE),
-    "others": ((OLD,), LIVE, "11.104", Choice.TAKE_OVER),
-    "others, of a build that cannot be followed by this": ((OLD,), LIVE, "11.105", Choice.REPLACE),
-    "others, started without": ((COLD,), Stage(True, False, None), "11.104", Choice.REPLACE),
-    "others, where we cannot": ((OLD,), LIVE, None, Choice.REPLACE),
-    "others, before it has a table": ((OLD,), Stage(False, False, "11.104"), "11.104", Choice.REPLACE),
+    "nothing runs": ((), None, "11.104", StartDecision.START),
+    "the same settings": ((NEW,), LIVE, "11.104", StartDecision.ADOPT),
+    "the same, while the one before it ends": ((OLD, NEW), LIVE, "11.104", StartDecision.ADOPT),
+    "the same, before it has a table": ((NEW,), ServerState(False, False, "11.104"), "11.104", StartDecision.ADOPT),
+    "the same, sent away": ((NEW,), ServerState(False, True, "11.104"), "11.104", StartDecision.REPLACE),
+    "the same, does not answer": ((NEW,), None, "11.104", StartDecision.REPLACE),
+    "others": ((OLD,), LIVE, "11.104", StartDecision.HOT_RESTART),
+    "others, of a build that cannot be followed by this": ((OLD,), LIVE, "11.105", StartDecision.REPLACE),
+    "others, started without": ((COLD,), ServerState(True, False, None), "11.104", StartDecision.REPLACE),
+    "others, where we cannot": ((OLD,), LIVE, None, StartDecision.REPLACE),
+    "others, before it has a table": ((OLD,), ServerState(False, False, "11.104"), "11.104", StartDecision.REPLACE),
 }
 
 
-@pytest.mark.parametrize(("found", "stage", "version", "want"), CHOICES.values(), ids=CHOICES)
+@pytest.mark.parametrize(("found", "state", "version", "want"), CHOICES.values(), ids=CHOICES)
 def test_what_becomes_of_those_that_run(
-    found: tuple[Running, ...], stage: Stage | None, version: str | None, want: Choice
+    found: tuple[RunningEnvoy, ...], state: ServerState | None, version: str | None, want: StartDecision
 ) -> None:
-    assert choose(found, stage, "new", version) is want
+    assert decide_start(found, state, "new", version) is want
 
 
 #: When the agent is killed once more: as soon as this holds, given the Envoy before and how many log lines there were.
@@ -58,7 +65,7 @@ DEATHS: dict[str, Callable[[RunningAgent, ProcessRecord, str], bool]] = {
     "spawned": lambda agent, before, log: len(agent.envoys()) > 1,
     "never": lambda agent, before, log: False,
     "answers": lambda agent, before, log: "started envoy" in log,
-    "decided": lambda agent, before, log: "another envoy takes over" in log,
+    "decided": lambda agent, before, log: "hot restart of envoy" in log,
     "recorded": lambda agent, before, log: processes.read(agent.state / "envoy.json") != before,
 }
 
@@ -81,7 +88,7 @@ def take_over(agent: RunningAgent, death: str) -> None:
 def test_a_rendezvous_has_a_name_that_fits(number: int) -> None:
     """From 2**31 on Envoy writes twenty digits into the names of its sockets, whose paths have a bound."""
     highest = HotRestart.of(Path(f"/home/{number}/state"), Path("run")).base_id * 10 + 9
-    assert highest < 2**31 and len(f"hot_udp_parent_{highest}") <= len(LONGEST_SOCKET)
+    assert highest < 2**31 and len(f"hot_udp_parent_{highest}") <= len(LONGEST_SOCKET_NAME)
 
 
 @pytest.mark.serving

@@ -86,7 +86,7 @@ def test_the_agent_takes_its_flags(name: str) -> None:
     kind, workload = proxies(name)
     arguments = containers(example(name))[f"{kind}/{workload}/dataplane"]["args"]
     settings = dataplane_settings.parse([a.replace("$(POD_NAME)", "proxy-0") for a in arguments])
-    assert (settings.id, settings.listen.port, settings.logs) == ("proxy-0", 9443, None)
+    assert (settings.proxy.id, settings.proxy.listen.port, settings.proxy.logs) == ("proxy-0", 9443, None)
     assert settings.control_plane.url == "https://amphitrite-controlplane.ml.svc:8443"
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from amphitrite.dataplane.__main__ import main
-from amphitrite.dataplane.agent import agent
-from amphitrite.dataplane.envoy.translate.bootstrap import ProxySettings, bootstrap
+from amphitrite.dataplane.envoy import envoy_proxy
+from amphitrite.dataplane.envoy.translate.bootstrap import BootstrapSettings, bootstrap
 from amphitrite.dataplane.envoy.translate.resources import Resource
 from bench.routers.edits import edited
 
@@ -19,11 +19,11 @@ def leave_out(parts: list[str]) -> None:
     def of(type_url: str, make: Callable[[], Mapping[str, Any]]) -> Resource:
         return whole(type_url, lambda: edited(dict(make()), parts))
 
-    def started_with(settings: ProxySettings) -> dict[str, Any]:
+    def started_with(settings: BootstrapSettings) -> dict[str, Any]:
         return edited(bootstrap(settings), parts)
 
     Resource.of = of  # type: ignore[method-assign]
-    agent.bootstrap = started_with  # type: ignore[attr-defined]
+    envoy_proxy.bootstrap = started_with  # type: ignore[attr-defined]
 
 
 if __name__ == "__main__":

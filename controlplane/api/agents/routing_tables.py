@@ -16,7 +16,7 @@ from amphitrite.controlplane.api.http.dependencies import Here
 from amphitrite.controlplane.api.http.request_bodies import Body, whole
 from amphitrite.controlplane.core.observed.observations import AgentReport
 from amphitrite.dataplane.table.routing_table import RoutingTable
-from amphitrite.dataplane.table.text_codec import change
+from amphitrite.dataplane.table.text_codec import encode_change
 from amphitrite.schemas.errors import Error
 
 WAIT_MAX_S = 60
@@ -55,7 +55,7 @@ def _news(feed: TableFeed, after: int, digest: str, wait_s: float, changes: bool
     if table is None:
         return None
     since = (now if same else _former(feed, after, digest)) if changes else None
-    return feed.text.whole(table) if since is None else change(since, table)
+    return feed.text.whole(table) if since is None else encode_change(since, table)
 
 
 def _former(feed: TableFeed, version: int, digest: str) -> RoutingTable | None:

@@ -205,7 +205,7 @@ class LocalRuntime:
                 backends = backend_directory.prepare(found, self._home.root / "backends", self._machine)
             except OSError as exc:
                 raise Error("RuntimeUnavailable", f"cannot prepare Triton's backends: {exc}") from exc
-            known = installation.known(found, (MAX_INPUT_SIZE, HTTP_RESTRICTED, GRPC_RESTRICTED))
+            known = installation.supported_options(found, (MAX_INPUT_SIZE, HTTP_RESTRICTED, GRPC_RESTRICTED))
             self._triton = found, backends, known
         return self._triton
 
@@ -231,7 +231,7 @@ class LocalRuntime:
             max_input_bytes=self._max_input_bytes,
             # Nobody is told, and nobody keeps it.
             admin_key=random_text(32),
-            known=known,
+            supported=known,
         )
         variables = command_line.environment(
             found,

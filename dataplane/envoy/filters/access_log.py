@@ -1,6 +1,7 @@
-"""One JSON line for each request, and the numbers that are counted of it.
+"""One JSON line for each request.
 
-Decides what is logged: never the credentials, the query or a body. Must not know when the file is rotated.
+Decides what is logged: never the credentials, the query or a body. Must not know when the file is
+rotated. Source: Envoy's page "Access logging".
 """
 
 from __future__ import annotations
@@ -40,9 +41,10 @@ _FIELDS = {
 
 
 def access_log(path: Path | None) -> list[dict[str, Any]]:
-    """The ``access_log`` list of a connection manager that writes to ``path``; None: to standard output.
+    """The ``access_log`` list of a connection manager that writes to ``path``; None: to standard
+    output. It includes the loggers that count requests.
 
-    Health checks of the proxy itself are left out: they come every few seconds from each prober, and nobody is served.
+    Health checks of the proxy itself are left out: each prober sends one every few seconds.
     """
     shape = {"log_format": {"json_format": _FIELDS, "omit_empty_values": False}}
     if path is None:

@@ -1,7 +1,9 @@
-"""Filters that exist only for requests, or answers, which need them: all others pay a look at a header.
+"""Filters that run only for the requests or responses that need them.
 
-Decides how such a condition is said to Envoy (its ``composite`` filter). Must not know what the filters do. What is run
-this way takes no configuration from routes: Envoy looks for that under the name of the outer filter.
+All other requests cost one look at a header. Decides how Envoy is given such a condition (its
+``composite`` filter). Must not know what the filters do. Routes cannot configure a filter that runs
+this way: Envoy looks for that configuration under the name of the outer filter. Source: Envoy's
+page "Composite Filter".
 """
 
 from __future__ import annotations
@@ -13,12 +15,13 @@ _EXTENSIONS = "type.googleapis.com/envoy.extensions"
 _COMPOSITE = f"{_EXTENSIONS}.filters.http.composite.v3"
 _INPUTS = "type.googleapis.com/envoy.type.matcher.v3"
 
-#: One condition.
+#: One condition (``xds.type.matcher.v3.Matcher.MatcherList.Predicate``).
 Predicate = dict[str, Any]
 
 
 def http_filter(name: str, condition: Predicate, run: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The filter for the connection manager. ``run``: filters, in their order, for what fulfils ``condition``."""
+    """The filter for the connection manager. ``run``: the filters, in order, for what meets
+    ``condition``."""
     chosen: dict[str, Any] = (
         {"typed_config": run[0]} if len(run) == 1 else {"filter_chain": {"typed_config": list(run)}}
     )
@@ -33,23 +36,23 @@ def http_filter(name: str, condition: Predicate, run: Sequence[dict[str, Any]]) 
     }
 
 
-def both(*conditions: Predicate) -> Predicate:
-    """All of them, looked at in this order."""
+def all_of(*conditions: Predicate) -> Predicate:
+    """All conditions, tested in this order."""
     return {"and_matcher": {"predicate": list(conditions)}}
 
 
-def requested(header: str) -> Predicate:
-    """The request has this header, with whatever value."""
+def request_has(header: str) -> Predicate:
+    """The request has this header, with any value."""
     return _single("HttpRequestHeaderMatchInput", header, _ANY)
 
 
-def answered(header: str) -> Predicate:
-    """The answer has this header, with whatever value."""
+def response_has(header: str) -> Predicate:
+    """The response has this header, with any value."""
     return _single("HttpResponseHeaderMatchInput", header, _ANY)
 
 
-def answer_begins_otherwise(header: str, prefix: str) -> Predicate:
-    """The value of the answer's header does not begin so."""
+def response_lacks_prefix(header: str, prefix: str) -> Predicate:
+    """The value of the response's header does not begin with ``prefix``."""
     return {"not_matcher": _single("HttpResponseHeaderMatchInput", header, {"prefix": prefix})}
 
 

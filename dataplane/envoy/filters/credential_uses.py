@@ -1,9 +1,10 @@
-"""Which credential let a request in, counted by Envoy itself.
+"""Which credential let a request in, counted by Envoy.
 
-Decides the virtual clusters of a scoring address: one for each key, named by its fingerprint. Envoy looks for the first
-that a request fulfils when it passes the request on, and counts it under the two names of host and virtual cluster: no
-filter, no line of a log, and two counters for each endpoint. What the routes themselves answer is not counted.
-Must not know when a use was, nor which key is called the primary one.
+Decides the virtual clusters of a scoring address: one for each key, named by its fingerprint. Envoy
+looks for the first virtual cluster that a request matches when it passes the request on, and counts
+the request under the names of host and virtual cluster. That costs no filter and no log line. What
+the routes themselves answer is not counted. Must not know when a credential was used, nor which key
+is the primary one.
 """
 
 from __future__ import annotations
@@ -15,16 +16,19 @@ from amphitrite.dataplane.metrics.counters import CREDENTIAL, TOKEN, Use, creden
 from amphitrite.dataplane.table.routing_table import Route
 
 _COUNTER = "upstream_rq_total"
-#: Envoy's own name of the counter: of the many of a virtual cluster the only one that is made. The virtual cluster
-#: ``other``, which Envoy adds, has none.
+#: Envoy's own name of the counter. Of the many counters of a virtual cluster it is the only one
+#: that is kept. The virtual cluster ``other``, which Envoy adds, has none.
 STAT = rf"vhost\.[^.]+\.vcluster\.({CREDENTIAL.pattern})\.{_COUNTER}"
-#: The same in Prometheus' format.
+#: The same in Prometheus' text format.
 NAME = f"envoy_vhost_vcluster_{_COUNTER}"
 
 
 def virtual_clusters(route: Route) -> list[dict[str, Any]]:
-    """The ``virtual_clusters`` of the ``VirtualHost``. No request without a credential is ever passed on, so that all
-    that are, at an endpoint with tokens, showed one: the filter that verified it has taken it out of the request."""
+    """The ``virtual_clusters`` of the ``VirtualHost``.
+
+    An endpoint with tokens has one, which every request matches. No request without a valid token
+    is passed on, and the filter that verifies a token removes it.
+    """
     if route.auth != "key":
         return [{"name": TOKEN, "headers": [{"name": ":path", "present_match": True}]}]
     return [
@@ -33,7 +37,7 @@ def virtual_clusters(route: Route) -> list[dict[str, Any]]:
     ]
 
 
-def of(labels: Mapping[str, str]) -> Use | None:
-    """Which use a line ``NAME`` counts."""
+def credential_use(labels: Mapping[str, str]) -> Use | None:
+    """The use that a line of ``NAME`` counts; None: it counts no credential."""
     endpoint, credential = labels.get("envoy_virtual_host", ""), labels.get("envoy_virtual_cluster", "")
     return (endpoint, credential) if CREDENTIAL.fullmatch(credential) else None

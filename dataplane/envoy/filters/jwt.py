@@ -1,8 +1,10 @@
-"""JSON Web Tokens: Envoy's filter that verifies them, and the condition by which a route knows that it did.
+"""JSON Web Tokens: the filter that verifies them, and the condition for a route to accept one.
 
-Decides what makes a token count, whose tokens a route takes and to which route a token is bound. The filter reaches
-Envoy as a resource of its own, so that keys change without the listener; it is off but on the one route of an endpoint
-with tokens that refuses (see ``refusals``): requests with keys never meet it. Must not know what else a route does.
+Decides when a token is valid, which issuer a route accepts and how a token is bound to a route. The
+filter's content reaches Envoy as a resource of its own, so that keys change without the listener.
+The filter is on only in the one route of an endpoint with tokens that refuses (see ``refusals``):
+requests with keys never pass it. Must not know what else a route does. Sources: RFC 7519, Envoy's
+page "JWT Authentication".
 """
 
 from __future__ import annotations
@@ -16,14 +18,15 @@ from amphitrite.dataplane.table.routing_table import Route, TokenIssuer
 
 FILTER = "envoy.filters.http.jwt_authn"
 _TYPE = "type.googleapis.com/envoy.extensions.filters.http.jwt_authn.v3"
-#: The ways in for which there is a requirement always, also while nobody issues tokens.
+#: These always have a requirement, even while nobody issues tokens.
 _AUTHS = ("aad_token", "aml_token")
-#: Three parts in base64url, and nothing behind them: not a second header's value, which Envoy joins with a comma.
+#: Three parts in base64url and nothing after them. A second header's value would follow a comma.
 _SHAPE = r"Bearer [A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+"
 
 
 def http_filter() -> dict[str, Any]:
-    """The filter for the connection manager: off unless a route asks for it, its content to be had on the stream."""
+    """The filter for the connection manager. It is off unless a route turns it on, and gets its
+    content from the discovery service."""
     return {
         "name": FILTER,
         "disabled": True,
@@ -34,10 +37,11 @@ def http_filter() -> dict[str, Any]:
 def extension(issuers: Iterable[TokenIssuer]) -> dict[str, Any]:
     """The ``TypedExtensionConfig`` with the content of the filter.
 
-    Whatever is wrong with a token, the filter lets the request pass, less what the token says: the routes refuse it.
+    The filter lets each request pass. A token that it cannot verify adds no claims, and then the
+    routes refuse the request.
     """
     providers = {issuer.auth: _provider(issuer) for issuer in issuers}
-    # Without an issuer nothing is verified, so that nobody is let in.
+    # Without an issuer no token is valid, so nobody is let in.
     nothing: dict[str, Any] = {"allow_missing_or_failed": {}}
     requirements = {
         auth: {"requires_any": {"requirements": [{"provider_name": auth}, nothing]}} if auth in providers else nothing
@@ -54,17 +58,20 @@ def extension(issuers: Iterable[TokenIssuer]) -> dict[str, Any]:
 
 
 def refusals(route: Route) -> Iterator[dict[str, Any]]:
-    """The matching parts of the two ``Route`` messages that refuse whoever shows no token of this route.
+    """The parts of the two ``Route`` messages that refuse requests without a valid token: their
+    matches, and the second one's filter.
 
-    A request with a token first finds the second one, whose filter verifies it, takes it out of the request, notes its
-    claims and has the routes asked again. Now neither matches, or, with another route's token, the first one.
+    A request with a token first finds the second route. The filter on it verifies the token,
+    removes it from the request, stores its claims and has the routes evaluated again. Now neither
+    route matches. With a valid token of another route the first one matches.
     """
     unverified = [{**_verified(route), "invert": True}]
     shape = {"name": "authorization", "string_match": {"safe_regex": {"regex": _SHAPE}}, "invert_match": True}
     yield {
         "match": {
             "prefix": "/",
-            # An absent header counts as empty: without that word a negated match on it is false.
+            # An absent header counts as empty. Without this field a negated match on an absent
+            # header is false.
             "headers": [{**shape, "treat_missing_header_as_empty": True}],
             "dynamic_metadata": unverified,
         }
@@ -81,14 +88,15 @@ def refusals(route: Route) -> Iterator[dict[str, Any]]:
 
 
 def other_filters() -> dict[str, Any]:
-    """Per-filter configuration of a ``VirtualHost`` that has the filters of its routes wait. Which filters a request
-    meets is settled when it first finds a route, and that is the one that refuses: those that are off by then stay
-    off."""
-    return {**sequence_affinity.waiting(), **bodiless_requests.waiting()}
+    """Per-filter configuration of a ``VirtualHost`` that keeps its routes' filters available. Envoy
+    decides which filters a request passes when it first finds a route, which is the refusing one
+    here. A filter that is off at that point stays off."""
+    return {**sequence_affinity.inactive(), **bodiless_requests.inactive()}
 
 
 def _verified(route: Route) -> dict[str, Any]:
-    """The ``MetadataMatcher`` that a verified token of ``route`` fulfils; each that was verified has an ``iss``."""
+    """The ``MetadataMatcher`` that a valid token of ``route`` meets. Every verified token has an
+    ``iss``."""
     claim: str
     value: dict[str, Any]
     if route.auth == "aml_token":
@@ -104,7 +112,7 @@ def _provider(issuer: TokenIssuer) -> dict[str, Any]:
         "audiences": list(issuer.audiences),
         "local_jwks": {"inline_string": issuer.jwks},
         "require_expiration": True,
-        # By default a token is also taken from the query, which is logged in many places.
+        # By default a token is also accepted in the query, which many places log.
         "from_headers": [{"name": "Authorization", "value_prefix": "Bearer "}],
         "forward": False,
         "payload_in_metadata": issuer.auth,

@@ -1,7 +1,8 @@
-"""What the proxy itself answers, when no model does.
+"""The responses of the proxy itself, where no model answers.
 
-Decides the body, the headers and, for Envoy's own failures, the status of every such answer. All bodies are
-``{"error": {"code", "message"}}``. Must not know which route uses which answer.
+Decides their bodies and headers and, for Envoy's own failures, the status. All bodies are
+``{"error": {"code", "message"}}``. Must not know which route uses which response. Sources: Envoy's
+pages "Local reply modification" and "Access logging" (response flags and command operators).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 from amphitrite.dataplane.envoy.filters.bodiless_requests import MAX_BYTES
 from amphitrite.dataplane.envoy.filters.request_ids import CLIENT_REQUEST_ID, ORIGIN
 
-#: Filter metadata in which a route carries what its answers and the access log want to name.
+#: The filter metadata in which a route keeps values for its responses and the access log.
 METADATA = "amphitrite"
 
 _JSON = "application/json"
@@ -21,17 +22,19 @@ _RETRY_SOON = {"retry-after": "1"}
 
 
 def route_value(key: str) -> str:
-    """The command operator for one value of the chosen route's metadata."""
+    """The command operator for one value of the route's metadata."""
     return f"%METADATA(ROUTE:{METADATA}:{key})%"
 
 
 def header(name: str, value: str) -> dict[str, Any]:
-    """A header to set, replacing one that is there. ``value`` may hold command operators; ``%`` is written ``%%``."""
+    """A header to set, in place of any that is there. ``value`` may hold command operators; ``%``
+    is written ``%%``."""
     return {"header": {"key": name, "value": value}, "append_action": "OVERWRITE_IF_EXISTS_OR_ADD"}
 
 
 def direct(status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """The part of a ``Route`` that answers with fixed text. Its name ends in ``code``: see ``stats``."""
+    """The part of a ``Route`` that answers with fixed text. Its name ends in ``code``, which
+    ``request_stats`` reads."""
     body = json.dumps({"error": {"code": code, "message": message}})
     return {
         "name": f"//{code}",
@@ -41,7 +44,8 @@ def direct(status: int, code: str, message: str, headers: Mapping[str, str] | No
 
 
 def direct_format(status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """As :func:`direct`, with command operators in ``message``; Envoy escapes what they give for JSON."""
+    """As :func:`direct`, with command operators in ``message``. Envoy escapes their values for
+    JSON."""
     return {
         "name": f"//{code}",
         "direct_response": {"status": status, "body_format": _format(code, message)},
@@ -50,17 +54,19 @@ def direct_format(status: int, code: str, message: str, headers: Mapping[str, st
 
 
 def local_reply() -> dict[str, Any]:
-    """The ``LocalReplyConfig``: Envoy's own failures in our words. The first mapper that matches is used.
+    """The ``LocalReplyConfig``: our responses for Envoy's own failures. The first matching mapper
+    counts.
 
-    Those at the end go by status: none of them is the status of a :func:`direct` answer, whose text they would replace.
+    The last ones match by status. None of them has the status of a :func:`direct` response, whose
+    text it would replace.
     """
     which = f"deployment '{route_value('deployment')}'"
     return {
         "mappers": [
             _mapper(
                 ("UO",), 429, "TooManyRequests",
-                f"{which} has {route_value('max_requests')} requests in flight at this proxy, which is its bound: "
-                f"{route_value('bound')}; the bound holds for each proxy; raise either, or try again",
+                f"{which} has {route_value('max_requests')} requests in flight at this proxy, which is its limit: "
+                f"{route_value('limit')}. Each proxy has this limit. Raise either number, or try again",
                 _RETRY_SOON,
             ),
             _mapper(
@@ -74,7 +80,7 @@ def local_reply() -> dict[str, Any]:
             ),
             _mapper(
                 ("UH",), 503, "NoHealthyInstance",
-                f"{which} has no healthy instance at present", _RETRY_SOON,
+                f"{which} has no healthy instance", _RETRY_SOON,
             ),
             _mapper(
                 ("NC",), 503, "DeploymentNotReady",
@@ -92,7 +98,7 @@ def local_reply() -> dict[str, Any]:
             _no_body(),
             _mapper(("OM",), 503, "Overloaded", "the proxy is overloaded", _RETRY_SOON),
             *(
-                failed(status, code, "the request was refused: %RESPONSE_CODE_DETAILS%")
+                status_mapper(status, code, "the request was refused: %RESPONSE_CODE_DETAILS%")
                 for status, code in (
                     (400, "BadRequest"), (408, "RequestTimeout"), (426, "UpgradeRequired"),
                     (431, "HeadersTooLarge"), (500, "InternalServerError"), (501, "NotImplemented"),
@@ -115,21 +121,21 @@ def _mapper(
 
 
 def _no_body() -> dict[str, Any]:
-    """413 where it is not the one of a POST: see ``bodiless``."""
+    """413 for a request other than POST: see ``bodiless_requests``."""
     post = {"name": ":method", "string_match": {"exact": "POST"}, "invert_match": True}
     value = {"default_value": 413, "runtime_key": "amphitrite.status.413"}
     status = {"status_code_filter": {"comparison": {"op": "EQ", "value": value}}}
     return {
         "filter": {"and_filter": {"filters": [status, {"header_filter": {"header": post}}]}},
         "body_format_override": _format(
-            "RequestTooLarge", f"only POST requests have a body here; this one has more than {MAX_BYTES} bytes"
+            "RequestTooLarge", f"only POST requests may have a body here; this one has more than {MAX_BYTES} bytes"
         ),
         "headers_to_add": _mapped_headers(None),
     }
 
 
-def failed(status: int, code: str, message: str) -> dict[str, Any]:
-    """A mapper for Envoy's own failures of this status."""
+def status_mapper(status: int, code: str, message: str) -> dict[str, Any]:
+    """A mapper for Envoy's own failures with this status."""
     value = {"default_value": status, "runtime_key": f"amphitrite.status.{status}"}
     return {
         "filter": {"status_code_filter": {"comparison": {"op": "EQ", "value": value}}},
@@ -147,12 +153,13 @@ def _headers(more: Mapping[str, str] | None) -> list[dict[str, Any]]:
 
 
 def _mapped_headers(more: Mapping[str, str] | None) -> list[dict[str, Any]]:
-    """Also both request ids: no route adds the caller's where none was found, and what is refused before it is
-    looked at would have none of ours. And who may read it: not every filter's refusal gets what the host adds."""
-    own = {
+    """The headers of a mapped response. Both request ids are among them: a request that found no
+    route would get neither. So is the allowed origin: not every filter's response gets the headers
+    of the virtual host."""
+    headers = {
         CLIENT_REQUEST_ID: f"%REQ({CLIENT_REQUEST_ID})%",
         "x-request-id": "%UNIQUE_ID%",
         "access-control-allow-origin": ORIGIN,
         **(more or {}),
     }
-    return [header(name, value) for name, value in own.items()]
+    return [header(name, value) for name, value in headers.items()]

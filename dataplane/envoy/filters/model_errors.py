@@ -1,12 +1,13 @@
-"""A model's failure, told apart from the proxy's: 424 with the model server's own status, reason and body.
+"""A model's failure: 424, with the status, reason and body of the model server.
 
-Decides which answers count as a model's failure and how they are marked. Only Lua can change the status of an answer
-that comes from upstream and leave its body alone. The script exists for answers alone that may be such a failure, so
-that one that succeeds does not pay for it; whether it is one is then said by the route (see ``metadata``).
+Decides which responses count as a model's failure and how they are marked. Only Lua can change the
+status of a response from upstream and keep its body. The script runs only for responses that may be
+such a failure, so a success costs nothing. The route then says whether it is one (see
+``metadata``).
 
-At the scoring address itself Triton's ``{"error": "text"}`` becomes ``{"error": {"code", "message"}}``: that is where
-``invoke`` of Azure's SDK posts, which reads ``message`` and has an error of its own where there is none. Clients of
-Triton post below it, and get Triton's words as they are.
+At the scoring address itself, Triton's ``{"error": "text"}`` becomes ``{"error": {"code",
+"message"}}``. The ``invoke`` of Azure's SDK posts there. It reads ``message``, and fails itself
+where there is none. Triton's clients post below that address and get Triton's text unchanged.
 """
 
 from __future__ import annotations
@@ -15,18 +16,19 @@ from http import HTTPStatus
 from typing import Any
 
 from amphitrite.dataplane.envoy.filters import conditional_filters
-from amphitrite.dataplane.envoy.filters.conditional_filters import answer_begins_otherwise, answered, both
+from amphitrite.dataplane.envoy.filters.conditional_filters import all_of, response_has, response_lacks_prefix
 
-#: Also the namespace of a route's metadata that the script reads.
+#: Also the namespace of the route's metadata that the script reads.
 _FILTER = "amphitrite.model_errors"
 _REASONS = ", ".join(f'["{s.value}"] = "{s.phrase}"' for s in HTTPStatus if s.value >= 300)
 
 _ADDRESS = "address"
 _BELOW = "below"
-#: The router sets it on every upstream's answer and on none of its own.
-_UPSTREAMS = "x-envoy-upstream-service-time"
-#: Nothing longer is held to look for Triton's words in it: Envoy answers 500 where a body is more than it can hold.
-_WORDS_MAX = 64 * 1024
+#: The router sets this header on every response from upstream and on none of its own.
+_UPSTREAM_HEADER = "x-envoy-upstream-service-time"
+#: A longer body is not searched for Triton's message. Envoy answers 500 where it cannot buffer a
+#: body.
+_MESSAGE_BYTES_MAX = 64 * 1024
 _SCRIPT = f"""
 local reasons = {{{_REASONS}}}
 function envoy_on_response(handle)
@@ -38,7 +40,7 @@ function envoy_on_response(handle)
   headers:replace("ms-azureml-model-error-reason", reasons[status] or "Unknown")
   headers:replace(":status", "424")
   if where ~= "{_ADDRESS}" then return end
-  if (tonumber(headers:get("content-length")) or 0) > {_WORDS_MAX} then return end
+  if (tonumber(headers:get("content-length")) or 0) > {_MESSAGE_BYTES_MAX} then return end
   local body = handle:body()
   if body == nil then return end
   local words = string.match(body:getBytes(0, body:length()), '^%s*{{%s*"error"%s*:%s*(".*")%s*}}%s*$')
@@ -52,9 +54,10 @@ end
 
 
 def http_filter() -> dict[str, Any]:
-    """The filter for the connection manager: the script, for an upstream's answers other than 1xx and 2xx."""
-    failed = both(
-        answer_begins_otherwise(":status", "2"), answer_begins_otherwise(":status", "1"), answered(_UPSTREAMS)
+    """The filter for the connection manager: the script, for responses from upstream other than 1xx
+    and 2xx."""
+    failure = all_of(
+        response_lacks_prefix(":status", "2"), response_lacks_prefix(":status", "1"), response_has(_UPSTREAM_HEADER)
     )
     lua = {
         "name": _FILTER,
@@ -63,9 +66,10 @@ def http_filter() -> dict[str, Any]:
             "default_source_code": {"inline_string": _SCRIPT},
         },
     }
-    return conditional_filters.http_filter(_FILTER, failed, [lua])
+    return conditional_filters.http_filter(_FILTER, failure, [lua])
 
 
 def metadata(*, at_address: bool = False) -> dict[str, Any]:
-    """Filter metadata of a route whose failures are a model's. ``at_address``: it is the scoring address itself."""
+    """Filter metadata of a route whose failures are a model's. ``at_address``: it is the scoring
+    address itself."""
     return {_FILTER: {"posted": _ADDRESS if at_address else _BELOW}}

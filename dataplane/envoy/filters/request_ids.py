@@ -1,9 +1,10 @@
-"""The caller's own request id, made fit to be logged and repeated.
+"""The client's own request id, made safe to log and to return.
 
-Decides what of ``x-ms-client-request-id`` is kept, by Azure's rule: letters, digits, ``-`` and ``_``, of these the
-first forty. Nothing else of it reaches a model, a log or an answer. The origin of a page, which ``cors`` asks for, is
-noted here too. (``x-request-id`` is the proxy's alone: the connection manager replaces whatever a client sends.) Must
-not know routes.
+Decides what of ``x-ms-client-request-id`` is kept, by Azure's rule: the first forty of its letters,
+digits, ``-`` and ``_``. Nothing else of it reaches a model, a log or a response. The origin of a
+page, which ``cors`` needs, is noted here too. ``x-request-id`` is the proxy's alone: the connection
+manager replaces what a client sends. Must not know routes. Source: Envoy's page
+"Header-To-Metadata".
 """
 
 from __future__ import annotations
@@ -13,56 +14,69 @@ from typing import Any
 from amphitrite.dataplane.envoy.filters import conditional_filters
 
 CLIENT_REQUEST_ID = "x-ms-client-request-id"
-LONGEST = 40
+MAX_LENGTH = 40
 
 _NAMESPACE = "amphitrite.request"
 _KEY = "client_id"
 _HTTP = "type.googleapis.com/envoy.extensions.filters.http"
-_NOTES = "envoy.filters.http.header_to_metadata"
-#: The command operator for the origin of a page that may read the answer; nothing for any other, and where no host asks
-#: for it (see ``with_origin``).
+_HEADER_TO_METADATA = "envoy.filters.http.header_to_metadata"
+#: The command operator for the origin of a page that may read the response. It is empty for any
+#: other origin, and where no virtual host asks for it (see ``with_origin``).
 ORIGIN = f"%DYNAMIC_METADATA({_NAMESPACE}:origin)%"
 
 
 def http_filters() -> list[dict[str, Any]]:
-    """Two filters for the connection manager, before all that may answer. The first notes origins, where a host asks
-    for it. The second is there for requests with the header alone: it takes the header away, notes what may be kept,
-    puts that back, and repeats it in the answer."""
-    kept = {
-        "header": {"key": CLIENT_REQUEST_ID, "value": f"%DYNAMIC_METADATA({_NAMESPACE}:{_KEY}):{LONGEST}%"},
+    """Two filters for the connection manager, before all that may answer. The first notes origins
+    where a virtual host asks for it. The second runs for requests with the id: it removes the
+    header, notes what may be kept, sets the header to that and adds it to the response."""
+    set_header = {
+        "header": {"key": CLIENT_REQUEST_ID, "value": f"%DYNAMIC_METADATA({_NAMESPACE}:{_KEY}):{MAX_LENGTH}%"},
         "append_action": "OVERWRITE_IF_EXISTS_OR_ADD",
     }
-    repeated = {**kept, "header": {"key": CLIENT_REQUEST_ID, "value": f"%REQ({CLIENT_REQUEST_ID})%"}}
-    own = {"header": CLIENT_REQUEST_ID, "on_header_present": _rewritten(_KEY, "[^A-Za-z0-9_-]+", ""), "remove": True}
+    set_response_header = {**set_header, "header": {"key": CLIENT_REQUEST_ID, "value": f"%REQ({CLIENT_REQUEST_ID})%"}}
+    client_id = {
+        "header": CLIENT_REQUEST_ID,
+        "on_header_present": _rewrite(_KEY, "[^A-Za-z0-9_-]+", ""),
+        "remove": True,
+    }
     put_back = {
         "name": "envoy.filters.http.header_mutation",
         "typed_config": {
             "@type": f"{_HTTP}.header_mutation.v3.HeaderMutation",
-            "mutations": {"request_mutations": [{"append": kept}], "response_mutations": [{"append": repeated}]},
+            "mutations": {
+                "request_mutations": [{"append": set_header}],
+                "response_mutations": [{"append": set_response_header}],
+            },
         },
     }
     return [
-        {"name": _NOTES, "disabled": True, "typed_config": _notes()},
+        {"name": _HEADER_TO_METADATA, "disabled": True, "typed_config": _header_to_metadata()},
         conditional_filters.http_filter(
             "amphitrite.request_ids",
-            conditional_filters.requested(CLIENT_REQUEST_ID),
-            [{"name": _NOTES, "typed_config": _notes(own)}, put_back],
+            conditional_filters.request_has(CLIENT_REQUEST_ID),
+            [{"name": _HEADER_TO_METADATA, "typed_config": _header_to_metadata(client_id)}, put_back],
         ),
     ]
 
 
 def with_origin(pattern: str) -> dict[str, Any]:
-    """Per-filter configuration of a ``VirtualHost`` where the origin is noted, if ``pattern`` is all of it."""
-    known = _rewritten("origin", f"^(?:({pattern})|.*)$", r"\1")
-    noted = _notes({"header": "origin", "on_header_present": known})
-    return {_NOTES: {"@type": "type.googleapis.com/envoy.config.route.v3.FilterConfig", "config": noted}}
+    """Per-filter configuration of a ``VirtualHost``: the origin is noted if ``pattern`` matches all
+    of it."""
+    value = _rewrite("origin", f"^(?:({pattern})|.*)$", r"\1")
+    origin_filter = _header_to_metadata({"header": "origin", "on_header_present": value})
+    return {
+        _HEADER_TO_METADATA: {
+            "@type": "type.googleapis.com/envoy.config.route.v3.FilterConfig",
+            "config": origin_filter,
+        }
+    }
 
 
-def _notes(*rules: dict[str, Any]) -> dict[str, Any]:
+def _header_to_metadata(*rules: dict[str, Any]) -> dict[str, Any]:
     return {"@type": f"{_HTTP}.header_to_metadata.v3.Config", "request_rules": list(rules)}
 
 
-def _rewritten(key: str, pattern: str, substitution: str) -> dict[str, Any]:
+def _rewrite(key: str, pattern: str, substitution: str) -> dict[str, Any]:
     return {
         "metadata_namespace": _NAMESPACE,
         "key": key,

@@ -1,8 +1,9 @@
-"""Requests of one sequence stay on one instance: the model server keeps their state between them.
+"""Requests of one sequence go to one instance: the model server keeps state between them.
 
-Decides which sequence a request belongs to: the header ``amphitrite-sequence`` says so, or the parameter
-``sequence_id`` of Triton's JSON, or of its message in gRPC, which any client of Triton sends. Must not know which
-routes need it (see ``enabled``); only they pay for it, since the body is held until the instance is chosen.
+Decides which sequence a request belongs to: the header ``amphitrite-sequence``, or the parameter
+``sequence_id`` of Triton's JSON or gRPC message, which every client of Triton sends. Must not know
+which routes need it (see ``enabled``). Only those pay for it: the body is buffered until the
+instance is chosen. Source: Triton's document "Sequence Extension".
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from typing import Any
 
 from amphitrite.dataplane.envoy.filters import sequence_messages
 
-#: The header that names a request's sequence, and by whose hash an instance is chosen.
+#: The header that names a request's sequence. Its hash chooses the instance.
 SEQUENCE = "amphitrite-sequence"
 
-#: What is held of a body at most, until its sequence is known; a larger one is answered 413.
-HELD_BYTES = 16 * 1024 * 1024
+#: The most of a body that is buffered until its sequence is known. A larger body is answered 413.
+BUFFERED_BYTES = 16 * 1024 * 1024
 
 _FILTER = "amphitrite.sequences"
 _TYPE = "type.googleapis.com/envoy.extensions.filters.http.lua.v3"
@@ -31,15 +32,16 @@ def _body(code: str, what: str) -> str:
     return json.dumps({"error": {"code": code, "message": message}})
 
 
-_COMPRESSED = _body("UnsupportedMediaType", "a compressed body does not show which one it belongs to")
-_LARGE = _body(
+_COMPRESSED_BODY = _body("UnsupportedMediaType", "a compressed body does not show its sequence")
+_LARGE_BODY = _body(
     "RequestTooLarge",
-    f"a body of more than {HELD_BYTES} bytes (this one has {_SIZE}) is not searched for the one it belongs to",
+    f"a body of more than {BUFFERED_BYTES} bytes (this one has {_SIZE}) is not searched for its sequence",
 )
-#: With the binary extension the JSON is the first part of the body, as long as a header says. ``sequence_id`` 0 or ""
-#: is what clients send for none. Headers that were taken before the body is there are not to be used afterwards.
-#: A message of gRPC says for itself whether it is compressed. What is refused there gets its words from ``grpc``.
-_FIND = f"""{sequence_messages.LUA}
+#: With Triton's binary data extension the JSON is the first part of the body, and a header gives
+#: its length. Clients send a ``sequence_id`` of 0 or "" for no sequence. Headers read before the
+#: body has arrived must not be used afterwards. A gRPC message itself says whether it is
+#: compressed; ``grpc_routes`` gives the text of a refusal there.
+_SCRIPT = f"""{sequence_messages.LUA}
 local function find_in_message(handle)
   local body = handle:body()
   if body == nil or body:length() < 5 then return end
@@ -61,12 +63,12 @@ function envoy_on_request(handle)
   end
   local encoding = headers:get("content-encoding")
   if encoding ~= nil and encoding ~= "identity" then
-    handle:respond({{[":status"] = "415", ["content-type"] = "application/json"}}, '{_COMPRESSED}')
+    handle:respond({{[":status"] = "415", ["content-type"] = "application/json"}}, '{_COMPRESSED_BODY}')
     return
   end
   local size = tonumber(headers:get("content-length") or "0") or 0
-  if size > {HELD_BYTES} then
-    local told = string.gsub('{_LARGE}', "{_SIZE}", string.format("%d", size))
+  if size > {BUFFERED_BYTES} then
+    local told = string.gsub('{_LARGE_BODY}', "{_SIZE}", string.format("%d", size))
     handle:respond({{[":status"] = "413", ["content-type"] = "application/json"}}, told)
     return
   end
@@ -82,8 +84,8 @@ end
 
 
 def http_filter() -> dict[str, Any]:
-    """The filter for the connection manager, off unless a route asks for it."""
-    source = {"inline_string": _FIND}
+    """The filter for the connection manager. It is off unless a route turns it on."""
+    source = {"inline_string": _SCRIPT}
     return {
         "name": _FILTER,
         "disabled": True,
@@ -92,21 +94,23 @@ def http_filter() -> dict[str, Any]:
 
 
 def enabled() -> dict[str, Any]:
-    """Per-filter configuration of a route that turns the filter on: of one for whole requests, not for streams."""
-    return _here({"filter_context": {}})
+    """Per-filter configuration of a route that turns the filter on. The route takes whole requests,
+    not streams."""
+    return _per_route_config({"filter_context": {}})
 
 
-def waiting() -> dict[str, Any]:
-    """Per-filter configuration under which the filter is there and does nothing (see ``tokens``)."""
-    return _here({"disabled": True})
+def inactive() -> dict[str, Any]:
+    """Per-filter configuration under which the filter is there and does nothing (see
+    ``jwt.other_filters``)."""
+    return _per_route_config({"disabled": True})
 
 
 def hash_policy() -> list[dict[str, Any]]:
-    """Of a route: by the sequence; a request of none goes anywhere."""
+    """The ``hash_policy`` of a route: by the sequence. A request without one goes anywhere."""
     return [{"header": {"header_name": SEQUENCE}}]
 
 
-def _here(settings: dict[str, Any]) -> dict[str, Any]:
+def _per_route_config(settings: dict[str, Any]) -> dict[str, Any]:
     return {
         _FILTER: {
             "@type": "type.googleapis.com/envoy.config.route.v3.FilterConfig",

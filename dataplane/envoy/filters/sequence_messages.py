@@ -1,13 +1,15 @@
-"""Which sequence a message of gRPC belongs to, read where the proxy is: Lua for ``sequences``.
+"""Which sequence a gRPC message belongs to: Lua code for ``sequence_affinity``.
 
-Decides where in Triton's ``ModelInferRequest`` the parameter ``sequence_id`` stands (``grpc_service.proto`` of Triton's
-protocol). Must not know what is done with it. A message is read field by field, and tensors are passed over unread.
+Decides where the parameter ``sequence_id`` is in Triton's ``ModelInferRequest``
+(``grpc_service.proto`` of Triton's protocol). Must not know what is done with it. A message is
+read field by field, and tensors are skipped.
 """
 
 from __future__ import annotations
 
-#: ``sequence_of(body)``: the id as text, or nil; of a body that is one message of gRPC, uncompressed. Numbers are
-#: floating-point here: a hash of one above 2^53 is that of a few neighbours too, which does no harm.
+#: ``sequence_of(body)``: the id as text, or nil. The body is one uncompressed gRPC message. Numbers
+#: are floating-point here: an id above 2^53 shares its hash with a few neighbours, which does no
+#: harm.
 LUA = """
 local function varint(body, at)
   local value, factor = 0, 1

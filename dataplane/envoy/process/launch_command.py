@@ -1,6 +1,6 @@
-"""What an Envoy is started with: its command line, its file, and the name that both it and we know this start by.
+"""What an Envoy is started with: command line, bootstrap file, and the id of this launch.
 
-Decides what tells one start from another. Must not know which processes run.
+Decides what distinguishes one launch from another. Must not know which processes run.
 """
 
 from __future__ import annotations
@@ -15,19 +15,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from amphitrite.dataplane.envoy.process.hot_restart import MARKER, HotRestart
-from amphitrite.dataplane.envoy.process.log_output import Output
+from amphitrite.dataplane.envoy.process.hot_restart import MARKER_VARIABLE, HotRestart
+from amphitrite.dataplane.envoy.process.log_output import LogOutput
 from amphitrite.dataplane.machine import processes
 from amphitrite.dataplane.machine.processes import ProcessRecord
 from amphitrite.dataplane.table.routing_table import Address
 
-#: In the metadata of the node as which an Envoy presents itself: the name of its launch.
-LAUNCH = "launch"
+#: The key of the launch's id in the metadata of Envoy's node.
+LAUNCH_KEY = "launch"
 
-#: With hot restart Envoy asks the kernel for SIGTERM as soon as the thread ends whose child it is. It shall outlive the
-#: agent, and the machine's first process may have many threads that come and go: so it gets a parent of its own, which
-#: has one thread and nothing to do but to wait, and passes on its exit code. The descriptor is for Envoy's pid.
-_PARENT = """
+#: With hot restart, Envoy asks the kernel for SIGTERM as soon as the thread that started it ends.
+#: It must outlive the agent, and the first process of a machine may have many threads that come and
+#: go. So Envoy gets a parent process of its own, with one thread. That process only waits, and
+#: passes on the exit code. The pipe's descriptor is for Envoy's pid.
+_PARENT_PROGRAM = """
 import os, signal, sys
 told = int(sys.argv[1])
 child = os.fork()
@@ -46,59 +47,67 @@ os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) & 255)
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """``version``: the build, in its own words; ``record``: the file that says which process runs; ``output``: where
-    Envoy's own log goes; ``hot_restart``: None where no Envoy may follow another on the port."""
+    """One way to start Envoy.
+
+    - ``version``: the build, as ``envoy --version`` prints it.
+    - ``record``: the file that says which process runs.
+    - ``output``: where Envoy's own log goes.
+    - ``workers``: the number of worker threads.
+    - ``hot_restart``: None: no Envoy may replace another on the port.
+    """
 
     executable: Path
     version: str
     bootstrap: Mapping[str, Any]
     bootstrap_file: Path
     record: Path
-    output: Output
+    output: LogOutput
     listen: Address
     workers: int
     hot_restart: HotRestart | None = None
 
     @property
     def digest(self) -> str:
-        """Tells an Envoy that was started with the same settings from one that was not."""
+        """Sixteen hexadecimal digits that tell an Envoy with these settings from one with
+        others."""
         content = json.dumps([self.version, self.bootstrap], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
-    def name(self, epoch: int) -> str:
+    def id(self, epoch: int) -> str:
         return f"{self.digest}.{epoch if self.hot_restart else ''}"
 
-    def file(self, epoch: int) -> str:
-        """The content of ``bootstrap_file``."""
-        node = {**self.bootstrap["node"], "metadata": {LAUNCH: self.name(epoch)}}
+    def bootstrap_text(self, epoch: int) -> str:
+        """The content of ``bootstrap_file``: the bootstrap, with the id of the launch."""
+        node = {**self.bootstrap["node"], "metadata": {LAUNCH_KEY: self.id(epoch)}}
         return json.dumps({**self.bootstrap, "node": node}, indent=1)
 
-    def command(self, epoch: int, parent_ends_after_s: float) -> list[str]:
+    def command(self, epoch: int, parent_shutdown_s: float) -> list[str]:
         hot = self.hot_restart
         return [
             str(self.executable), "--config-path", str(self.bootstrap_file),
-            *(hot.arguments(epoch, parent_ends_after_s) if hot else ["--disable-hot-restart"]),
+            *(hot.arguments(epoch, parent_shutdown_s) if hot else ["--disable-hot-restart"]),
             "--concurrency", str(self.workers), *self.output.arguments, "--log-level", "info",
-            # A refused resource is logged by the agent, which leaves out what is secret in it.
+            # The agent logs a rejected resource itself, without the secrets in it.
             "--component-log-level", "config:error,upstream:warn",
             "--drain-time-s", "5", "--drain-strategy", "immediate", "--file-flush-interval-msec", "1000",
         ]  # fmt: skip
 
-    def start(self, epoch: int, parent_ends_after_s: float) -> tuple[ProcessRecord, subprocess.Popen[bytes]]:
-        """Envoy's process, and our child: itself, or the one that waits for it and ends as it ends. Raises
-        ProcessLookupError when it has ended already."""
-        command, environment = self.command(epoch, parent_ends_after_s), {MARKER: self.name(epoch)}
+    def start(self, epoch: int, parent_shutdown_s: float) -> tuple[ProcessRecord, subprocess.Popen[bytes]]:
+        """Start Envoy: its process, and our child process. That is Envoy itself, or the process
+        that waits for it and ends as it ends. Raises ProcessLookupError when Envoy has ended
+        already."""
+        command, environment = self.command(epoch, parent_shutdown_s), {MARKER_VARIABLE: self.id(epoch)}
         if self.hot_restart is None:
             child = self.output.start(command, environment)
             return processes.of(child.pid), child
-        ours, theirs = os.pipe()
+        read_end, write_end = os.pipe()
         try:
-            parent = [sys.executable, "-I", "-S", "-c", _PARENT, str(theirs), *command]
-            child = self.output.start(parent, environment, (theirs,))
+            parent = [sys.executable, "-I", "-S", "-c", _PARENT_PROGRAM, str(write_end), *command]
+            child = self.output.start(parent, environment, (write_end,))
         finally:
-            os.close(theirs)
-        with open(ours, "rb") as told:
-            pid = told.read()
+            os.close(write_end)
+        with open(read_end, "rb") as reader:
+            pid = reader.read()
         try:
             return processes.of(int(pid)), child
         except (ValueError, ProcessLookupError):

@@ -1,6 +1,6 @@
-"""What Envoy itself says: into a file on one machine, or through to our own output in a container.
+"""Where Envoy's own log goes: to a file on one machine, to the agent's output in a container.
 
-Decides where Envoy's log goes and which of its lines is the last complaint. Must not know why Envoy runs or ends.
+Decides that, and which line is the last error. Must not know why Envoy runs or ends.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import IO, Literal, Protocol
 
 from amphitrite.dataplane.machine.json_log import log
 
-#: Envoy's default format: ``[time][thread][level][logger] [file:line] message``.
+#: Envoy's default log format: ``[time][thread][level][logger] [file:line] message``.
 _LINE = re.compile(r"\[[^\]]*\]\[\d+\]\[(?P<level>\w+)\]\[(?P<logger>[\w.]+)\] (\[[^\]]*\] )?(?P<text>.*)")
 _LEVELS: dict[str, Literal["info", "warning", "error"]] = {
     "warning": "warning",
@@ -24,31 +24,31 @@ _LEVELS: dict[str, Literal["info", "warning", "error"]] = {
 }
 
 
-class Output(Protocol):
+class LogOutput(Protocol):
     """One for all Envoys that an agent starts, one after the other."""
 
-    #: What Envoy's command line needs for it.
+    #: The options for Envoy's command line.
     arguments: tuple[str, ...]
 
     def start(
         self, command: list[str], environment: Mapping[str, str], inherited: tuple[int, ...] = ()
     ) -> subprocess.Popen[bytes]:
-        """Run ``command`` in a session of its own with this output and these open descriptors; ``environment`` comes on
-        top of ours."""
+        """Run ``command`` in a session of its own, with this output and the ``inherited``
+        descriptors. ``environment`` is added to the agent's."""
         ...
 
-    def complaint(self) -> str:
-        """The last line that the present Envoy logged as an error, else empty."""
+    def last_error(self) -> str:
+        """The last line that the present Envoy logged as an error; empty: none."""
         ...
 
 
 class FileOutput:
-    """Everything goes to the end of one file, which outlives the agent."""
+    """Appends everything to one file, which outlives the agent."""
 
     def __init__(self, path: Path) -> None:
         self.arguments: tuple[str, ...] = ("--log-path", str(path))
         self._path = path
-        self._offset = 0  #: where in the file the present process began
+        self._offset = 0  #: Where the present process began to write.
 
     def start(
         self, command: list[str], environment: Mapping[str, str], inherited: tuple[int, ...] = ()
@@ -65,7 +65,7 @@ class FileOutput:
                 start_new_session=True,
             )
 
-    def complaint(self) -> str:
+    def last_error(self) -> str:
         try:
             with open(self._path, "rb") as stream:
                 stream.seek(self._offset)
@@ -77,20 +77,19 @@ class FileOutput:
 
 
 class StreamOutput:
-    """Envoy's log becomes lines of the agent's own; its access log goes to standard output, which it inherits.
-
-    The two are streams apart: Envoy writes many requests at once, and other lines would end up in the midst of them.
-    """
+    """Turns the lines of Envoy's log into lines of the agent's. The access log goes to standard
+    output, which Envoy inherits. The streams are separate because Envoy writes many requests at
+    once, and other lines would end up in the middle of them."""
 
     def __init__(self) -> None:
         self.arguments: tuple[str, ...] = ()
-        self._complaint = ""
+        self._last_error = ""
         self._reader: threading.Thread | None = None
 
     def start(
         self, command: list[str], environment: Mapping[str, str], inherited: tuple[int, ...] = ()
     ) -> subprocess.Popen[bytes]:
-        self._complaint = ""
+        self._last_error = ""
         child = subprocess.Popen(
             command,
             env=os.environ | environment,
@@ -104,24 +103,26 @@ class StreamOutput:
         self._reader.start()
         return child
 
-    def complaint(self) -> str:
-        """Of an Envoy that has ended, when all it wrote has been read; it is read soon after it was written."""
+    def last_error(self) -> str:
+        """As ``LogOutput``. An Envoy that has ended may have written lines that are still to be
+        read: they are waited for, half a second at most."""
         if self._reader is not None:
             self._reader.join(0.5)
-        return self._complaint
+        return self._last_error
 
     def _pass_on(self, stream: IO[bytes]) -> None:
         with stream:
             for raw in stream:
-                level, logger, text = parsed(raw.decode(errors="replace").rstrip())
+                level, logger, text = parse_line(raw.decode(errors="replace").rstrip())
                 if level == "error":
-                    self._complaint = text
+                    self._last_error = text
                 log(level, text, logger=logger)
 
 
-def parsed(line: str) -> tuple[Literal["info", "warning", "error"], str, str]:
-    """(level, logger, message) of a line of Envoy's log; what has another form is a message of its own."""
-    found = _LINE.fullmatch(line)
-    if found is None:
+def parse_line(line: str) -> tuple[Literal["info", "warning", "error"], str, str]:
+    """(level, logger, message) of a line of Envoy's log. A line of another form is an info message
+    as a whole."""
+    match = _LINE.fullmatch(line)
+    if match is None:
         return "info", "envoy", line
-    return _LEVELS.get(found["level"], "info"), f"envoy.{found['logger']}", found["text"]
+    return _LEVELS.get(match["level"], "info"), f"envoy.{match['logger']}", match["text"]

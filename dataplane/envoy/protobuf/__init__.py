@@ -1,4 +1,4 @@
-"""Envoy's messages: JSON values to protobuf and back, and values that many of them share.
+"""Envoy's messages: from JSON values to protobuf, and values that many of them share.
 
 It knows no route and no cluster.
 """

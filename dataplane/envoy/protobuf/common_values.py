@@ -1,4 +1,4 @@
-"""Values that recur in Envoy's messages: durations, and where a resource comes from.
+"""Values that recur in Envoy's messages: durations, and the source of a resource.
 
 Decides their JSON form. Must not know what they are used for.
 """
@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-#: Where a resource is to be had: on the one aggregated stream.
+#: A ``ConfigSource``: the aggregated discovery service.
 ADS: dict[str, Any] = {"ads": {}, "resource_api_version": "V3"}
-#: The same for what a starting proxy must have before it listens: it waits for that as long as it takes, rather than
-#: answer without routes after 15 seconds.
+#: The same for what a starting proxy needs before it listens. It waits as long as that takes. By
+#: default it would answer without routes after 15 seconds.
 ADS_AT_START: dict[str, Any] = {**ADS, "initial_fetch_timeout": "0s"}
 
 

@@ -1,8 +1,8 @@
-"""The edge to protobuf: JSON values <-> Envoy's generated messages.
+"""The edge to protobuf: Envoy's generated messages.
 
-Decides nothing. The only module that imports generated code; of the package ``envoy`` it imports subpackages only,
-since two distributions own its ``__init__.py`` (see ``envoy/binary.py``). Imports of extensions register their types,
-which ``proto_json`` needs to resolve an ``@type``.
+Decides nothing. The only module that imports generated code. It imports only subpackages of
+``envoy``, since two distributions own its ``__init__.py`` (see ``binary``). Importing an extension
+registers its types, which ``json_conversion`` needs to resolve an ``@type``.
 """
 
 from __future__ import annotations
@@ -37,5 +37,5 @@ DeltaResponse: Any = discovery_pb2.DeltaDiscoveryResponse
 
 
 def pack(type_url: str, value: Mapping[str, Any]) -> any_pb2.Any:
-    """The message of that type, packed. Raises ValueError when ``value`` is not its JSON form."""
+    """The packed message of that type. Raises ValueError when ``value`` is not its JSON form."""
     return json_conversion.pack(type_url, value)

@@ -1,6 +1,7 @@
-"""What Envoy is started with: its listener, its admin socket, and where to ask for everything else.
+"""What Envoy is started with: its listener, its admin socket, and where to get everything else.
 
-Decides what cannot change while Envoy runs. Must not know routes, clusters or credentials: the file holds no secret.
+Decides what cannot change while Envoy runs. Must not know routes, clusters or credentials: the file
+holds no secret. Source: Envoy's API page "Bootstrap (config.bootstrap.v3)".
 """
 
 from __future__ import annotations
@@ -20,11 +21,17 @@ _MONITORS = "type.googleapis.com/envoy.extensions.resource_monitors"
 
 
 @dataclass(frozen=True, slots=True)
-class ProxySettings:
-    """``id`` names this proxy; both sockets are UNIX sockets in a directory that only their owner may enter.
-    ``access_log`` None: standard output. ``heap_bytes``: memory that Envoy must not exceed; None: all there is.
-    ``metrics_every_s``: how old what it says of latencies may be. ``scoring_domain``: see ``hosts``; None: there are
-    addresses by path alone."""
+class BootstrapSettings:
+    """What the bootstrap says about one Envoy.
+
+    - ``id``: the node's id.
+    - ``agent_socket``, ``admin_socket``: UNIX sockets in a directory that only their owner may
+      enter.
+    - ``access_log``: None: standard output.
+    - ``heap_bytes``: memory that Envoy must not exceed; None: no limit.
+    - ``metrics_every_s``: how old its latency histograms may be, in seconds.
+    - ``scoring_domain``: see ``host_names``; None: endpoints have addresses by path alone.
+    """
 
     id: str
     listen: Address
@@ -36,7 +43,7 @@ class ProxySettings:
     scoring_domain: str | None = None
 
 
-def bootstrap(settings: ProxySettings) -> dict[str, Any]:
+def bootstrap(settings: BootstrapSettings) -> dict[str, Any]:
     """The ``Bootstrap`` message."""
     return {
         "node": {"id": settings.id, "cluster": "amphitrite"},
@@ -49,7 +56,7 @@ def bootstrap(settings: ProxySettings) -> dict[str, Any]:
                     {
                         "envoy_grpc": {
                             "cluster_name": _AGENT,
-                            # A restarted agent is found again within about a second.
+                            # Envoy connects to a restarted agent again within about a second.
                             "retry_policy": {"retry_back_off": {"base_interval": "0.1s", "max_interval": "0.5s"}},
                         }
                     }
@@ -67,7 +74,7 @@ def bootstrap(settings: ProxySettings) -> dict[str, Any]:
                     "name": "static",
                     "static_layer": {
                         "re2.max_program_size.error_level": 1000,
-                        # One connection's many requests wait for those of the others.
+                        # The many requests of one connection wait for those of the others.
                         "http.max_requests_per_io_cycle": 8,
                     },
                 },
@@ -76,13 +83,15 @@ def bootstrap(settings: ProxySettings) -> dict[str, Any]:
         "overload_manager": _overload_manager(settings.heap_bytes),
         "stats_config": stats_config(),
         "stats_flush_interval": seconds(settings.metrics_every_s),
-        # What taking in a large table has needed goes back to the machine, little by little.
+        # The memory that a large table needed while it was taken in goes back to the machine bit by
+        # bit.
         "memory_allocator_manager": {"bytes_to_release": 32 * 1024 * 1024, "memory_release_interval": "1s"},
     }
 
 
 def _overload_manager(heap_bytes: int | None) -> dict[str, Any]:
-    """A bound on connections and, with a bound on memory, less and less service as that is approached."""
+    """A limit on connections. With ``heap_bytes``, Envoy also reduces its service as it approaches
+    that limit."""
     connections = {
         "name": "envoy.resource_monitors.global_downstream_max_connections",
         "typed_config": {

@@ -1,7 +1,8 @@
 """Clusters and their addresses.
 
-Decides how Envoy spreads requests over instances, bounds them and judges an instance's health. Instances that serve
-gRPC are a second cluster, of HTTP/2 on their other port. Must not know routes.
+Decides how Envoy balances, limits and health-checks requests to instances. Instances that serve
+gRPC are a second cluster, of HTTP/2 on their other port. Must not know routes. Source: Envoy's API
+page "Cluster configuration".
 """
 
 from __future__ import annotations
@@ -12,43 +13,47 @@ from typing import Any
 from amphitrite.dataplane.envoy.protobuf.common_values import ADS, seconds
 from amphitrite.dataplane.table.routing_table import Address, Cluster, HealthCheck
 
-#: Far above any ``max_requests``, so that the number of requests in flight is the only bound.
+#: Far above any ``max_requests``, so that the number of requests in flight is the only limit.
 _UNBOUNDED = 1_000_000
-#: How soon a proxy looks again at an instance that it holds for unhealthy.
+#: Seconds between health checks of an unhealthy instance.
 _RECOVERY_INTERVAL_S = 1.0
-#: How much less often it looks at a healthy instance of a cluster that nobody has ever asked anything: of two thousand
-#: deployments most are such, and so is the half for gRPC of nearly all. Whoever asks one first costs a retry at most.
+#: How much less often the healthy instances of a cluster without any request yet are checked. Most
+#: of two thousand deployments are such, and so is nearly every gRPC cluster. A stale state costs
+#: the first request a retry at most.
 _IDLE_FACTOR = 5
 _BUFFER_BYTES = 1024 * 1024
 _HTTP_OPTIONS = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 
 
 def grpc_name(cluster: str) -> str:
-    """What the cluster's other half is called. No workload's name has a slash."""
+    """The name of the cluster's gRPC half. No workload's name has a slash."""
     return f"{cluster}/grpc"
 
 
-def known_as(cluster: str, address: Address) -> Iterator[tuple[str, Address]]:
-    """Under which names of clusters, and at which address there, Envoy knows an instance."""
+def envoy_addresses(cluster: str, address: Address) -> Iterator[tuple[str, Address]]:
+    """The clusters and addresses by which Envoy knows one instance."""
     yield cluster, Address(address.host, address.port)
     if address.grpc_port is not None:
         yield grpc_name(cluster), Address(address.host, address.grpc_port)
 
 
 def cluster(source: Cluster) -> dict[str, Any]:
-    """A ``Cluster`` message. Its addresses come separately (:func:`endpoints`), so that they can change in place.
+    """A ``Cluster`` message. Its addresses come separately (:func:`endpoints`), so that they can
+    change in place.
 
-    Panic routing is off: an unhealthy instance gets nothing, also when all are. There is no outlier detection: it
-    counts a model's timeouts against its instance, and would turn a slow model's 408 into 503.
+    Panic routing is off: an unhealthy instance gets no request, even when all are unhealthy. There
+    is no outlier detection. That counts a model's timeouts against its instance, and would turn a
+    slow model's 408 into 503.
     """
     return {
         "name": source.name,
         "type": "EDS",
         "eds_cluster_config": {"eds_config": ADS},
         "connect_timeout": "1s",
-        # By a hash only where there is something to hash: the others spread better without.
+        # A hash only where there is something to hash: without it requests spread better.
         "lb_policy": "RING_HASH" if source.sequences else "LEAST_REQUEST",
-        # By default health changes reach the workers up to a second after the main thread (and whoever asks it) knows.
+        # By default a health change reaches the worker threads up to a second after the main
+        # thread, which the admin interface asks.
         "common_lb_config": {"healthy_panic_threshold": {"value": 0}, "update_merge_window": "0s"},
         "per_connection_buffer_limit_bytes": _BUFFER_BYTES,
         "circuit_breakers": {
@@ -75,27 +80,28 @@ def cluster(source: Cluster) -> dict[str, Any]:
 
 
 def grpc_cluster(source: Cluster) -> dict[str, Any]:
-    """The ``Cluster`` message of the same instances, asked by gRPC. Its bound on requests is as large, and its own:
-    Envoy counts by cluster."""
-    made = {**cluster(source), "name": grpc_name(source.name)}
-    options = made["typed_extension_protocol_options"][_HTTP_OPTIONS]
+    """The ``Cluster`` message of the same instances, reached by gRPC. It has a limit on requests of
+    its own, as large as the other's: Envoy counts by cluster."""
+    message = {**cluster(source), "name": grpc_name(source.name)}
+    options = message["typed_extension_protocol_options"][_HTTP_OPTIONS]
     windows = {"initial_stream_window_size": _BUFFER_BYTES, "initial_connection_window_size": 4 * _BUFFER_BYTES}
-    made["typed_extension_protocol_options"] = {
+    message["typed_extension_protocol_options"] = {
         _HTTP_OPTIONS: {**options, "explicit_http_config": {"http2_protocol_options": windows}}
     }
-    return made
+    return message
 
 
 def endpoints(name: str, addresses: Iterable[Address], draining: Iterable[Address] = ()) -> dict[str, Any]:
-    """A ``ClusterLoadAssignment``. A draining address finishes its requests and gets no new ones."""
+    """A ``ClusterLoadAssignment``. A draining address finishes its requests and gets no new
+    ones."""
     hosts = [_host(a) for a in addresses]
     hosts += [{**_host(a), "health_status": "DRAINING"} for a in draining]
     return {"cluster_name": name, "endpoints": [{"lb_endpoints": hosts}] if hosts else []}
 
 
 def grpc_endpoints(name: str, addresses: Iterable[Address], draining: Iterable[Address] = ()) -> dict[str, Any]:
-    """As :func:`endpoints`, for :func:`grpc_cluster`: the instances that listen for gRPC, asked for their health where
-    they listen for HTTP."""
+    """As :func:`endpoints`, for :func:`grpc_cluster`: the instances that listen for gRPC. Their
+    health is checked on the port for HTTP."""
     hosts = [_grpc_host(a, a.grpc_port) for a in addresses if a.grpc_port is not None]
     hosts += [{**_grpc_host(a, a.grpc_port), "health_status": "DRAINING"} for a in draining if a.grpc_port is not None]
     return {"cluster_name": grpc_name(name), "endpoints": [{"lb_endpoints": hosts}] if hosts else []}
@@ -116,7 +122,7 @@ def _health_check(check: HealthCheck) -> dict[str, Any]:
     return {
         "timeout": seconds(check.timeout_s),
         "interval": seconds(check.interval_s),
-        # Without this a cluster that has had no request yet is looked at once a minute only.
+        # Without this a cluster that has had no request yet is checked only once a minute.
         "no_traffic_interval": seconds(check.interval_s),
         "no_traffic_healthy_interval": seconds(check.interval_s * _IDLE_FACTOR),
         "unhealthy_interval": seconds(min(check.interval_s, _RECOVERY_INTERVAL_S)),

@@ -1,11 +1,13 @@
-"""gRPC at a scoring address: which methods pass, where they go, and answers as gRPC says them.
+"""gRPC at a scoring address: which methods pass, where they go, and responses as gRPC statuses.
 
-Decides the routes that requests in gRPC meet, before all others of their RouteConfiguration: nothing in gRPC ever gets
-past them. The order is that of ``routes``: 16 without credentials, 7 and 12 for methods that are not there for
-scoring, then a target. Only the methods in ``_METHODS`` are passed on, so that no call gets to what steers the model
-server. Must not know who is let in, nor how a target is chosen.
+Decides the routes for gRPC requests. They come before all others of their RouteConfiguration, and
+no gRPC request gets past them. The order is that of ``routes``: status 16 without credentials, 7
+and 12 for methods that do not score, then a target. Only the methods in ``_METHODS`` are passed on,
+so that no call can control the model server. Must not know who is let in, nor how a target is
+chosen.
 
-Stock clients cannot put anything before a method's path, so they name the endpoint in the metadata ``ENDPOINT``.
+Stock clients cannot put anything before a method's path, so they name the endpoint in the metadata
+``ENDPOINT``. Source of the methods: ``grpc_service.proto`` of Triton's protocol.
 """
 
 from __future__ import annotations
@@ -15,24 +17,25 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from amphitrite.dataplane.envoy.filters import sequence_affinity
-from amphitrite.dataplane.envoy.filters.local_replies import direct, failed, header, route_value
+from amphitrite.dataplane.envoy.filters.local_replies import direct, header, route_value, status_mapper
 from amphitrite.dataplane.envoy.translate.clusters import grpc_name
-from amphitrite.dataplane.envoy.translate.target_routes import DEPLOYMENT, Placed, forwarded
+from amphitrite.dataplane.envoy.translate.target_routes import DEPLOYMENT, RoutedTarget, forward_below
 
 #: The metadata that names the endpoint.
 ENDPOINT = "amphitrite-endpoint"
-#: Where the endpoint's name is the second element, as in a path; no client can set it.
+#: The header with the endpoint's name as second element, as in a path. No client can set it.
 SCOPE = "amphitrite-scope"
 
 _STREAM = "/inference.GRPCInferenceService/ModelStreamInfer"
-#: All that predicting needs; the rest of Triton's service, now and in later releases, steers or reveals the server.
+#: All that predictions need. The rest of Triton's service, now and in later releases, controls or
+#: reveals the server.
 _METHODS = (
     r"/inference\.GRPCInferenceService/(Server(Live|Ready|Metadata)"
     r"|Model(Ready|Metadata|Config|Statistics|Infer|StreamInfer))|/grpc\.health\.v1\.Health/(Check|Watch)"
 )
 _REFUSED = r"(?i)/inference\.GRPCInferenceService/(Repository|[a-z]*SharedMemory|Trace|LogSettings).*"
 
-#: gRPC's numbers (its own documentation, "Status codes and their use in gRPC") by the codes of our errors.
+#: gRPC's status numbers ("Status codes and their use in gRPC") by the codes of our errors.
 STATUSES = {
     "AuthenticationFailed": 16,
     "BadRequest": 3,
@@ -52,25 +55,26 @@ STATUSES = {
     "UnsupportedMediaType": 12,
 }
 _INTERNAL = 13
-#: Failures of Envoy's own that are something else in gRPC. The shorter deadline is not told by any flag.
-_OWN_WORDS = {
+#: Envoy's own failures with another meaning in gRPC. No flag tells which of two deadlines has
+#: passed.
+_GRPC_MESSAGES = {
     "RequestTimeout": (
-        f"deployment '{route_value('deployment')}' was silent for {route_value('timeout')} "
-        "(request_settings.request_timeout_ms), or for as long as the call's own deadline allows"
+        f"deployment '{route_value('deployment')}' sent nothing for {route_value('timeout')} "
+        "(request_settings.request_timeout_ms), or until the call's own deadline"
     ),
     "ResourceNotFound": f"there is no such endpoint: name one in the metadata {ENDPOINT}",
 }
-#: What ``sequences`` refuses, by its status.
-_NO_SEQUENCE = (
+#: The refusals of ``sequence_affinity``, by their status.
+_SEQUENCE_MESSAGE = (
     "this deployment serves sequences, and {what}: name the sequence in the metadata " + sequence_affinity.SEQUENCE
 )
-_UNSEARCHED = (
+_SEQUENCE_REFUSALS = (
     (
         413,
         "RequestTooLarge",
-        f"a message of more than {sequence_affinity.HELD_BYTES} bytes is not searched for its sequence",
+        f"a message of more than {sequence_affinity.BUFFERED_BYTES} bytes is not searched for its sequence",
     ),
-    (415, "UnsupportedMediaType", "a compressed message does not show which one it belongs to"),
+    (415, "UnsupportedMediaType", "a compressed message does not show its sequence"),
 )
 _GRPC: dict[str, Any] = {"grpc": {}}
 _CONTENT = {"name": "content-type", "string_match": {"safe_regex": {"regex": r"application/grpc(\+.*)?"}}}
@@ -79,10 +83,10 @@ _IN_GRPC: dict[str, Any] = {"header_filter": {"header": _CONTENT}}
 
 
 def scope_header() -> list[dict[str, Any]]:
-    """``early_header_mutation_extensions`` of the connection manager: ``SCOPE`` is the path, but where ``ENDPOINT`` is
-    given, then ``/endpoints/<its value>``. They run before a route is looked for. The path itself stays as it is, and
-    an endpoint's routes look at it: whatever the metadata holds, it can only choose whose routes these are.
-    """
+    """``early_header_mutation_extensions`` of the connection manager, which run before a route is
+    looked for. ``SCOPE`` is ``/endpoints/<value of ENDPOINT>``, or the path where ``ENDPOINT`` is
+    absent. The path itself does not change, and an endpoint's routes look at the path: the metadata
+    only chooses whose routes these are."""
     named = {**header(ENDPOINT, f"/endpoints/%REQ({ENDPOINT})%"), "append_action": "OVERWRITE_IF_EXISTS"}
     return [
         {
@@ -97,53 +101,59 @@ def scope_header() -> list[dict[str, Any]]:
 
 
 def refusals(unauthenticated: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Who is not let in, as ``unauthenticated`` tells for HTTP, and what cannot be called."""
-    yield from (spoken(one) for one in unauthenticated)
-    yield spoken(
+    """The routes for requests that are not let in, as ``unauthenticated`` has them for HTTP, and
+    for methods that cannot be called."""
+    yield from (as_grpc(item) for item in unauthenticated)
+    yield as_grpc(
         {
             "match": {"safe_regex": {"regex": _REFUSED}},
             **direct(403, "Forbidden", "this part of the model server's API cannot be reached from outside"),
         }
     )
     other = {"name": ":path", "string_match": {"safe_regex": {"regex": _METHODS}}, "invert_match": True}
-    unknown = "there is no such method: those of inference.GRPCInferenceService that score can be called"
+    unknown = "there is no such method: only the scoring methods of inference.GRPCInferenceService can be called"
     yield _answer({"headers": [other]}, direct(404, "NotImplemented", unknown))
 
 
 def target_routes(
-    placed: Placed, match: Mapping[str, Any], mirrors: Sequence[tuple[Placed, int]], by_grpc: Collection[str]
+    routed: RoutedTarget,
+    match: Mapping[str, Any],
+    mirrors: Sequence[tuple[RoutedTarget, int]],
+    by_grpc: Collection[str],
 ) -> Iterator[dict[str, Any]]:
-    """``Route`` messages for requests that fulfil ``match``, with the limits and copies of those in ``targets``."""
-    name, cluster = placed.target.name, placed.target.cluster
+    """``Route`` messages for requests that meet ``match``, with the limits and mirrors of those in
+    ``target_routes``."""
+    name, cluster = routed.target.name, routed.target.cluster
     if cluster is None:
         reason = f"deployment '{name}' has no instance that is ready"
-        yield _answer_of(placed, match, direct(503, "DeploymentNotReady", reason, {DEPLOYMENT: name}))
+        yield _answer_of(routed, match, direct(503, "DeploymentNotReady", reason, {DEPLOYMENT: name}))
         return
     if cluster not in by_grpc:
         reason = f"deployment '{name}' does not serve gRPC: its container is not a Triton with a model repository"
-        yield _answer_of(placed, match, direct(404, "NotImplemented", reason, {DEPLOYMENT: name}))
+        yield _answer_of(routed, match, direct(404, "NotImplemented", reason, {DEPLOYMENT: name}))
         return
-    below = forwarded(placed, mirrors)
-    to = {**below["route"], "cluster": grpc_name(cluster)}
-    del to["prefix_rewrite"]
+    below = forward_below(routed, mirrors)
+    action = {**below["route"], "cluster": grpc_name(cluster)}
+    del action["prefix_rewrite"]
     copies = [
         {**copy, "cluster": grpc_name(copy["cluster"])}
-        for copy in to.pop("request_mirror_policies", ())
+        for copy in action.pop("request_mirror_policies", ())
         if copy["cluster"] in by_grpc
     ]
-    bound = to["timeout"]
-    # As long as something comes or goes. It is not copied: a copy begins when its original has ended.
-    stream = {**to, "timeout": "0s", "idle_timeout": bound}
+    bound = action["timeout"]
+    # Limited by its pauses alone. It is not mirrored: a mirrored request begins when its original
+    # has ended.
+    stream = {**action, "timeout": "0s", "idle_timeout": bound}
     yield {**below, "match": {**_GRPC, **match, "path": _STREAM}, "route": stream}
-    # Less than the bound, where the client asks for less.
-    unary = {**to, "request_mirror_policies": copies, "max_stream_duration": {"grpc_timeout_header_max": bound}}
-    # A stream stays on one instance with all its sequences: which one need not be known before it begins.
-    found = {"typed_per_filter_config": sequence_affinity.enabled()} if placed.target.sequences else {}
-    yield {**below, **found, "match": {**_GRPC, **match, "prefix": "/"}, "route": unary}
+    # The client's deadline, up to the limit.
+    unary = {**action, "request_mirror_policies": copies, "max_stream_duration": {"grpc_timeout_header_max": bound}}
+    # A stream stays on one instance with all its sequences, so none need be known before it begins.
+    sequences = {"typed_per_filter_config": sequence_affinity.enabled()} if routed.target.sequences else {}
+    yield {**below, **sequences, "match": {**_GRPC, **match, "prefix": "/"}, "route": unary}
 
 
-def spoken(route: Mapping[str, Any]) -> dict[str, Any]:
-    """A route that answers by itself, as one for gRPC alone and in its terms."""
+def as_grpc(route: Mapping[str, Any]) -> dict[str, Any]:
+    """A route that answers by itself, for gRPC alone and with a gRPC status."""
     answer = route["direct_response"]
     if "body_format" in answer:
         error = answer["body_format"]["json_format"]["error"]
@@ -151,20 +161,22 @@ def spoken(route: Mapping[str, Any]) -> dict[str, Any]:
     else:
         error = json.loads(answer["body"]["inline_string"])["error"]
         body = {"body": {"inline_string": error["message"]}}
-    kept = [h for h in route.get("response_headers_to_add", ()) if h["header"]["key"] != "content-type"]
+    headers = [h for h in route.get("response_headers_to_add", ()) if h["header"]["key"] != "content-type"]
     return {
         **route,
         "match": {**route["match"], **_GRPC},
         "direct_response": {"status": answer["status"], **body},
-        "response_headers_to_add": [*kept, _status(error["code"])],
+        "response_headers_to_add": [*headers, _status(error["code"])],
     }
 
 
-def with_replies(local_reply: Mapping[str, Any]) -> dict[str, Any]:
-    """The ``LocalReplyConfig`` of ``replies``, with the same for requests in gRPC before it."""
+def with_grpc_mappers(local_reply: Mapping[str, Any]) -> dict[str, Any]:
+    """``local_reply`` (a ``LocalReplyConfig``) with mappers for gRPC requests before its own."""
     mappers = local_reply["mappers"]
-    own = [failed(status, code, _NO_SEQUENCE.format(what=what)) for status, code, what in _UNSEARCHED]
-    return {**local_reply, "mappers": [*(_mapper(one) for one in [*own, *mappers]), *mappers]}
+    sequence_mappers = [
+        status_mapper(status, code, _SEQUENCE_MESSAGE.format(what=what)) for status, code, what in _SEQUENCE_REFUSALS
+    ]
+    return {**local_reply, "mappers": [*(_mapper(item) for item in [*sequence_mappers, *mappers]), *mappers]}
 
 
 def _mapper(of_http: Mapping[str, Any]) -> dict[str, Any]:
@@ -172,18 +184,18 @@ def _mapper(of_http: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **of_http,
         "filter": {"and_filter": {"filters": [_IN_GRPC, of_http["filter"]]}},
-        "body_format_override": _text(_OWN_WORDS.get(error["code"], error["message"])),
+        "body_format_override": _text(_GRPC_MESSAGES.get(error["code"], error["message"])),
         "headers_to_add": [*of_http["headers_to_add"], _status(error["code"])],
     }
 
 
 def _answer(match: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any]:
-    return spoken({"match": {**match, "prefix": "/"}, **answer})
+    return as_grpc({"match": {**match, "prefix": "/"}, **answer})
 
 
-def _answer_of(placed: Placed, match: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any]:
-    """It is counted for the target."""
-    return _answer(match, {**answer, "name": answer["name"].replace("//", f"{placed.endpoint}/{placed.target.name}/")})
+def _answer_of(routed: RoutedTarget, match: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any]:
+    """The same, counted for the target."""
+    return _answer(match, {**answer, "name": answer["name"].replace("//", f"{routed.endpoint}/{routed.target.name}/")})
 
 
 def _status(code: str) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """The proxy's own health, for the kubelet and load balancers.
 
-Decides the path and what is said there: 200 while the proxy serves, 503 once it was told to leave. It is the only path
-that needs no key, and says nothing else. Must not know when the proxy leaves.
+Decides the path and the answer: 200 while the proxy serves, 503 while it drains. No other path is
+answered without a key. Must not know when the proxy drains. Source: Envoy's page "Health check"
+(HTTP filters).
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ PATH = "/healthz"
 
 
 def http_filter() -> dict[str, Any]:
-    """The filter for the connection manager; it answers by itself, before any route is looked for.
+    """The filter for the connection manager. It answers by itself, before any route is looked for.
 
-    While the proxy leaves, the filter adds ``x-envoy-immediate-health-check-fail`` to all answers: an Envoy in front of
-    this one then sends it nothing more, without waiting for its next probe.
+    While the proxy drains, the filter adds ``x-envoy-immediate-health-check-fail`` to all
+    responses. An Envoy in front of this one then sends no more requests, without waiting for its
+    next probe.
     """
     return {
         "name": "envoy.filters.http.health_check",

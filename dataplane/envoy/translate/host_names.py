@@ -1,8 +1,9 @@
-"""Scoring addresses by host name: ``https://<endpoint>.<scoring domain>/``, where the path is the model server's.
+"""Scoring addresses by host name: ``https://<endpoint>.<scoring domain>/``.
 
-Decides which connections are for host names (by what the client asks for in TLS) and the RouteConfiguration of such an
-address: that of the endpoint's path, with the host in place of ``/endpoints/<endpoint>``. A host is in lower case, as
-clients write it. Must not know what the routes decide.
+The model server's path follows. Decides which connections are for host names (by the server name in
+TLS, RFC 6066) and the RouteConfiguration of such an address: that of the endpoint's path, with the
+host in place of ``/endpoints/<endpoint>``. A host is in lower case, as clients write it. Must not
+know what the routes decide.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-#: What an endpoint's routes have before the model server's path, as text and in expressions.
+#: What precedes the model server's path in an endpoint's routes, both as text and in expressions.
 _ANY = "/endpoints/[^/]+"
 
 
 def host(endpoint: str, domain: str) -> str:
-    """The address of ``endpoint``, and what its scope and its RouteConfiguration are called. No endpoint's name has a
-    dot, so none is taken for another's."""
+    """The host of ``endpoint``, which also names its scope and its RouteConfiguration. No
+    endpoint's name has a dot, so no two names are the same."""
     return f"{endpoint.lower()}.{domain}"
 
 
@@ -26,26 +27,28 @@ def filter_chain_match(domain: str) -> dict[str, Any]:
 
 
 def inspector() -> dict[str, Any]:
-    """The listener filter that finds out what host a client asks for."""
+    """The listener filter that reads the server name from TLS."""
     kind = "type.googleapis.com/envoy.extensions.filters.listener.tls_inspector.v3.TlsInspector"
     return {"name": "envoy.filters.listener.tls_inspector", "typed_config": {"@type": kind}}
 
 
 def scope_fragment() -> dict[str, Any]:
-    """What selects the scope: the host, without a port or a last dot (see ``connection_manager``)."""
+    """The scope key: the host, without a port or a trailing dot (see ``listener``)."""
     return {"header_value_extractor": {"name": ":authority", "element_separator": "", "index": 0}}
 
 
 def route_configuration(by_path: Mapping[str, Any], endpoint: str, domain: str) -> dict[str, Any]:
-    """``by_path``: the endpoint's RouteConfiguration."""
+    """The RouteConfiguration for the host name. ``by_path``: the endpoint's RouteConfiguration for
+    its path."""
     name = host(endpoint, domain)
     (virtual_host,) = by_path["virtual_hosts"]
-    routes = [moved for route in virtual_host["routes"] if (moved := _moved(route, f"/endpoints/{endpoint}"))]
+    routes = [below for route in virtual_host["routes"] if (below := _below_host(route, f"/endpoints/{endpoint}"))]
     return {**by_path, "name": name, "virtual_hosts": [{**virtual_host, "routes": routes}]}
 
 
-def _moved(route: Mapping[str, Any], root: str) -> dict[str, Any] | None:
-    """``route`` with its path below the root of the host; None for what is about other paths than the endpoint's."""
+def _below_host(route: Mapping[str, Any], root: str) -> dict[str, Any] | None:
+    """``route`` with its path below the root of the host. None where it is about paths that are not
+    the endpoint's."""
     match = dict(route["match"])
     if any(
         h["name"] == ":path" and _ANY.startswith(h["string_match"].get("prefix", " ")) for h in match.get("headers", ())

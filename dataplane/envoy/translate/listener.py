@@ -1,7 +1,8 @@
-"""The listener that clients reach.
+"""The listener for clients.
 
-Decides TLS, protocols, limits on clients, and the chain of filters; all else about a request is decided by the routes.
-Must not know any route.
+Decides TLS, protocols, limits on clients, and the filter chain. The routes decide all else about a
+request. Must not know any route. Sources: Envoy's API pages "Listener configuration" and "HTTP
+connection manager", its page "Configuring Envoy as an edge proxy".
 """
 
 from __future__ import annotations
@@ -19,15 +20,16 @@ from amphitrite.dataplane.envoy.translate.secrets import CERTIFICATE
 from amphitrite.dataplane.table.routing_table import Address
 
 _EXTENSIONS = "type.googleapis.com/envoy.extensions"
-#: Index of the endpoint's name in ``/endpoints/<name>/…``; element 0 is what precedes the first slash.
+#: The index of the endpoint's name in ``/endpoints/<name>/…``. Element 0 precedes the first slash.
 _SCOPE_ELEMENT = 2
 
 
 def listener(address: Address, log: Path | None, scoring_domain: str | None = None) -> dict[str, Any]:
-    """The ``Listener`` message. ``scoring_domain``: endpoints are reached by host names below it too.
+    """The ``Listener`` message. ``scoring_domain``: endpoints are served at host names below it
+    too.
 
-    It does not share its port: with SO_REUSEPORT a second proxy on the same port would silently take half of the
-    connections, where it must refuse to start.
+    It does not share its port. With SO_REUSEPORT a second proxy on the same port would silently
+    take half of the connections, where it must refuse to start.
     """
     socket: dict[str, Any] = {"address": address.host, "port_value": address.port}
     if address.host == "::":
@@ -40,18 +42,19 @@ def listener(address: Address, log: Path | None, scoring_domain: str | None = No
         "per_connection_buffer_limit_bytes": 1024 * 1024,
         **({} if scoring_domain is None else {"listener_filters": [host_names.inspector()]}),
         "filter_chains": [
-            *([] if scoring_domain is None else [_by_host(scoring_domain, log)]),
+            *([] if scoring_domain is None else [_host_filter_chain(scoring_domain, log)]),
             _chain(connection_manager(log)),
         ],
     }
 
 
-def _by_host(scoring_domain: str, log: Path | None) -> dict[str, Any]:
-    """The filter chain of connections for host names. There is no health of the proxy's own below them."""
+def _host_filter_chain(scoring_domain: str, log: Path | None) -> dict[str, Any]:
+    """The filter chain of connections for host names. The proxy's health check is not served
+    there."""
     manager = connection_manager(log)
     del manager["early_header_mutation_extensions"]
     manager["scoped_routes"]["scope_key_builder"] = {"fragments": [host_names.scope_fragment()]}
-    manager["http_filters"] = [one for one in manager["http_filters"] if one != health_route.http_filter()]
+    manager["http_filters"] = [item for item in manager["http_filters"] if item != health_route.http_filter()]
     manager |= {"strip_any_host_port": True, "strip_trailing_host_dot": True}
     return {
         "name": "by host",
@@ -102,15 +105,17 @@ def connection_manager(log: Path | None) -> dict[str, Any]:
             },
         ],
         "early_header_mutation_extensions": grpc_routes.scope_header(),
-        "local_reply_config": grpc_routes.with_replies(local_reply()),
+        "local_reply_config": grpc_routes.with_grpc_mappers(local_reply()),
         "access_log": access_log(log),
-        # One way to write a path, before anything is decided by it.
+        # A path is normalised before anything is decided by it.
         "normalize_path": True,
         "merge_slashes": True,
         "path_with_escaped_slashes_action": "REJECT_REQUEST",
-        # Nobody is inside: a client on loopback must not set timeouts and retries by x-envoy-* headers either.
+        # No client is internal: not even one on loopback may set timeouts and retries by x-envoy-*
+        # headers.
         "use_remote_address": True,
-        # (An empty list would mean the private ranges, so it names an address of no machine: RFC 5737.)
+        # An empty list would mean the private ranges, so this is an address of no machine (RFC
+        # 5737).
         "internal_address_config": {"cidr_ranges": [{"address_prefix": "192.0.2.1", "prefix_len": 32}]},
         "server_name": "amphitrite",
         "generate_request_id": True,
@@ -118,7 +123,8 @@ def connection_manager(log: Path | None) -> dict[str, Any]:
         "common_http_protocol_options": {
             "idle_timeout": "3600s",
             "max_headers_count": 100,
-            # Servers take x_a for x-a: what a client must not say under the one name it must not under the other.
+            # Some servers take x_a for x-a: a client must not set a forbidden header by the other
+            # name.
             "headers_with_underscores_action": "DROP_HEADER",
         },
         "http2_protocol_options": {

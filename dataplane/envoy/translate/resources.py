@@ -1,6 +1,7 @@
-"""All resources that one routing table asks for, by type and name.
+"""All Envoy resources of one routing table, by type and name.
 
-Decides which resource types exist and what identifies a resource's content. Must not know the stream they travel on.
+Decides which resource types exist and what identifies a resource's content. Must not know the
+stream that carries them. Source: Envoy's page "xDS REST and gRPC protocol".
 """
 
 from __future__ import annotations
@@ -28,16 +29,17 @@ ROUTES = f"{_PREFIX}.config.route.v3.RouteConfiguration"
 SCOPES = f"{_PREFIX}.config.route.v3.ScopedRouteConfiguration"
 SECRET = f"{_PREFIX}.extensions.transport_sockets.tls.v3.Secret"
 
-#: In the order in which they must reach Envoy: what is named goes before what names it.
+#: The order in which they must reach Envoy: a resource goes before those that name it.
 TYPES = (SECRET, CLUSTER, ENDPOINTS, EXTENSION, ROUTES, SCOPES)
 
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One resource: its message, packed, and the hash of that, which is its version on the wire.
+    """One resource: its packed message and the hash of that, which is its version on the wire.
 
-    ``make``: the message's JSON value. That is made again for whoever asks: of a thousand endpoints the values are half
-    a million objects, which the garbage collector would visit again and again.
+    ``make`` returns the message's JSON value. The value is made again for each caller. For a
+    thousand endpoints the values are half a million objects, which the garbage collector would
+    visit again and again.
     """
 
     packed: Any = field(repr=False)
@@ -50,7 +52,7 @@ class Resource:
 
     @classmethod
     def of(cls, type_url: str, make: Callable[[], Mapping[str, Any]]) -> Resource:
-        """Raises ValueError for what is no message of that type."""
+        """Raises ValueError when the value is not a message of that type."""
         packed = pack(type_url, make())
         return cls(packed, hashlib.sha256(packed.value).hexdigest()[:24], make)
 
@@ -60,52 +62,53 @@ Named = Mapping[str, Resource]
 
 
 class Translator:
-    """Makes resources, and remembers them: a change to one endpoint must not cost the work of a thousand.
+    """Makes resources and caches them: a change of one endpoint must not cost the work of a
+    thousand.
 
-    Each method gives resources by name, and the very mapping that it gave last while nothing in it has changed. Pure
-    but for the memory, which holds the last result of each name. Raises Error(RoutingRejected), remembering nothing,
-    for what cannot be a message.
+    Each method returns resources by name, and the same mapping as last time while nothing in it has
+    changed. Pure except for the cache, which holds the last result of each name. Raises
+    Error(RoutingRejected), and caches nothing, when a value cannot be a message.
     """
 
     def __init__(self, scoring_domain: str | None = None) -> None:
-        """``scoring_domain``: endpoints are reached by host names below it too."""
+        """``scoring_domain``: see ``host_names``."""
         self._domain = scoring_domain
         self._memory: dict[str, dict[str, tuple[Any, Resource]]] = {}
-        self._given: dict[str, dict[str, Resource]] = {}
+        self._returned: dict[str, dict[str, Resource]] = {}
 
     def clusters(
         self, clusters: Collection[Cluster], draining: Mapping[str, tuple[Address, ...]]
     ) -> dict[str, Resource]:
-        """``draining``: as for the endpoints."""
-        wanted: list[_Wanted] = [(c.name, c, cluster) for c in clusters]
-        wanted += ((grpc_name(c.name), c, grpc_cluster) for c in _by_grpc(clusters, draining))
-        return self._all(CLUSTER, wanted, _same_settings)
+        """The clusters. ``draining``: as for :meth:`endpoints`."""
+        sources: list[_Source] = [(c.name, c, cluster) for c in clusters]
+        sources += ((grpc_name(c.name), c, grpc_cluster) for c in _by_grpc(clusters, draining))
+        return self._all(CLUSTER, sources, _same_settings)
 
     def endpoints(
         self, clusters: Collection[Cluster], draining: Mapping[str, tuple[Address, ...]]
     ) -> dict[str, Resource]:
-        """Addresses by cluster; those in ``draining`` finish what they have and get nothing new."""
-        wanted: list[_Wanted] = [
+        """Addresses by cluster. Those in ``draining`` finish their requests and get no new ones."""
+        sources: list[_Source] = [
             (c.name, (c.name, c.addresses, draining.get(c.name, ())), _endpoints) for c in clusters
         ]
         for c in _by_grpc(clusters, draining):
-            wanted.append((grpc_name(c.name), (c.name, c.addresses, draining.get(c.name, ())), _grpc_endpoints))
-        return self._all(ENDPOINTS, wanted)
+            sources.append((grpc_name(c.name), (c.name, c.addresses, draining.get(c.name, ())), _grpc_endpoints))
+        return self._all(ENDPOINTS, sources)
 
     def extensions(self, table: RoutingTable) -> dict[str, Resource]:
         return self._all(EXTENSION, [(FILTER, table.issuers, extension)])
 
     def routes(self, table: RoutingTable) -> dict[str, Resource]:
-        placed = {c.name: (c.max_requests, c.grpc) for c in table.clusters}
-        wanted: list[_Wanted] = []
+        limits = {c.name: (c.max_requests, c.grpc) for c in table.clusters}
+        sources: list[_Source] = []
         for r in table.routes:
-            # Of its own clusters alone: what is remembered must not hold on to a whole table.
-            own = tuple((t.cluster, *placed[t.cluster]) for t in r.targets if t.cluster in placed)
-            wanted.append((r.name, (r, own, table.max_body_bytes), _route))
+            # Only the route's own clusters: what is cached must not keep a whole table alive.
+            own = tuple((t.cluster, *limits[t.cluster]) for t in r.targets if t.cluster in limits)
+            sources.append((r.name, (r, own, table.max_body_bytes), _route))
             if self._domain is not None:
                 source = r, own, table.max_body_bytes, self._domain
-                wanted.append((host_names.host(r.name, self._domain), source, _route_at_host))
-        return self._all(ROUTES, wanted)
+                sources.append((host_names.host(r.name, self._domain), source, _route_at_host))
+        return self._all(ROUTES, sources)
 
     def scopes(self, table: RoutingTable) -> dict[str, Resource]:
         names = [r.name for r in table.routes]
@@ -114,36 +117,36 @@ class Translator:
         return self._all(SCOPES, [(name, name, scope) for name in names])
 
     def _all(
-        self, type_url: str, wanted: Iterable[_Wanted], same: Callable[[Any, Any], bool] = operator.eq
+        self, type_url: str, sources: Iterable[_Source], same: Callable[[Any, Any], bool] = operator.eq
     ) -> dict[str, Resource]:
         before = self._memory.get(type_url, {})
         now: dict[str, tuple[Any, Resource]] = {}
-        news = type_url not in self._given
-        for name, source, make in wanted:
-            known = before.get(name)
-            if known is None or not (known[0] is source or same(known[0], source)):
-                known, news = (source, _made(type_url, name, partial(make, source))), True
-            now[name] = known
+        changed = type_url not in self._returned
+        for name, source, make in sources:
+            cached = before.get(name)
+            if cached is None or not (cached[0] is source or same(cached[0], source)):
+                cached, changed = (source, _resource(type_url, name, partial(make, source))), True
+            now[name] = cached
         self._memory[type_url] = now
-        if news or len(now) != len(before):
-            self._given[type_url] = {name: resource for name, (_, resource) in now.items()}
-        return self._given[type_url]
+        if changed or len(now) != len(before):
+            self._returned[type_url] = {name: resource for name, (_, resource) in now.items()}
+        return self._returned[type_url]
 
 
-#: The name of a resource, what it is made of, and what makes its JSON value of that.
-_Wanted = tuple[str, Any, Callable[[Any], Mapping[str, Any]]]
+#: A resource's name, its source, and the function that makes its JSON value of that.
+_Source = tuple[str, Any, Callable[[Any], Mapping[str, Any]]]
 
 
-def _made(type_url: str, name: str, make: Callable[[], Mapping[str, Any]]) -> Resource:
+def _resource(type_url: str, name: str, make: Callable[[], Mapping[str, Any]]) -> Resource:
     try:
         return Resource.of(type_url, make)
     except ValueError as exc:
         raise Error("RoutingRejected", f"{name}: {exc}", target=name) from exc
 
 
-def _same_settings(one: Cluster, other: Cluster) -> bool:
-    """A ``Cluster`` message is made of all but the addresses."""
-    return replace(one, addresses=()) == replace(other, addresses=())
+def _same_settings(first: Cluster, second: Cluster) -> bool:
+    """Whether both make the same ``Cluster`` message: that holds all but the addresses."""
+    return replace(first, addresses=()) == replace(second, addresses=())
 
 
 def _endpoints(source: tuple[str, tuple[Address, ...], tuple[Address, ...]]) -> Mapping[str, Any]:
@@ -165,7 +168,7 @@ def _route_at_host(source: tuple[Route, tuple[tuple[str, int, bool], ...], int, 
 
 
 def _by_grpc(clusters: Iterable[Cluster], draining: Mapping[str, tuple[Address, ...]]) -> Iterator[Cluster]:
-    """Those with a half for gRPC, which stays as long as one of its instances drains."""
-    for one in clusters:
-        if one.grpc or any(a.grpc_port is not None for a in draining.get(one.name, ())):
-            yield one
+    """The clusters with a gRPC half. It stays as long as one of its instances drains."""
+    for item in clusters:
+        if item.grpc or any(a.grpc_port is not None for a in draining.get(item.name, ())):
+            yield item

@@ -1,8 +1,9 @@
-"""One RouteConfiguration for each scoring address, and the scope that selects it by the path's second element.
+"""One RouteConfiguration for each scoring address, and the scope that selects it by the path.
 
-Decides, in this order, what happens to a request: 404 outside ``/endpoints/``, 401, 403 for paths that steer the model
-server, 413, 411, 405, then a target: by the header that pins, else by the split. The order is the security of it:
-nothing below the 401 is reached without a key or a token. Must not know how the resources reach Envoy.
+Decides, in this order, what happens to a request: 404 outside ``/endpoints/``, 401, 403 for paths
+that control the model server, 413, 411, 405, then a target, by the header that pins or by the
+split. Security depends on the order: nothing after the 401 is reached without a key or a token.
+Must not know how the resources reach Envoy. Source: Envoy's API page "HTTP route components".
 """
 
 from __future__ import annotations
@@ -12,20 +13,21 @@ from typing import Any
 
 from amphitrite.dataplane.envoy.filters import cors, credential_uses, jwt
 from amphitrite.dataplane.envoy.filters.local_replies import METADATA, direct, direct_format
-from amphitrite.dataplane.envoy.filters.sequence_affinity import HELD_BYTES
+from amphitrite.dataplane.envoy.filters.sequence_affinity import BUFFERED_BYTES
 from amphitrite.dataplane.envoy.translate import grpc_routes
 from amphitrite.dataplane.envoy.translate.target_routes import (
     DEPLOYMENT,
     POST,
     RETRY_NOT_RUN,
     Mirror,
-    Placed,
+    RoutedTarget,
     target_routes,
 )
 from amphitrite.dataplane.table.routing_table import Route
 
 _INT64_MAX = 2**63 - 1
-#: Paths by which Triton's HTTP API changes or reveals the server: model repository, shared memory, trace, logging.
+#: Paths by which Triton's HTTP API changes or reveals the server: model repository, shared memory,
+#: trace, logging.
 _REFUSED = (
     r"(?i)/endpoints/[^/]+/v2/(repository|[a-z]*sharedmemory|trace|logging"
     r"|models/[^/]+(/versions/[^/]+)?/trace)([^a-z].*)?"
@@ -35,8 +37,8 @@ _CHALLENGE = {"www-authenticate": "Bearer"}
 
 
 def scope(name: str) -> dict[str, Any]:
-    """The ``ScopedRouteConfiguration`` that sends ``/endpoints/<name>…``, or what comes to the host ``name``, to the
-    RouteConfiguration ``name``."""
+    """The ``ScopedRouteConfiguration`` that sends ``/endpoints/<name>…``, or requests to the host
+    ``name``, to the RouteConfiguration ``name``."""
     return {
         "name": name,
         "route_configuration_name": name,
@@ -49,15 +51,15 @@ def route_configuration(
 ) -> dict[str, Any]:
     """A ``RouteConfiguration``. It holds the accepted keys as plain text.
 
-    ``bounds``: by cluster, how many requests may be in flight (for the text of a 429). ``by_grpc``: the clusters that
-    can be asked by gRPC.
+    ``bounds``: the limit on requests in flight by cluster, for the text of a 429. ``by_grpc``: the
+    clusters that serve gRPC.
     """
-    routes = [*_grpc(route, bounds, by_grpc), *_refusals(route, max_body_bytes), *_selected(route, bounds)]
-    for one in routes:
-        one.setdefault("metadata", {"filter_metadata": {METADATA: {"endpoint": route.name}}})
-        # Requests are counted under the name of their route, see ``stats``.
-        if one.setdefault("name", "//").startswith("//"):
-            one["name"] = route.name + one["name"]
+    routes = [*_grpc(route, bounds, by_grpc), *_refusals(route, max_body_bytes), *_targets(route, bounds)]
+    for entry in routes:
+        entry.setdefault("metadata", {"filter_metadata": {METADATA: {"endpoint": route.name}}})
+        # Requests count under the name of their route: see ``request_stats``.
+        if entry.setdefault("name", "//").startswith("//"):
+            entry["name"] = route.name + entry["name"]
     host: dict[str, Any] = {
         "name": route.name,
         "domains": ["*"],
@@ -66,28 +68,30 @@ def route_configuration(
         "virtual_clusters": credential_uses.virtual_clusters(route),
     }
     if any(target.sequences for target in route.targets):
-        # Of the host: a request with a token first finds another route than the one that holds its body.
-        host["request_body_buffer_limit"] = str(HELD_BYTES)
+        # A setting of the host, since a request with a token first finds another route than the one
+        # that buffers its body.
+        host["request_body_buffer_limit"] = str(BUFFERED_BYTES)
     if route.cors:
-        host |= cors.of_host(route.cors)
+        host |= cors.host_settings(route.cors)
     if route.auth != "key":
         host["typed_per_filter_config"] = {**host.get("typed_per_filter_config", {}), **jwt.other_filters()}
     return {
         "name": route.name,
         "virtual_hosts": [host],
         "request_headers_to_remove": ["authorization", grpc_routes.ENDPOINT, grpc_routes.SCOPE],
-        # The agent orders clusters before routes itself; a cluster that is missing nevertheless answers 503.
+        # The agent itself sends clusters before routes. If a cluster is missing nevertheless, the
+        # answer is 503.
         "validate_clusters": False,
         "max_direct_response_body_size_bytes": _DIRECT_BODY_MAX,
     }
 
 
 def _grpc(route: Route, bounds: Mapping[str, int], by_grpc: Collection[str]) -> Iterator[dict[str, Any]]:
-    """As ``_refusals`` and ``_selected``, for requests in gRPC; none of them gets any further."""
+    """As ``_refusals`` and ``_targets``, for gRPC requests. None of them gets any further."""
     yield from grpc_routes.refusals(_unauthenticated(route))
-    for placed, match, mirrors in _choices(route, bounds):
-        yield from grpc_routes.target_routes(placed, match, mirrors, by_grpc)
-    yield from (grpc_routes.spoken(one) for one in _nowhere(route))
+    for routed, match, mirrors in _target_matches(route, bounds):
+        yield from grpc_routes.target_routes(routed, match, mirrors, by_grpc)
+    yield from (grpc_routes.as_grpc(item) for item in _no_target(route))
 
 
 def _refusals(route: Route, max_body_bytes: int) -> Iterator[dict[str, Any]]:
@@ -114,7 +118,8 @@ def _refusals(route: Route, max_body_bytes: int) -> Iterator[dict[str, Any]]:
         ),
     }
     yield {
-        # A body of unknown length cannot be bounded without holding it, and Triton takes three times its size.
+        # A body of unknown length cannot be limited without buffering it, and Triton takes three
+        # times its size.
         "match": {"prefix": "/", "headers": [POST, _absent("content-length")]},
         **direct(411, "LengthRequired", "send the header content-length: a body of unknown length is not accepted"),
     }
@@ -131,16 +136,17 @@ def _refusals(route: Route, max_body_bytes: int) -> Iterator[dict[str, Any]]:
 def _unauthenticated(route: Route) -> Iterator[dict[str, Any]]:
     if route.auth != "key":
         message = (
-            "no token, or not a valid one of this endpoint's (a token ends): "
+            "the request has no token, or none that is valid for this endpoint (tokens expire): "
             "send the header 'Authorization: Bearer <token>'"
         )
         refusal = direct(401, "AuthenticationFailed", message, _CHALLENGE)
         yield from ({**part, **refusal} for part in jwt.refusals(route))
         return
     yield {
-        # Each accepted value, negated: true when the header is given twice (Envoy joins the values with a comma) or
-        # is anything else. An absent one counts as empty: without that word a negated match on it is *false*, and
-        # whoever sends no key would be let in. With no accepted key this is true of every request.
+        # A negated match on each accepted value. It is true when the header has another value, or
+        # is given twice (Envoy joins the values with a comma). An absent header counts as empty:
+        # without that field a negated match on it is *false*, and a request without a key would be
+        # let in. Without an accepted key the match is true of every request.
         "match": {
             "prefix": "/",
             "headers": [
@@ -154,39 +160,43 @@ def _unauthenticated(route: Route) -> Iterator[dict[str, Any]]:
         **direct(
             401,
             "AuthenticationFailed",
-            "no key, or not one of this endpoint's: send the header 'Authorization: Bearer <key>'",
+            "the request has no key, or none of this endpoint's: send the header 'Authorization: Bearer <key>'",
             _CHALLENGE,
         ),
     }
 
 
-def _selected(route: Route, bounds: Mapping[str, int]) -> Iterator[dict[str, Any]]:
-    for placed, match, mirrors in _choices(route, bounds):
-        yield from target_routes(placed, match, mirrors)
-    yield from _nowhere(route)
+def _targets(route: Route, bounds: Mapping[str, int]) -> Iterator[dict[str, Any]]:
+    for routed, match, mirrors in _target_matches(route, bounds):
+        yield from target_routes(routed, match, mirrors)
+    yield from _no_target(route)
 
 
-def _choices(route: Route, bounds: Mapping[str, int]) -> Iterator[tuple[Placed, dict[str, Any], Sequence[Mirror]]]:
-    """Which target a request is for, by its match, with the targets that get copies: the split, then pinned requests.
+def _target_matches(
+    route: Route, bounds: Mapping[str, int]
+) -> Iterator[tuple[RoutedTarget, dict[str, Any], Sequence[Mirror]]]:
+    """The match of each target's requests, with the targets that get mirrored requests: first the
+    split, then pinned requests.
 
-    One random number is drawn for a request and used for all, so the shares must be cumulative. A mirror takes its part
-    of each share's numbers: of every target the same percentage of requests is copied.
+    One random number is drawn for a request and used for all fractions, so the shares must be
+    cumulative. A mirror takes its part of each share's numbers: the same percentage of every
+    target's requests is mirrored.
     """
-    placed = {t.name: Placed(route.name, t, bounds.get(t.cluster or "", 0)) for t in route.targets}
+    routed = {t.name: RoutedTarget(route.name, t, bounds.get(t.cluster or "", 0)) for t in route.targets}
     unpinned = [_absent(DEPLOYMENT)]
-    passed = 0
+    cumulative = 0
     for name, percent in route.split:
-        mirrors = [(placed[copy], 100 * passed + percent * part) for copy, part in route.mirrors]
-        passed += percent
-        share = {} if passed == 100 else _share(passed)
-        yield placed[name], {"headers": unpinned, **share}, mirrors
-    for one in placed.values():
-        pinned = {"name": DEPLOYMENT, "string_match": {"exact": one.target.name, "ignore_case": True}}
-        yield one, {"headers": [pinned]}, ()
+        mirrors = [(routed[copy], 100 * cumulative + percent * part) for copy, part in route.mirrors]
+        cumulative += percent
+        share = {} if cumulative == 100 else _share(cumulative)
+        yield routed[name], {"headers": unpinned, **share}, mirrors
+    for item in routed.values():
+        pinned = {"name": DEPLOYMENT, "string_match": {"exact": item.target.name, "ignore_case": True}}
+        yield item, {"headers": [pinned]}, ()
 
 
-def _nowhere(route: Route) -> Iterator[dict[str, Any]]:
-    """What is answered when no target was chosen."""
+def _no_target(route: Route) -> Iterator[dict[str, Any]]:
+    """The responses when no target was chosen."""
     yield {
         "match": {"prefix": "/", "headers": [{"name": DEPLOYMENT, "present_match": True}]},
         **direct_format(

@@ -1,6 +1,7 @@
 """The listener's certificate as Envoy's ``Secret``.
 
-Decides the name under which the listener asks for it. Must not know where the files lie or when they change.
+Decides the name under which the listener asks for it. Must not know where the files are or when
+they change.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ CERTIFICATE = "scoring-certificate"
 
 
 def certificate(chain_pem: str, private_key_pem: str) -> dict[str, Any]:
-    """A ``Secret`` message that holds a certificate chain and its key, both as PEM text."""
+    """A ``Secret`` message with a certificate chain and its key, both as PEM text."""
     return {
         "name": CERTIFICATE,
         "tls_certificate": {

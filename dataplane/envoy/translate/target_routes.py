@@ -1,7 +1,8 @@
 """The routes to one target: its scoring address and everything below it.
 
-Decides what Envoy is told about one destination: path, timeout, retries, copies, the header that names it. Must not
-know how a request comes to be sent here.
+Decides path, timeout, retries, mirrors and the header that names the target. Must not know why a
+request is sent there. Source: Envoy's API page "HTTP route components", its page "Router"
+(``x-envoy-retry-on``).
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from amphitrite.dataplane.envoy.filters.bodiless_requests import enabled as bodi
 from amphitrite.dataplane.envoy.filters.local_replies import METADATA, direct, header
 from amphitrite.dataplane.table.routing_table import Target
 
-#: The header that pins a request to a deployment and names the deployment in the answer.
+#: The header that pins a request to a deployment, and names the deployment in the response.
 DEPLOYMENT = "azureml-model-deployment"
 
-#: Nothing of the request has reached an instance: it certainly did not run.
+#: Nothing of the request has reached an instance, so it certainly did not run.
 _NOT_RUN = "connect-failure,refused-stream,reset-before-request"
-#: A lost instance: the request runs again on another one. That may repeat work that was done already, which a stateless
-#: model does not notice, and which only its owner knows to be one.
+#: A lost instance: the request runs again on another one. That may repeat work, which a stateless
+#: model does not notice. Only its owner knows whether a model is stateless.
 _LOST = f"{_NOT_RUN},reset"
 _RETRY_POLICY: dict[str, Any] = {
     "num_retries": 2,
@@ -33,106 +34,111 @@ _RETRY_POLICY: dict[str, Any] = {
             },
         }
     ],
-    # The lost instance has the fewest requests in flight, so choosing by least requests offers it three times in four.
+    # The lost instance has the fewest requests in flight, so least-request balancing offers it
+    # three times in four.
     "host_selection_retry_max_attempts": 32,
     "retry_back_off": {"base_interval": "0.025s", "max_interval": "0.25s"},
 }
-#: Of a virtual host: for each of its routes that has none of its own, which most have not.
+#: The ``retry_policy`` of a virtual host, for its routes without one of their own: most of them.
 RETRY_NOT_RUN: dict[str, Any] = {"retry_on": _NOT_RUN, **_RETRY_POLICY}
 POST = {"name": ":method", "string_match": {"exact": "POST"}}
 
 
-#: Where copies go, and of how many ten-thousandths of the random numbers that are drawn for requests.
-Mirror = tuple["Placed", int]
+#: Where mirrored requests go, and the upper bound of their random numbers, in ten-thousandths.
+Mirror = tuple["RoutedTarget", int]
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """A target of the route ``endpoint``; ``max_requests`` is the bound of its cluster."""
+class RoutedTarget:
+    """A target of the route ``endpoint``. ``max_requests``: the limit of its cluster."""
 
     endpoint: str
     target: Target
     max_requests: int
 
 
-def target_routes(placed: Placed, match: Mapping[str, Any], mirrors: Sequence[Mirror] = ()) -> Iterator[dict[str, Any]]:
-    """``Route`` messages for requests that fulfil ``match``: conditions apart from the path, among them ``headers``.
+def target_routes(
+    routed: RoutedTarget, match: Mapping[str, Any], mirrors: Sequence[Mirror] = ()
+) -> Iterator[dict[str, Any]]:
+    """``Route`` messages for requests that meet ``match``: conditions besides the path, ``headers``
+    among them.
 
-    POSTs are told apart from other methods because they run a model: only for them does the model server's failure
-    become 424, while for instance a readiness probe's own status stays. Only they carry a body.
+    POSTs are separate from other methods because they run a model. Only their failures become 424,
+    while a readiness probe, for one, keeps its status. Only they have a body.
     """
-    root = f"/endpoints/{placed.endpoint}"
-    if placed.target.cluster is None:
+    root = f"/endpoints/{routed.endpoint}"
+    if routed.target.cluster is None:
         yield {
             "match": {**match, "prefix": root},
             **direct(
                 503,
                 "DeploymentNotReady",
-                f"deployment '{placed.target.name}' has no instance that is ready",
-                {"retry-after": "5", DEPLOYMENT: placed.target.name},
+                f"deployment '{routed.target.name}' has no instance that is ready",
+                {"retry-after": "5", DEPLOYMENT: routed.target.name},
             ),
-            "name": f"{placed.endpoint}/{placed.target.name}/DeploymentNotReady",
+            "name": f"{routed.endpoint}/{routed.target.name}/DeploymentNotReady",
         }
         return
     post = {**match, "headers": [POST, *match["headers"]]}
-    # Of a container of the user's own any address may stream: the request says what it is prepared for.
-    by_accept = [timeouts.BY_ACCEPT] if placed.target.container else []
+    # Any address of a user's own container may stream: the request says what it accepts.
+    by_accept = [timeouts.BY_ACCEPT] if routed.target.container else []
     for path in (f"{root}/", root):
-        for one in by_accept:
-            events = {**post, "headers": [one, *post["headers"]]}
-            yield {"match": {**events, "path": path}, **_score(placed, mirrors, stream=True)}
-        yield {"match": {**post, "path": path}, **_score(placed, mirrors)}
+        for accept in by_accept:
+            events = {**post, "headers": [accept, *post["headers"]]}
+            yield {"match": {**events, "path": path}, **_score(routed, mirrors, stream=True)}
+        yield {"match": {**post, "path": path}, **_score(routed, mirrors)}
     below = {"prefix": f"{root}/"}
-    for one in (timeouts.BY_PATH, *by_accept):
-        events = {**post, "headers": [one, *post["headers"]]}
-        streamed = _forward(placed, mirrors, "/", stream=True)
-        yield {"match": {**events, **below}, **_for_posts(placed.target, streamed)}
-    yield {"match": {**post, **below}, **_for_posts(placed.target, _forward(placed, mirrors, "/"))}
-    # Other methods ask and run nothing.
-    yield {"match": {**match, **below}, **_forward(placed, mirrors, "/", retry_on=_LOST), **bodiless()}
+    for accept in (timeouts.BY_PATH, *by_accept):
+        events = {**post, "headers": [accept, *post["headers"]]}
+        streamed = _forward(routed, mirrors, "/", stream=True)
+        yield {"match": {**events, **below}, **_for_posts(routed.target, streamed)}
+    yield {"match": {**post, **below}, **_for_posts(routed.target, _forward(routed, mirrors, "/"))}
+    # Other methods run no model.
+    yield {"match": {**match, **below}, **_forward(routed, mirrors, "/", retry_on=_LOST), **bodiless()}
 
 
-def forwarded(placed: Placed, mirrors: Sequence[Mirror]) -> dict[str, Any]:
-    """What a route to a target that serves consists of, apart from its match: with everything below the address."""
-    return _forward(placed, mirrors, "/")
+def forward_below(routed: RoutedTarget, mirrors: Sequence[Mirror]) -> dict[str, Any]:
+    """A route to a serving target, for everything below its address, without its match."""
+    return _forward(routed, mirrors, "/")
 
 
-def _score(placed: Placed, mirrors: Sequence[Mirror], *, stream: bool = False) -> dict[str, Any]:
-    target = placed.target
+def _score(routed: RoutedTarget, mirrors: Sequence[Mirror], *, stream: bool = False) -> dict[str, Any]:
+    target = routed.target
     if target.score_path is None:
         reason = target.score_reason or "the deployment has no single model to score"
         refusal = direct(404, "NoScoringModel", reason, {DEPLOYMENT: target.name})
-        return {**refusal, "name": f"{placed.endpoint}/{target.name}/NoScoringModel"}
-    stream = stream or timeouts.streams(target.score_path)
-    return _for_posts(target, _forward(placed, mirrors, target.score_path, stream=stream), at_address=True)
+        return {**refusal, "name": f"{routed.endpoint}/{target.name}/NoScoringModel"}
+    stream = stream or timeouts.is_stream(target.score_path)
+    return _for_posts(target, _forward(routed, mirrors, target.score_path, stream=stream), at_address=True)
 
 
 def _for_posts(target: Target, route: Mapping[str, Any], *, at_address: bool = False) -> dict[str, Any]:
-    """``route``, with what only requests meet that run a model."""
+    """``route``, with what only requests that run a model need."""
     posted = model_errors.metadata(at_address=at_address)
-    found = {**route, "metadata": {"filter_metadata": {**route["metadata"]["filter_metadata"], **posted}}}
+    result = {**route, "metadata": {"filter_metadata": {**route["metadata"]["filter_metadata"], **posted}}}
     if target.sequences:
-        found["typed_per_filter_config"] = sequence_affinity.enabled()
-    return found
+        result["typed_per_filter_config"] = sequence_affinity.enabled()
+    return result
 
 
 def _forward(
-    placed: Placed,
+    routed: RoutedTarget,
     mirrors: Sequence[Mirror],
     rewrite: str,
     *,
     stream: bool = False,
     retry_on: str | None = None,
 ) -> dict[str, Any]:
-    """``retry_on``: None for what the target allows, which may be what the virtual host says (``RETRY_NOT_RUN``)."""
-    target = placed.target
+    """``retry_on``: None: what the target allows, which may be that of the virtual host
+    (``RETRY_NOT_RUN``)."""
+    target = routed.target
     retry_on = retry_on or (_LOST if target.retry_lost else None)
     return {
-        "name": f"{placed.endpoint}/{target.name}",
+        "name": f"{routed.endpoint}/{target.name}",
         "route": {
             "cluster": target.cluster,
             "prefix_rewrite": rewrite,
-            **timeouts.of_route(target.timeout_s, stream=stream),
+            **timeouts.route_timeouts(target.timeout_s, stream=stream),
             **({} if retry_on is None else {"retry_policy": {"retry_on": retry_on, **_RETRY_POLICY}}),
             "request_mirror_policies": [
                 {
@@ -148,11 +154,11 @@ def _forward(
         "metadata": {
             "filter_metadata": {
                 METADATA: {
-                    "endpoint": placed.endpoint,
+                    "endpoint": routed.endpoint,
                     "deployment": target.name,
-                    "max_requests": str(placed.max_requests),
-                    "bound": _bound(placed),
-                    **timeouts.in_words(target.timeout_s, stream=stream),
+                    "max_requests": str(routed.max_requests),
+                    "limit": _limit_text(routed),
+                    **timeouts.message_values(target.timeout_s, stream=stream),
                 }
             }
         },
@@ -160,8 +166,8 @@ def _forward(
     }
 
 
-def _bound(placed: Placed) -> str:
-    """How the bound comes about."""
-    each = placed.target.per_instance
+def _limit_text(routed: RoutedTarget) -> str:
+    """How the limit is calculated, for messages."""
+    each = routed.target.per_instance
     setting = "request_settings.max_concurrent_requests_per_instance"
-    return f"{placed.max_requests // each} (instances) times {each} ({setting})"
+    return f"{routed.max_requests // each} (instances) times {each} ({setting})"

@@ -1,4 +1,4 @@
-"""Carries resources into a running Envoy, step by step, and knows which are in force.
+"""Brings resources into a running Envoy, step by step, and knows which are in force.
 
-It decides the order of steps. What the resources say is decided in ``translate``.
+Decides the order of steps. The package ``translate`` decides what the resources say.
 """

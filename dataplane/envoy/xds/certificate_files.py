@@ -1,7 +1,8 @@
 """The certificate files, and when they have changed.
 
-Decides when the certificate is read anew, and that chain and key are of one renewal: a mounted Secret changes by one
-swap of a link above both files. Must not know who renews it or how it reaches Envoy.
+Decides when the certificate is read again, and that chain and key are of one renewal: a mounted
+Secret changes by one swap of a link above both files. Must not know who renews the certificate or
+how it reaches Envoy.
 """
 
 from __future__ import annotations
@@ -13,19 +14,21 @@ from amphitrite.dataplane.envoy.translate.resources import SECRET, Resource
 from amphitrite.dataplane.envoy.translate.secrets import CERTIFICATE, certificate
 from amphitrite.schemas.errors import Error
 
-#: A swap in the midst of reading is rare, two are not one renewal.
+#: A swap during a read is rare. Two in a row are no longer a renewal.
 _ATTEMPTS = 3
 
 
 class CertificateFiles:
-    """A chain and its key, as PEM files that somebody else replaces before the certificate expires."""
+    """A certificate chain and its key: PEM files, which are replaced before the certificate
+    expires."""
 
     def __init__(self, chain: Path, private_key: Path) -> None:
         self._paths = (chain, private_key)
         self._seen: tuple[tuple[int, int, int], ...] = ()
 
     def changed(self) -> dict[str, Resource] | None:
-        """The secret by name when the files differ from the last call's, else None. Raises Error(LocalFileError)."""
+        """The secret by name when the files differ from the last call's, else None. Raises
+        Error(LocalFileError) when they cannot be read."""
         try:
             for _ in range(_ATTEMPTS):
                 seen = self._state()
@@ -40,5 +43,5 @@ class CertificateFiles:
         raise Error("LocalFileError", f"the certificate changes while it is read: {self._paths[0]}")
 
     def _state(self) -> tuple[tuple[int, int, int], ...]:
-        """What tells one content of the files from another, through any links."""
+        """What distinguishes one content of the files from another, through any links."""
         return tuple((s.st_mtime_ns, s.st_size, s.st_ino) for s in (p.stat() for p in self._paths))

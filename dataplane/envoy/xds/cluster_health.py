@@ -1,6 +1,7 @@
-"""What Envoy says of instances: which it holds for healthy, and how much is in flight on them.
+"""The state of instances in Envoy: which are healthy, and how many requests are in flight on each.
 
-Decides how both halves of an instance, HTTP and gRPC, count as one. Must not know why somebody asks.
+Decides how the two hosts of an instance, for HTTP and for gRPC, count as one. Must not know why
+somebody asks.
 """
 
 from __future__ import annotations
@@ -9,45 +10,48 @@ from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from amphitrite.dataplane.envoy.process.admin_client import Host
-from amphitrite.dataplane.envoy.translate.clusters import grpc_name, known_as
-from amphitrite.dataplane.envoy.xds.update_stages import Leaving
+from amphitrite.dataplane.envoy.translate.clusters import envoy_addresses, grpc_name
+from amphitrite.dataplane.envoy.xds.update_stages import DrainTarget
 from amphitrite.dataplane.table.routing_table import Address
 from amphitrite.schemas.errors import Error
 
 
-class Inspection(Protocol):
-    """What is needed of ``admin.Admin``."""
+class HostStatus(Protocol):
+    """The part of ``AdminClient`` that is needed here."""
 
     def hosts(self, clusters: Collection[str]) -> dict[str, list[Host]]: ...
 
 
-def halves(instances: Collection[tuple[str, Address]]) -> set[tuple[str, Address]]:
-    """Each (cluster, address) as Envoy knows it: by HTTP, and by gRPC where there is that."""
-    return {known for cluster, address in instances for known in known_as(cluster, address)}
+def envoy_hosts(instances: Collection[tuple[str, Address]]) -> set[tuple[str, Address]]:
+    """The hosts of these instances in Envoy, as (cluster, address): for HTTP, and for gRPC where an
+    instance serves it."""
+    return {host for cluster, address in instances for host in envoy_addresses(cluster, address)}
 
 
-def all_healthy(inspection: Inspection, wanted: Collection[tuple[str, Address]]) -> bool:
-    """Whether each of these ``halves`` is. An Envoy that does not answer holds none for healthy."""
+def all_healthy(host_status: HostStatus, expected: Collection[tuple[str, Address]]) -> bool:
+    """Whether each of these :func:`envoy_hosts` is healthy. An Envoy that does not answer has no
+    healthy host."""
     try:
-        hosts = inspection.hosts({cluster for cluster, _ in wanted})
+        hosts = host_status.hosts({cluster for cluster, _ in expected})
     except Error:
-        return not wanted
-    return {(name, h.address) for name, some in hosts.items() for h in some if h.healthy}.issuperset(wanted)
+        return not expected
+    return {(name, h.address) for name, some in hosts.items() for h in some if h.healthy}.issuperset(expected)
 
 
-def in_flight(inspection: Inspection, leaving: Collection[Leaving]) -> dict[Leaving, int]:
-    """Requests in flight by HTTP and by gRPC, of those that Envoy knows; of none when it does not answer."""
-    names = {one.cluster for one in leaving if one.cluster}
+def in_flight(host_status: HostStatus, draining: Collection[DrainTarget]) -> dict[DrainTarget, int]:
+    """The requests in flight by HTTP and gRPC together. Targets that Envoy does not have are left
+    out, and all of them when it does not answer."""
+    names = {target.cluster for target in draining if target.cluster}
     try:
-        hosts = inspection.hosts(names | {grpc_name(name) for name in names})
+        hosts = host_status.hosts(names | {grpc_name(name) for name in names})
     except Error:
         return {}
-    return {one: _on(one, hosts) for one in leaving if one.cluster in hosts}
+    return {target: _requests_on(target, hosts) for target in draining if target.cluster in hosts}
 
 
-def _on(leaving: Leaving, hosts: Mapping[str, Collection[Host]]) -> int:
-    if leaving.address is None:
-        both = (leaving.cluster, grpc_name(leaving.cluster))
+def _requests_on(target: DrainTarget, hosts: Mapping[str, Collection[Host]]) -> int:
+    if target.address is None:
+        both = (target.cluster, grpc_name(target.cluster))
         return sum(host.active for name in both for host in hosts.get(name, ()))
-    known = known_as(leaving.cluster, leaving.address)
-    return sum(host.active for name, where in known for host in hosts.get(name, ()) if host.address == where)
+    own_hosts = envoy_addresses(target.cluster, target.address)
+    return sum(host.active for name, where in own_hosts for host in hosts.get(name, ()) if host.address == where)

@@ -1,7 +1,7 @@
-"""One delta-xDS stream, seen from the server: what the client asked for, was sent, and has accepted.
+"""One delta xDS stream, as the server sees it: subscriptions, sent and accepted resources.
 
-Decides what goes into the next response. Must not know gRPC, protobuf or threads: it is a state machine over values.
-Source of the rules: Envoy's page "xDS REST and gRPC protocol", section "Incremental xDS".
+Decides what goes into the next response. Must not know gRPC, protobuf or threads: it is a state
+machine over values. Source: Envoy's page "xDS REST and gRPC protocol", section "Incremental xDS".
 """
 
 from __future__ import annotations
@@ -11,23 +11,24 @@ from dataclasses import dataclass, field
 
 from amphitrite.dataplane.envoy.translate.resources import CLUSTER, ENDPOINTS, ROUTES, TYPES, Named, Resource
 
-#: All resources that the proxy should have, by type and name. A mapping that was given once is never changed: what has
-#: been compared with it need not be again.
+#: All resources that Envoy should have, by type and name. A mapping is never changed after it was
+#: passed on, so what was compared with it once need not be compared again.
 Snapshot = Mapping[str, Named]
-#: So many addresses' or routes' resources go into one response, of those that Envoy names one by one: a message with a
-#: thousand needs ten times its size while Envoy takes it in. Clusters stay together: a starting proxy waits for one
-#: answer, and takes that for all of them.
-_AT_ONCE = 50
+#: The number of addresses or routes in one response, of those that Envoy subscribes to one by one.
+#: Envoy needs ten times the size of a message with a thousand resources to take it in. Clusters
+#: stay together: a starting Envoy waits for one response and takes it for all of them.
+_RESOURCES_PER_RESPONSE = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A ``DeltaDiscoveryRequest``. ``error`` is set when it refuses the response ``nonce``."""
+    """A ``DeltaDiscoveryRequest``. ``error`` is set when it rejects the response ``nonce``
+    (NACK)."""
 
     type_url: str
     subscribe: tuple[str, ...] = ()
     unsubscribe: tuple[str, ...] = ()
-    held: Mapping[str, str] = field(default_factory=dict)  #: initial_resource_versions
+    resource_versions: Mapping[str, str] = field(default_factory=dict)  #: initial_resource_versions
     nonce: str = ""
     error: str | None = None
 
@@ -43,8 +44,8 @@ class Response:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
-    """The client refused a response (NACK) and keeps what it had."""
+class Rejection:
+    """The client has rejected a response (NACK) and keeps what it had."""
 
     type_url: str
     names: tuple[str, ...]
@@ -53,9 +54,12 @@ class Refusal:
 
 @dataclass(slots=True)
 class _Subscription:
-    """One type on one stream. ``sent`` and ``accepted``: name -> version; None stands for "there is none".
+    """The state of one type on one stream.
 
-    ``told``: the resources of which nothing is left to send. ``holds``: those that are what the client has accepted.
+    - ``sent``, ``accepted``: name -> version; a version of None stands for "there is no such
+      resource".
+    - ``sent_all``: the resources of which nothing is left to send.
+    - ``accepted_all``: the resources that the client has accepted as a whole.
     """
 
     wildcard: bool = False
@@ -63,13 +67,13 @@ class _Subscription:
     names: set[str] = field(default_factory=set)
     sent: dict[str, str | None] = field(default_factory=dict)
     accepted: dict[str, str] = field(default_factory=dict)
-    waiting: dict[str, dict[str, str | None]] = field(default_factory=dict)  #: by nonce
-    told: Named | None = None
-    holds: Named | None = None
+    unacknowledged: dict[str, dict[str, str | None]] = field(default_factory=dict)  #: by nonce
+    sent_all: Named | None = None
+    accepted_all: Named | None = None
 
 
 class DeltaStream:
-    """The state of one stream. Not safe for threads: whoever shares one locks."""
+    """The state of one stream. Not thread-safe: whoever shares one locks."""
 
     def __init__(self) -> None:
         self._subscriptions: dict[str, _Subscription] = {}
@@ -77,27 +81,27 @@ class DeltaStream:
 
     @property
     def empty(self) -> bool:
-        """Whether the client has said that it holds nothing, and has been sent nothing since."""
+        """Whether the client has no resources, and has been sent none since it said so."""
         states = self._subscriptions.values()
         return bool(states) and not any(state.sent or state.answered for state in states)
 
-    def receive(self, request: Request) -> Refusal | None:
-        """Take in one request; a refusal is returned for whoever wants to know."""
+    def receive(self, request: Request) -> Rejection | None:
+        """Take in one request. Returns the rejection that it contains, if any."""
         first = request.type_url not in self._subscriptions
         state = self._subscriptions.setdefault(request.type_url, _Subscription())
         if first:
-            # Without names the first request of a type asks for all of them.
+            # A first request without names subscribes to all resources of its type.
             state.wildcard = not request.subscribe
-            state.sent.update(request.held)
-            state.accepted.update(request.held)
+            state.sent.update(request.resource_versions)
+            state.accepted.update(request.resource_versions)
         if first or request.subscribe or request.unsubscribe:
-            state.told = state.holds = None
+            state.sent_all = state.accepted_all = None
         for name in request.subscribe:
             if name == "*":
                 state.wildcard = True
                 continue
             state.names.add(name)
-            if name not in request.held:
+            if name not in request.resource_versions:
                 state.sent.pop(name, None)
         for name in request.unsubscribe:
             if name == "*":
@@ -108,12 +112,12 @@ class DeltaStream:
             state.accepted.pop(name, None)
         return self._answer(state, request)
 
-    def _answer(self, state: _Subscription, request: Request) -> Refusal | None:
-        versions = state.waiting.pop(request.nonce, None)
+    def _answer(self, state: _Subscription, request: Request) -> Rejection | None:
+        versions = state.unacknowledged.pop(request.nonce, None)
         if versions:
-            state.holds = None
+            state.accepted_all = None
         if request.error is not None:
-            return Refusal(request.type_url, tuple(sorted(versions or ())), request.error)
+            return Rejection(request.type_url, tuple(sorted(versions or ())), request.error)
         for name, version in (versions or {}).items():
             if version is None:
                 state.accepted.pop(name, None)
@@ -122,55 +126,59 @@ class DeltaStream:
         return None
 
     def pending(self, snapshot: Snapshot) -> Iterator[Response]:
-        """What the client lacks, in the order of dependence; counts as sent once it is taken from the iterator."""
+        """The responses that the client needs next, in the order of dependence. A response counts
+        as sent once it is taken from the iterator."""
         for type_url in TYPES:
             state = self._subscriptions.get(type_url)
             if state is None:
                 continue
-            have = snapshot.get(type_url, {})
-            if state.told is have:
+            resources = snapshot.get(type_url, {})
+            if state.sent_all is resources:
                 continue
-            wanted = sorted({*have, *state.names} if state.wildcard else state.names)
-            changed = [(n, have[n]) for n in wanted if n in have and state.sent.get(n) != have[n].version]
-            gone = [n for n, version in state.sent.items() if version is not None and n not in have]
-            gone += [n for n in state.names if n not in have and n not in state.sent]
-            if not changed and not gone and (state.answered or not state.wildcard):
-                state.told = have
+            expected = sorted({*resources, *state.names} if state.wildcard else state.names)
+            changed = [
+                (n, resources[n]) for n in expected if n in resources and state.sent.get(n) != resources[n].version
+            ]
+            removed = [n for n, version in state.sent.items() if version is not None and n not in resources]
+            removed += [n for n in state.names if n not in resources and n not in state.sent]
+            if not changed and not removed and (state.answered or not state.wildcard):
+                state.sent_all = resources
                 continue
-            at_once = _AT_ONCE if type_url in (ENDPOINTS, ROUTES) else len(changed)
-            while len(changed) > at_once:
-                yield self._response(type_url, state, changed[:at_once], [])
-                changed = changed[at_once:]
-            yield self._response(type_url, state, changed, gone)
-            state.told = have
+            limit = _RESOURCES_PER_RESPONSE if type_url in (ENDPOINTS, ROUTES) else len(changed)
+            while len(changed) > limit:
+                yield self._response(type_url, state, changed[:limit], [])
+                changed = changed[limit:]
+            yield self._response(type_url, state, changed, removed)
+            state.sent_all = resources
 
     def _response(
-        self, type_url: str, state: _Subscription, changed: list[tuple[str, Resource]], gone: list[str]
+        self, type_url: str, state: _Subscription, changed: list[tuple[str, Resource]], removed: list[str]
     ) -> Response:
         state.answered = True
         versions: dict[str, str | None] = {name: resource.version for name, resource in changed}
-        versions.update(dict.fromkeys(gone))
+        versions.update(dict.fromkeys(removed))
         state.sent.update(versions)
         self._nonce += 1
         nonce = str(self._nonce)
-        state.waiting[nonce] = versions
+        state.unacknowledged[nonce] = versions
         if type_url == CLUSTER and ENDPOINTS in self._subscriptions:
-            # A changed cluster starts anew and waits for its addresses, even when those are the same.
+            # A changed cluster starts anew in Envoy and waits for its addresses, even if those are
+            # the same.
             for name in versions:
                 self._subscriptions[ENDPOINTS].sent.pop(name, None)
-            self._subscriptions[ENDPOINTS].told = None
-        return Response(type_url, nonce, tuple(changed), tuple(sorted(gone)))
+            self._subscriptions[ENDPOINTS].sent_all = None
+        return Response(type_url, nonce, tuple(changed), tuple(sorted(removed)))
 
     def in_force(self, snapshot: Snapshot, types: tuple[str, ...]) -> bool:
-        """Whether the client has accepted exactly what ``snapshot`` holds of these types."""
+        """Whether the client has accepted exactly the resources of ``snapshot`` of these types."""
         for type_url in types:
             state = self._subscriptions.get(type_url, _Subscription())
-            wanted = snapshot.get(type_url, {})
-            if state.waiting:
+            expected = snapshot.get(type_url, {})
+            if state.unacknowledged:
                 return False
-            if state.holds is wanted:
+            if state.accepted_all is expected:
                 continue
-            if state.accepted != {name: resource.version for name, resource in wanted.items()}:
+            if state.accepted != {name: resource.version for name, resource in expected.items()}:
                 return False
-            state.holds = wanted
+            state.accepted_all = expected
         return True

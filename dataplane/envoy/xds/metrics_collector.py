@@ -1,7 +1,7 @@
-"""Asks Envoy every few seconds what it has counted, and keeps the sum.
+"""Reads Envoy's counters every few seconds and keeps their sums.
 
-Decides when it is asked, and what lies on disk so that a new agent goes on where the last one ended. What the numbers
-are is in ``metrics``. Must not know who wants them.
+Decides when Envoy is asked, and what is saved so that a new agent continues the sums.
+``metrics.counters`` decides what the numbers are. Must not know who wants them.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from amphitrite.dataplane.envoy.filters.request_stats import FILTER, read
-from amphitrite.dataplane.envoy.process.admin_client import Admin
+from amphitrite.dataplane.envoy.process.admin_client import AdminClient
 from amphitrite.dataplane.machine.atomic_files import write_private
 from amphitrite.dataplane.machine.json_log import log
 from amphitrite.dataplane.machine.processes import ProcessRecord
 from amphitrite.dataplane.metrics.counters import (
-    NOBODY,
+    NO_ENDPOINT,
     Ledger,
     Series,
     Totals,
-    advance,
+    add_reading,
     credentials,
     ledger_from_json,
     ledger_to_json,
@@ -32,18 +32,21 @@ from amphitrite.dataplane.metrics.counters import (
 from amphitrite.dataplane.table.routing_table import RoutingTable
 from amphitrite.schemas.errors import Error
 
-#: While Envoy is being ended: what it counts last is not lost.
+#: While Envoy is being stopped, so that what it counts last is not lost.
 _EVERY_AT_END_S = 0.25
-#: The sum of a thousand endpoints takes long to ask for: a pause is at least so many times as long as that took.
+#: Reading the counters of a thousand endpoints takes long. A pause is at least so many times as
+#: long as the reading before it.
 _PAUSES = 20.0
-#: What an agent and its Envoy that end at one moment, as when the power fails, may forget.
+#: The most that is lost when an agent and its Envoy end at the same moment, as in a power failure.
 _SAVE_EVERY_S = 60.0
 
 
-class Gatherer:
-    """``run`` is a thread of its own, ``content`` may be called from any. ``changed`` is set after each reading.
+class MetricsCollector:
+    """``run`` is a thread of its own, ``content`` may be called from any thread. ``on_change`` is
+    called after each reading.
 
-    ``process``: which Envoy answers at ``socket`` now. ``table``: the table in force.
+    ``process``: which Envoy answers at ``socket`` now. ``table``: the table in force. ``file``:
+    where the sums are saved.
     """
 
     def __init__(
@@ -53,22 +56,22 @@ class Gatherer:
         table: Callable[[], RoutingTable],
         file: Path,
         every_s: float,
+        on_change: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._socket, self._process, self._table, self._file, self._clock = socket, process, table, file, clock
-        self._every_s = every_s
-        self.changed = threading.Event()
+        self._every_s, self._on_change = every_s, on_change
         self._owners: dict[str, Series] = {}
         self._ledger = self._load()
         self._saved_at = clock()
 
     def content(self) -> dict[str, Any]:
-        """The newest sum, as it travels."""
+        """The newest sums in their wire form."""
         return totals_to_json(self._ledger.totals)
 
     def run(self, stop: threading.Event, ended: threading.Event) -> None:
-        """Until ``ended``; after ``stop``, when Envoy is on its way out, with shorter pauses."""
-        admin, pause = Admin(self._socket), self._every_s
+        """Until ``ended``. After ``stop``, while Envoy is being stopped, the pauses are shorter."""
+        admin, pause = AdminClient(self._socket), self._every_s
         try:
             while not ended.is_set():
                 if stop.wait(pause):
@@ -80,8 +83,9 @@ class Gatherer:
             admin.close()
             self._save()
 
-    def _read(self, admin: Admin) -> None:
-        """Nothing is taken while Envoy is away, or when it was another one at the end than at the beginning."""
+    def _read(self, admin: AdminClient) -> None:
+        """Nothing is read while Envoy does not answer, or when the process has changed during the
+        reading."""
         before = self._process()
         try:
             text = admin.stats(FILTER)
@@ -90,18 +94,18 @@ class Gatherer:
         if before is None or self._process() != before:
             return
         table = self._table()
-        known = _series(table)
-        # Of a deployment's former clusters, too: they finish what they have begun.
+        current = _series(table)
+        # Former clusters of a deployment stay: they finish what they have begun.
         self._owners.update({target.cluster: (r.name, target.name) for r in table.routes for target in r.targets
                              if target.cluster is not None})  # fmt: skip
         reading = read(text, self._owners)
-        # A new Envoy counts from nothing: what the one before it has counted is known here alone.
+        # A new Envoy counts from zero: only this sum still holds what its predecessor has counted.
         another = self._ledger.process is not None and self._ledger.process[0] != before.pid
         accepted = {(route.name, credential) for route in table.routes for credential in credentials(route)}
         process = before.pid, before.create_time
-        self._ledger = advance(self._ledger, process, reading, known, self._clock(), accepted)
-        self._owners = {c: s for c, s in self._owners.items() if s in known or s in self._ledger.gone}
-        self.changed.set()
+        self._ledger = add_reading(self._ledger, process, reading, current, self._clock(), accepted)
+        self._owners = {c: s for c, s in self._owners.items() if s in current or s in self._ledger.removed}
+        self._on_change()
         if another or self._clock() - self._saved_at >= _SAVE_EVERY_S:
             self._save()
 
@@ -111,7 +115,7 @@ class Gatherer:
         except FileNotFoundError:
             pass
         except (OSError, ValueError, KeyError, TypeError) as exc:
-            log("error", "starting without the saved numbers", error=repr(exc))
+            log("error", "starting without the saved counters", error=repr(exc))
         return Ledger(Totals(self._clock()))
 
     def _save(self) -> None:
@@ -119,9 +123,9 @@ class Gatherer:
         try:
             write_private(self._file, json.dumps(ledger_to_json(self._ledger)))
         except OSError as exc:
-            log("warning", "the numbers are not saved", error=str(exc))
+            log("warning", "the counters cannot be saved", error=str(exc))
 
 
 def _series(table: RoutingTable) -> set[Series]:
-    found = {(route.name, target.name) for route in table.routes for target in route.targets}
-    return {NOBODY, *((route.name, "") for route in table.routes), *found}
+    targets = {(route.name, target.name) for route in table.routes for target in route.targets}
+    return {NO_ENDPOINT, *((route.name, "") for route in table.routes), *targets}

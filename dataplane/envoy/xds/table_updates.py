@@ -1,9 +1,9 @@
-"""Carries a routing table into Envoy, step by step, and knows how far it is.
+"""Brings a routing table into Envoy, step by step, and knows how far it is.
 
-Decides when each step of ``stages`` is taken: new clusters are waited for until Envoy holds them for healthy, routes
-until Envoy has accepted them, and what they no longer name is removed once drained. A table that Envoy refuses changes
-nothing.
-Must not know where tables come from or who is told of the outcome.
+Decides when each step of ``update_stages`` is taken. It waits for new clusters until Envoy finds
+them healthy, and for routes until Envoy has accepted them. It removes what the routes no longer
+name when that is drained. A table that Envoy rejects changes nothing. Must not know where tables
+come from or who hears of the outcome.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from typing import Protocol
 
 from amphitrite.dataplane.envoy.translate.resources import (
@@ -24,101 +23,103 @@ from amphitrite.dataplane.envoy.translate.resources import (
     Named,
     Translator,
 )
-from amphitrite.dataplane.envoy.xds.cluster_health import Inspection, all_healthy, halves, in_flight
-from amphitrite.dataplane.envoy.xds.delta_stream import Refusal, Snapshot
-from amphitrite.dataplane.envoy.xds.drains import Drains
-from amphitrite.dataplane.envoy.xds.update_stages import NOTHING, Published, additions, placement, preparation, without
+from amphitrite.dataplane.envoy.xds.cluster_health import HostStatus, all_healthy, envoy_hosts, in_flight
+from amphitrite.dataplane.envoy.xds.delta_stream import Rejection, Snapshot
+from amphitrite.dataplane.envoy.xds.drains import DrainTracker
+from amphitrite.dataplane.envoy.xds.update_stages import (
+    EMPTY,
+    Published,
+    added_addresses,
+    removal_step,
+    routing_step,
+    warming_step,
+)
 from amphitrite.dataplane.machine.json_log import log
+from amphitrite.dataplane.proxy.proxy import Progress
 from amphitrite.dataplane.table.routing_table import Address, RoutingTable
 from amphitrite.dataplane.table.saved_table import SavedTable
 from amphitrite.schemas.errors import Error
 
-#: How long new instances may take until Envoy holds them for healthy; then the routes follow nevertheless.
+#: How long new instances may take to become healthy. After that the routes follow nevertheless.
 _HEALTHY_WITHIN_S = 10.0
 _HEALTH_POLL_S = 0.05
 _DRAIN_POLL_S = 0.1
 
 
-class Discovery(Protocol):
-    """What is needed of ``ads.AdsServer``."""
+class ResourceServer(Protocol):
+    """The part of ``AdsServer`` that is needed here."""
 
     @property
-    def serving(self) -> bool: ...
+    def client_has_resources(self) -> bool: ...
     def publish(self, snapshot: Snapshot) -> None: ...
     def in_force(self) -> bool: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """The part of an agent's report that is about tables."""
+class TableUpdater:
+    """Brings the newest submitted table into force. ``run`` is a thread of its own, all else may be
+    called from any thread.
 
-    acknowledged_version: int = 0
-    drained_version: int = 0
-    rejected_version: int | None = None
-    error: str | None = None
-
-
-class Applier:
-    """Applies the newest table that was submitted. ``run`` is a thread of its own, all else may be called from any.
-
-    ``changed`` is shared with the discovery server: everything that this class waits for notifies it. ``save`` is
-    called with each table that is in force, before anybody is told of it. ``former_busy``: whether a proxy that another
-    has taken over from still has clients; what it may be asked to route to is not drained while it has.
+    - ``changed``: the condition of the ADS server, notified of everything that this class waits
+      for.
+    - ``save``: called with each table in force, before anybody hears of it.
+    - ``predecessor_has_clients``: whether an Envoy that is being replaced still has clients. While
+      it has, nothing that it may route to counts as drained.
+    - ``scoring_domain``: see ``translate.host_names``.
     """
 
     def __init__(
         self,
-        discovery: Discovery,
-        inspection: Inspection,
+        server: ResourceServer,
+        host_status: HostStatus,
         changed: threading.Condition,
         save: Callable[[SavedTable], None],
         on_progress: Callable[[], None],
-        former_busy: Callable[[], bool] = lambda: False,
+        predecessor_has_clients: Callable[[], bool] = lambda: False,
         scoring_domain: str | None = None,
     ) -> None:
-        self._discovery = discovery
-        self._inspection = inspection
+        self._server = server
+        self._host_status = host_status
         self._changed = changed
         self._save = save
         self._on_progress = on_progress
-        self._former_busy = former_busy
-        self._held = False  #: something may be drained but for a former proxy
+        self._predecessor_has_clients = predecessor_has_clients
+        self._drain_withheld = False  #: a predecessor alone keeps something from being drained
         self._translator = Translator(scoring_domain)
-        self._drains = Drains()
-        self._published = NOTHING  #: what Envoy is to have now
-        self._accepted = NOTHING  #: what it falls back to when it refuses that
-        self._begun = False
+        self._drains = DrainTracker()
+        self._published = EMPTY  #: what Envoy should have now
+        self._accepted = EMPTY  #: what Envoy gets back when it rejects that
+        self._published_once = False
         self._secrets: Named = {}
-        self._wanted: RoutingTable | None = None
-        self._refusal: Refusal | None = None
+        self._submitted: RoutingTable | None = None
+        self._rejection: Rejection | None = None
         self._stopped = False
         self._progress = Progress()
 
     def restore(self, saved: SavedTable) -> None:
-        """Begin with what an earlier agent had in force. Call before ``run``."""
+        """Begin with the table that an earlier agent had in force. Call it before ``run``."""
         if saved.drained_version < saved.table.version:
-            self._drains.assume_unknown(saved.drained_version, saved.drain_timeout_s, time.monotonic())
+            self._drains.add_unknown(saved.drained_version, saved.drain_timeout_s, time.monotonic())
         self.submit(saved.table)
 
     def submit(self, table: RoutingTable) -> None:
         with self._changed:
-            self._wanted = table
+            self._submitted = table
             self._changed.notify_all()
 
     def set_certificate(self, secrets: Named) -> None:
         """Serve this certificate from now on."""
         with self._changed:
             self._secrets = secrets
-            if self._begun:
+            if self._published_once:
                 self._publish(self._published)
 
-    def refused(self, refusal: Refusal) -> None:
-        """Envoy refused a response. Called by the discovery server."""
+    def on_rejection(self, rejection: Rejection) -> None:
+        """Envoy has rejected a response. Called by the ADS server."""
         with self._changed:
-            if refusal.type_url == SECRET:
-                log("error", "envoy refused the certificate", error=refusal.message)
+            if rejection.type_url == SECRET:
+                log("error", "envoy rejected the certificate", error=rejection.message)
                 return
-            self._refusal = refusal
+            self._rejection = rejection
             self._changed.notify_all()
 
     def progress(self) -> Progress:
@@ -133,7 +134,7 @@ class Applier:
 
     @property
     def drain_timeout_s(self) -> float:
-        """The longest time that a request in flight is given by the table in force."""
+        """The longest time that the table in force gives a request in flight, in seconds."""
         with self._changed:
             return max([0.0, *(c.drain_timeout_s for c in self._published.clusters.values())])
 
@@ -143,31 +144,32 @@ class Applier:
             self._changed.notify_all()
 
     def run(self) -> None:
-        """Until ``stop``."""
+        """Bring tables into force until ``stop``."""
         while True:
             with self._changed:
-                if not self._news() and not self._stopped:
-                    self._changed.wait(_DRAIN_POLL_S if self._drains.outstanding() or self._held else None)
+                if not self._superseded() and not self._stopped:
+                    self._changed.wait(_DRAIN_POLL_S if self._drains.outstanding() or self._drain_withheld else None)
                 if self._stopped:
                     return
-                table, self._wanted = self._wanted, None
+                table, self._submitted = self._submitted, None
             if table is not None:
                 self._apply(table)
             self._drain()
 
-    def _news(self) -> bool:
-        return self._wanted is not None
+    def _superseded(self) -> bool:
+        return self._submitted is not None
 
     def _apply(self, table: RoutingTable) -> None:
-        self._refusal = None
+        self._rejection = None
         try:
-            new = additions(self._accepted, table)  # What was interrupted may not have become healthy.
-            # An Envoy that has nothing yet does not listen before it has all: there is nothing to wait for in between.
-            if new and self._discovery.serving:
-                self._publish(preparation(self._published, table))
+            new = added_addresses(self._accepted, table)  # What was interrupted may not be healthy yet.
+            # An Envoy without resources does not listen before it has all of them: there is no step
+            # in between.
+            if new and self._server.client_has_resources:
+                self._publish(warming_step(self._published, table))
                 self._await_in_force()
                 self._await_healthy(new)
-            self._publish(placement(self._published, table))
+            self._publish(routing_step(self._published, table))
             self._await_in_force()
         except _Superseded:
             return
@@ -179,13 +181,13 @@ class Applier:
     def _accept(self, table: RoutingTable) -> None:
         now = time.monotonic()
         self._accepted = self._published
-        self._drains.acknowledged(self._published.leaving(), self._progress.acknowledged_version, now)
-        self._tell(Progress(table.version, self._drained_version(table.version)))
+        self._drains.acknowledged(self._published.unrouted(), self._progress.acknowledged_version, now)
+        self._report_progress(Progress(table.version, self._drained_version(table.version)))
         log("info", "table in force", version=table.version)
 
     def _reject(self, table: RoutingTable, error: Error) -> None:
-        message = _without_keys(error.message, table)
-        log("error", "table refused", version=table.version, error=message)
+        message = _redacted(error.message, table)
+        log("error", "table rejected", version=table.version, error=message)
         self._publish(self._accepted)
         with self._changed:
             at = self._progress
@@ -194,27 +196,28 @@ class Applier:
 
     def _drain(self) -> None:
         outstanding = self._drains.outstanding()
-        if not (outstanding or self._held) or self._news():
+        if not (outstanding or self._drain_withheld) or self._superseded():
             return
-        done = self._drains.observe(in_flight(self._inspection, outstanding), time.monotonic())
-        if done:
-            self._publish(without(self._published, done))
+        finished = self._drains.observe(in_flight(self._host_status, outstanding), time.monotonic())
+        if finished:
+            self._publish(removal_step(self._published, finished))
             self._accepted = self._published
         at = self._progress
         drained = self._drained_version(at.acknowledged_version)
-        if done or drained != at.drained_version:
-            self._tell(Progress(at.acknowledged_version, drained, at.rejected_version, at.error))
+        if finished or drained != at.drained_version:
+            self._report_progress(Progress(at.acknowledged_version, drained, at.rejected_version, at.error))
 
     def _drained_version(self, acknowledged: int) -> int:
         at = self._progress.drained_version
         drained = self._drains.drained_version(acknowledged)
-        self._held = drained > at and self._former_busy()
-        return at if self._held else drained
+        self._drain_withheld = drained > at and self._predecessor_has_clients()
+        return at if self._drain_withheld else drained
 
-    def _tell(self, progress: Progress) -> None:
-        """Save first: whoever hears of it may stop what the saved table before it still names."""
-        left = self._drains.seconds_left(time.monotonic())
-        self._save(SavedTable(self._published.table, progress.drained_version, left))
+    def _report_progress(self, progress: Progress) -> None:
+        """Save first: whoever hears of the progress may stop what the table saved before still
+        names."""
+        seconds_left = self._drains.seconds_left(time.monotonic())
+        self._save(SavedTable(self._published.table, progress.drained_version, seconds_left))
         with self._changed:
             self._progress = progress
         self._on_progress()
@@ -230,41 +233,42 @@ class Applier:
                 ROUTES: self._translator.routes(published.table),
                 SCOPES: self._translator.scopes(published.table),
             }
-            self._discovery.publish(snapshot)
+            self._server.publish(snapshot)
             self._published = published
-            self._begun = True
+            self._published_once = True
 
     def _await_in_force(self) -> None:
-        """Raises Error(RoutingRejected) when Envoy refuses, _Superseded when there is something newer to do."""
+        """Raises Error(RoutingRejected) when Envoy rejects, _Superseded when there is something
+        newer to do."""
         with self._changed:
-            while not self._discovery.in_force():
-                if self._refusal is not None:
-                    raise Error("RoutingRejected", self._refusal.message)
+            while not self._server.in_force():
+                if self._rejection is not None:
+                    raise Error("RoutingRejected", self._rejection.message)
                 self._changed.wait()
-                self._give_way()
+                self._raise_if_superseded()
 
     def _await_healthy(self, new: Collection[tuple[str, Address]]) -> None:
-        wanted, deadline = halves(new), time.monotonic() + _HEALTHY_WITHIN_S
+        hosts, deadline = envoy_hosts(new), time.monotonic() + _HEALTHY_WITHIN_S
         while (now := time.monotonic()) < deadline:
-            if all_healthy(self._inspection, wanted):
+            if all_healthy(self._host_status, hosts):
                 return
             with self._changed:
                 self._changed.wait(min(_HEALTH_POLL_S, deadline - now))
-                self._give_way()
-        names = sorted({cluster for cluster, _ in wanted})
+                self._raise_if_superseded()
+        names = sorted({cluster for cluster, _ in hosts})
         log("warning", "new instances are not healthy yet; routing to them nevertheless", clusters=names)
 
-    def _give_way(self) -> None:
-        if self._stopped or self._wanted is not None:
+    def _raise_if_superseded(self) -> None:
+        if self._stopped or self._submitted is not None:
             raise _Superseded
 
 
 class _Superseded(Exception):
-    """Something newer is to be done; what is published stays until then."""
+    """Something newer is to be done. What is published stays until then."""
 
 
-def _without_keys(text: str, table: RoutingTable) -> str:
-    """Envoy quotes the message that it refuses, which may hold credentials."""
+def _redacted(text: str, table: RoutingTable) -> str:
+    """``text`` without the credentials of ``table``: Envoy quotes the message that it rejects."""
     for route in table.routes:
         for credential in route.credentials:
             text = text.replace(credential.reveal(), "***")

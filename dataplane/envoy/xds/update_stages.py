@@ -1,7 +1,8 @@
-"""The steps from what a proxy has to what a new table wants, so that no request meets something half made.
+"""The steps from what Envoy has to what a new table wants, make before break.
 
-Decides which clusters and addresses are published at each step: first what is new beside what is old, then the new
-routes with what they no longer name on its way out. Pure; must not know Envoy, time or how a step is carried out.
+Decides which clusters and addresses are published at each step: first what is new beside what is
+old, then the new routes while what they no longer name drains. No request meets a half-made state.
+Pure. Must not know Envoy, time or how a step is carried out.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from amphitrite.dataplane.table.routing_table import Address, Cluster, RoutingTa
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Leaving:
+class DrainTarget:
     """One address of a cluster that stays, or (``address`` None) a whole cluster."""
 
     cluster: str
@@ -22,30 +23,34 @@ class Leaving:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What the proxy is told: the routes of ``table``, and clusters, which may be more than the table's.
+    """What the proxy should have: the routes of ``table``, and clusters, which may be more than the
+    table's.
 
-    ``clusters``, by name, hold the addresses that get new requests; ``draining`` those that only finish what they have.
+    ``clusters``, by name, hold the addresses that get new requests. ``draining`` holds those that
+    only finish their requests.
     """
 
     table: RoutingTable
     clusters: Mapping[str, Cluster]
     draining: Mapping[str, tuple[Address, ...]]
 
-    def leaving(self) -> dict[Leaving, float]:
-        """What the table does not name, with the seconds that its requests are given to end."""
+    def unrouted(self) -> dict[DrainTarget, float]:
+        """What the table does not name, with the seconds that its requests may take to end."""
         named = {c.name: c for c in self.table.clusters}
-        out = {Leaving(name): cluster.drain_timeout_s for name, cluster in self.clusters.items() if name not in named}
+        out = {
+            DrainTarget(name): cluster.drain_timeout_s for name, cluster in self.clusters.items() if name not in named
+        }
         for name, addresses in self.draining.items():
             if name in named:
-                out.update({Leaving(name, a): named[name].drain_timeout_s for a in addresses})
+                out.update({DrainTarget(name, a): named[name].drain_timeout_s for a in addresses})
         return out
 
 
-NOTHING = Published(RoutingTable(0), {}, {})
+EMPTY = Published(RoutingTable(0), {}, {})
 
 
-def additions(before: Published, table: RoutingTable) -> tuple[tuple[str, Address], ...]:
-    """(cluster, address) that get no requests yet and would by ``table``."""
+def added_addresses(before: Published, table: RoutingTable) -> tuple[tuple[str, Address], ...]:
+    """The (cluster, address) pairs that get no requests yet and would get them by ``table``."""
     return tuple(
         (cluster.name, address)
         for cluster in table.clusters
@@ -55,8 +60,8 @@ def additions(before: Published, table: RoutingTable) -> tuple[tuple[str, Addres
     )
 
 
-def preparation(before: Published, table: RoutingTable) -> Published:
-    """The old routes; clusters and addresses of both."""
+def warming_step(before: Published, table: RoutingTable) -> Published:
+    """The old routes, with the clusters and addresses of both tables. (Envoy calls it warming.)"""
     clusters = dict(before.clusters)
     for cluster in table.clusters:
         old = before.clusters.get(cluster.name)
@@ -65,11 +70,12 @@ def preparation(before: Published, table: RoutingTable) -> Published:
     return Published(before.table, clusters, _still_draining(before.draining, clusters))
 
 
-def placement(before: Published, table: RoutingTable) -> Published:
-    """The new routes. What they no longer name stays, without new requests, until it is taken out by ``without``.
+def routing_step(before: Published, table: RoutingTable) -> Published:
+    """The new routes. What they no longer name stays, without new requests, until
+    :func:`removal_step`.
 
-    A cluster with a draining address keeps its other settings until then: a changed cluster starts anew in Envoy, and
-    the requests that are still in flight on the old one could no longer be counted.
+    A cluster with a draining address keeps its other settings until then. A changed cluster would
+    start anew in Envoy, and the requests in flight on the old one could no longer be counted.
     """
     clusters = dict(before.clusters)
     draining: dict[str, tuple[Address, ...]] = {}
@@ -77,24 +83,25 @@ def placement(before: Published, table: RoutingTable) -> Published:
         old = before.clusters.get(cluster.name)
         if old is cluster and cluster.name not in before.draining:
             continue
-        gone = set(old.addresses if old is not None else ()) | set(before.draining.get(cluster.name, ()))
-        gone -= set(cluster.addresses)
-        draining[cluster.name] = tuple(sorted(gone))
-        clusters[cluster.name] = replace(old, addresses=cluster.addresses) if old and gone else cluster
+        removed = set(old.addresses if old is not None else ()) | set(before.draining.get(cluster.name, ()))
+        removed -= set(cluster.addresses)
+        draining[cluster.name] = tuple(sorted(removed))
+        clusters[cluster.name] = replace(old, addresses=cluster.addresses) if old and removed else cluster
     for name, addresses in before.draining.items():
         draining.setdefault(name, addresses)
-    return Published(table, clusters, {name: gone for name, gone in draining.items() if gone})
+    return Published(table, clusters, {name: removed for name, removed in draining.items() if removed})
 
 
-def without(published: Published, gone: set[Leaving]) -> Published:
-    """The same, less what has been drained; a cluster with nothing left to drain gets the table's settings."""
+def removal_step(published: Published, removed: set[DrainTarget]) -> Published:
+    """The same without the drained targets. A cluster with nothing left to drain gets the table's
+    settings."""
     draining = {
-        name: tuple(a for a in addresses if Leaving(name, a) not in gone)
+        name: tuple(a for a in addresses if DrainTarget(name, a) not in removed)
         for name, addresses in published.draining.items()
-        if Leaving(name) not in gone
+        if DrainTarget(name) not in removed
     }
     draining = {name: addresses for name, addresses in draining.items() if addresses}
-    clusters = {n: c for n, c in published.clusters.items() if Leaving(n) not in gone}
+    clusters = {n: c for n, c in published.clusters.items() if DrainTarget(n) not in removed}
     clusters.update({c.name: c for c in published.table.clusters if c.name not in draining})
     return Published(published.table, clusters, draining)
 
@@ -102,9 +109,9 @@ def without(published: Published, gone: set[Leaving]) -> Published:
 def _still_draining(
     draining: Mapping[str, tuple[Address, ...]], clusters: Mapping[str, Cluster]
 ) -> dict[str, tuple[Address, ...]]:
-    """An address that is named again drains no longer."""
-    kept = {
+    """An address that a table names again no longer drains."""
+    remaining = {
         name: tuple(a for a in addresses if name not in clusters or a not in clusters[name].addresses)
         for name, addresses in draining.items()
     }
-    return {name: addresses for name, addresses in kept.items() if addresses}
+    return {name: addresses for name, addresses in remaining.items() if addresses}

@@ -1,1 +1,1 @@
-"""Backends of Triton that this product brings along, one folder each."""
+"""The backends of Triton that this product includes, one folder each."""

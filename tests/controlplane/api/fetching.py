@@ -88,7 +88,7 @@ class Site:
             "CACHE": str(self.cache),
             "CA": str(self.ca),
             "RESULT": str(self.cache.parent / "termination-log"),
-            "PATIENCE_S": "20",
+            "STALL_TIMEOUT_S": "20",
             **changes,
         }
         # A proxy that nobody told the fetcher of must not be used.

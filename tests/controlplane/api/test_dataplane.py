@@ -10,7 +10,7 @@ import pytest
 from amphitrite.controlplane.core.observed.observations import AgentReport
 from amphitrite.dataplane.table.json_codec import from_json
 from amphitrite.dataplane.table.routing_table import Cluster, Route, RoutingTable, Secret
-from amphitrite.dataplane.table.text_codec import TableText, changed
+from amphitrite.dataplane.table.text_codec import TableText, apply_change
 
 TABLE = "/dataplane/v1/routing-table"
 digest = TableText().digest
@@ -94,4 +94,4 @@ def test_an_agent_that_takes_changes_is_told_those_since_its_own_table(
     world.services.feed.published(THIRD)
     answer = world.client.get(TABLE, params={"digest": digest(second), **asked}).json()
     assert answer.get("since") == since
-    assert (from_json(answer) if since is None else changed(second, answer)) == THIRD
+    assert (from_json(answer) if since is None else apply_change(second, answer)) == THIRD

@@ -79,7 +79,7 @@ def test_damaged_content_is_refused(cluster: Site) -> None:
         key = f"of/us/sha256/{digest[:2]}/{digest}"
         boto3.client("s3").put_object(Bucket=content.place.split("/")[2], Key=key, Body=damaged)
     result = cluster.fetch()
-    assert result["error"] == f"model_1/1/model.onnx arrives damaged: its SHA-256 is not {digest}"
+    assert result["error"] == f"model_1/1/model.onnx is damaged on arrival: its SHA-256 is not {digest}"
     assert "upload the model again" in result["hint"]
     assert not (cluster.cache / cluster.digest).exists()
 
@@ -155,12 +155,15 @@ def test_content_that_is_gone_is_told(cluster: Site) -> None:
         ({"CA": "/nowhere.pem"}, "the authorities in /nowhere.pem cannot be read"),
         ({"CACHE": "/dev/null/cache"}, "the model cache /dev/null/cache cannot be used"),
         ({"CACHE": "/proc/cache"}, "the model cache /proc/cache cannot be used"),
-        ({"URL": "https://127.0.0.1:9", "PATIENCE_S": "0.5"}, "gave up after 0.5 s without a byte: the control plane"),
+        (
+            {"URL": "https://127.0.0.1:9", "STALL_TIMEOUT_S": "0.5"},
+            "gave up after 0.5 s without a byte: the control plane",
+        ),
         ({"URL": "ftp://127.0.0.1"}, "AMPHITRITE_FETCH_URL is 'ftp://127.0.0.1'"),
         ({"GRANT": None}, "AMPHITRITE_FETCH_GRANT is not set"),
         ({"DIGEST": "../" * 20}, "64 hexadecimal digits are needed"),
-        ({"PATIENCE_S": "0"}, "a number above 0 is needed"),
-        ({"PROXY": "http://127.0.0.1:9", "PATIENCE_S": "0.5"}, "gave up"),
+        ({"STALL_TIMEOUT_S": "0"}, "a number above 0 is needed"),
+        ({"PROXY": "http://127.0.0.1:9", "STALL_TIMEOUT_S": "0.5"}, "gave up"),
     ],
 )
 def test_what_is_wrong_is_told(cluster: Site, changes: dict[str, str | None], says: str) -> None:

@@ -55,14 +55,14 @@ def test_a_triton_without_a_cache_is_not_asked_for_one() -> None:
 
 def test_a_bound_on_request_bodies_is_passed_where_triton_knows_it() -> None:
     bounded = replace(OPTIONS, max_input_bytes=1024)
-    assert "--http-max-input-size=1024" in arguments(FULL, replace(bounded, known=frozenset({MAX_INPUT_SIZE})))
+    assert "--http-max-input-size=1024" in arguments(FULL, replace(bounded, supported=frozenset({MAX_INPUT_SIZE})))
     assert "--http-max-input-size=1024" not in arguments(FULL, bounded)
 
 
 def test_grpc_has_a_port_of_its_own_and_what_steers_triton_is_shut_on_both() -> None:
     options = replace(OPTIONS, address=Address("127.0.0.1", 8123, 8124), admin_key="secret")
     shut = "model-repository,shared-memory,trace,logging:amphitrite-admin=secret"
-    words = arguments(FULL, replace(options, known=frozenset({HTTP_RESTRICTED, GRPC_RESTRICTED})))
+    words = arguments(FULL, replace(options, supported=frozenset({HTTP_RESTRICTED, GRPC_RESTRICTED})))
     assert [word for word in words if "grpc" in word or "restricted" in word] == [
         f"--http-restricted-api={shut}",
         "--allow-grpc=true",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from amphitrite.dataplane.triton.backends.onnxruntime.completion import why_not_batched
+from amphitrite.dataplane.triton.backends.onnxruntime.completion import batching_obstacle
 from amphitrite.dataplane.triton.backends.onnxruntime.tensors import TYPES, Dimension, Tensor
 from amphitrite.schemas.errors import Error
 
@@ -122,5 +122,5 @@ def test_refused(complete: Complete, given: dict[str, Any], tensors: list[Tensor
 
 
 def test_the_remark_says_why_there_is_no_batching(complete: Complete) -> None:
-    assert why_not_batched([x("N", 3), y("M", 3)]) == "the first dimensions have different names: M, N"
+    assert batching_obstacle([x("N", 3), y("M", 3)]) == "the first dimensions have different names: M, N"
     assert "unnamed" in complete(config(), [x(None, 3), y("N", 3)]).remark

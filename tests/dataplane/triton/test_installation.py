@@ -42,14 +42,14 @@ def test_a_name_without_a_file_is_refused(tmp_path: Path) -> None:
 def test_a_triton_that_does_not_run_is_refused_with_its_words(tmp_path: Path) -> None:
     broken = installation.locate({"TRITON_SERVER": str(executable(tmp_path / "bin" / "tritonserver"))})
     with pytest.raises(Error, match="no such thing") as caught:
-        installation.known(broken, ["--id"])
+        installation.supported_options(broken, ["--id"])
     assert caught.value.code == "RuntimeUnavailable"
 
 
 def test_the_wheel_runs_and_knows_its_options(tmp_path: Path) -> None:
     wheel = installation.locate({"PATH": str(tmp_path)})
     options = {"--exit-timeout-secs", HTTP_RESTRICTED, GRPC_RESTRICTED}
-    assert installation.known(wheel, {*options, "--no-such-option"}) == options
+    assert installation.supported_options(wheel, {*options, "--no-such-option"}) == options
 
 
 FORMS = [("native", {"libtriton_onnxruntime.so", "libonnxruntime.so"}), ("python", {"model.py"})]
@@ -94,7 +94,7 @@ def test_without_a_working_compiler_the_python_backend_serves(
     with caplog.at_level(logging.INFO):
         assert native_backend.find(machine) is None
     assert words in caplog.text
-    with pytest.raises(Error, match="no native onnxruntime backend") as caught:
+    with pytest.raises(Error, match="the native onnxruntime backend is not available") as caught:
         native_backend.find({**machine, native_backend.VARIABLE: "native"})
     assert (caught.value.code, words in caught.value.message) == ("RuntimeUnavailable", True)
 
@@ -114,6 +114,6 @@ def test_it_is_compiled_once_and_for_all_homes(tmp_path: Path, monkeypatch: pyte
 
 
 def test_an_unknown_form_is_refused() -> None:
-    with pytest.raises(Error, match="known are: auto, native, python") as caught:
+    with pytest.raises(Error, match="must be one of: auto, native, python") as caught:
         native_backend.find({native_backend.VARIABLE: "rust"})
     assert caught.value.target == native_backend.VARIABLE

@@ -1,7 +1,8 @@
 """Runs the requests of one call of Triton together where they fit, and alone where they do not.
 
-Decides which requests are joined, how the answers are parted, and that one request's failure stays its own. Must not
-know Triton's objects or ONNX Runtime: arrays and a ``run`` function in, arrays or an Error for each request out.
+Decides which requests are joined, how their outputs are split, and that one request's failure does
+not affect others. Must not know Triton's objects or ONNX Runtime: arrays and a ``run`` function in,
+arrays or an Error for each request out.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ import numpy as np
 from amphitrite.dataplane.triton.backends.onnxruntime.tensors import Array
 from amphitrite.schemas.errors import Error
 
-#: (wanted outputs, inputs) -> the wanted outputs in that order. Raises Error.
+#: (names of outputs, inputs) -> these outputs, in that order. Raises Error.
 Run = Callable[[Sequence[str], Mapping[str, Array]], Sequence[Array]]
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Inputs by name (checked against the model), and the outputs that the client wants."""
+    """``inputs``: arrays by name, checked against the model. ``outputs``: the names that the client
+    wants."""
 
     inputs: Mapping[str, Array]
     outputs: tuple[str, ...]
@@ -32,8 +34,9 @@ Answer = Mapping[str, Array] | Error
 def run_all(run: Run, requests: Sequence[Request], *, batching: bool) -> list[Answer]:
     """One answer for each request, in order.
 
-    With ``batching`` the first dimension of every array counts the batch: requests whose other dimensions agree run
-    as one. When that fails, or an output does not keep the batch, each of them runs alone.
+    With ``batching`` the first dimension of every array is the batch. Requests whose other
+    dimensions agree run as one. When that fails, or an output does not keep the batch, each of them
+    runs alone.
     """
     answers: dict[int, Answer] = {}
     for group in _groups(requests) if batching else [[i] for i in range(len(requests))]:
@@ -48,7 +51,7 @@ def run_all(run: Run, requests: Sequence[Request], *, batching: bool) -> list[An
 
 
 def _groups(requests: Sequence[Request]) -> list[list[int]]:
-    """Indexes of requests that differ in the first dimension alone."""
+    """Indexes of requests that differ only in the first dimension."""
     groups: dict[tuple[object, ...], list[int]] = {}
     for index, request in enumerate(requests):
         shapes = tuple((name, request.inputs[name].shape[1:]) for name in sorted(request.inputs))
@@ -57,7 +60,7 @@ def _groups(requests: Sequence[Request]) -> list[list[int]]:
 
 
 def _run_joined(run: Run, requests: Sequence[Request]) -> list[Answer] | None:
-    """The answers, or None when these requests must be run one by one."""
+    """The answers; None: these requests must run one by one."""
     names = requests[0].inputs
     inputs = {name: np.concatenate([r.inputs[name] for r in requests]) for name in names}
     wanted = tuple(sorted({name for r in requests for name in r.outputs}))

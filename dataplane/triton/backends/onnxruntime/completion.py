@@ -1,12 +1,14 @@
 """Completes a model's Triton configuration from what the ONNX file declares.
 
-Decides inputs, outputs, whether Triton batches, and what a config.pbtxt may say that this backend honours. Must not
-know files, sessions or requests: a configuration (the dict of Triton's ModelConfig) and tensors in, values out.
+Decides inputs, outputs, whether Triton batches, and what config.pbtxt may say that this backend
+honours. Must not know files, sessions or requests: a configuration (the dict of Triton's
+ModelConfig) and tensors in, values out. Source: Triton's document "Model Configuration".
 
-Batching is switched on by itself only where the model says that it is safe: one symbol is the first dimension of every
-input and output, stands nowhere else, and each tensor has more dimensions than that one. An unnamed first dimension
-or a lone one (``[N]``) may be a batch or a sequence; without batching a client sends the very same shapes, so nothing
-but throughput is lost, and ``max_batch_size`` in config.pbtxt decides otherwise.
+Batching is turned on only where the model says that it is safe: one symbol is the first dimension
+of every input and output and of nothing else, and each tensor has more dimensions than that one. An
+unnamed first dimension, or one alone (``[N]``), may be a batch or a sequence. Without batching a
+client sends the same shapes, so only throughput is lost, and ``max_batch_size`` in config.pbtxt
+decides otherwise.
 """
 
 from __future__ import annotations
@@ -15,10 +17,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from amphitrite.dataplane.triton.backends.onnxruntime.tensors import Tensor, shown, triton_type
+from amphitrite.dataplane.triton.backends.onnxruntime.tensors import Tensor, format_shape, triton_type
 from amphitrite.schemas.errors import Error
 
-#: Upper bound of one execution where config.pbtxt names none. Triton's own default, 4, would refuse common batches.
+#: The largest batch where config.pbtxt gives none. Triton's own default, 4, would refuse common
+#: batches.
 DEFAULT_MAX_BATCH_SIZE = 32
 
 _REFUSED = (
@@ -30,7 +33,8 @@ _REFUSED = (
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """``inputs`` and ``outputs`` as Triton's configuration has them; ``remark``: why it batches or does not."""
+    """``inputs`` and ``outputs`` as in Triton's configuration. ``remark``: why it batches or does
+    not."""
 
     max_batch_size: int
     inputs: tuple[dict[str, Any], ...]
@@ -39,9 +43,11 @@ class Completion:
 
 
 def complete(config: Mapping[str, Any], tensors: Sequence[Tensor]) -> Completion:
-    """The completed parts of ``config``. What it says already stays and is held against the model.
+    """The completed parts of ``config``. What it says already stays and is checked against the
+    model.
 
-    Raises Error("UserError") for a configuration that contradicts the model or asks for what is not honoured here.
+    Raises Error("UserError") for a configuration that contradicts the model or asks for what is not
+    honoured here.
     """
     _refuse_unsupported(config)
     given = {kind: {entry["name"]: entry for entry in config.get(kind) or ()} for kind in ("input", "output")}
@@ -59,8 +65,8 @@ def complete(config: Mapping[str, Any], tensors: Sequence[Tensor]) -> Completion
             _check_batchable(tensor, max_batch_size)
     elif any(entry.get("dims") for entries in given.values() for entry in entries.values()):
         remark = "no batching, as config.pbtxt gives dims without max_batch_size"
-    elif doubt := why_not_batched(served):
-        remark = f"no batching, because {doubt}"
+    elif obstacle := batching_obstacle(served):
+        remark = f"no batching, because {obstacle}"
     else:
         max_batch_size = DEFAULT_MAX_BATCH_SIZE
         remark = f"batches up to {max_batch_size} along {served[0].shape[0]}"
@@ -71,8 +77,8 @@ def complete(config: Mapping[str, Any], tensors: Sequence[Tensor]) -> Completion
     return Completion(max_batch_size, entries_of("input"), entries_of("output"), remark)
 
 
-def why_not_batched(tensors: Sequence[Tensor]) -> str | None:
-    """What speaks against taking the first dimension of all tensors for a batch; None when nothing does."""
+def batching_obstacle(tensors: Sequence[Tensor]) -> str | None:
+    """Why the first dimension of all tensors may not be a batch; None: it is one."""
     if not any(t.kind == "input" for t in tensors):
         return "the model has no input"
     symbols = set()
@@ -94,9 +100,9 @@ def why_not_batched(tensors: Sequence[Tensor]) -> str | None:
 
 
 def _refuse_unsupported(config: Mapping[str, Any]) -> None:
-    for field, words in _REFUSED:
+    for field, message in _REFUSED:
         if config.get(field):
-            raise _error(f"config.pbtxt asks for {words}, which this backend has not")
+            raise _error(f"config.pbtxt asks for {message}, which this backend has not")
     if (config.get("model_transaction_policy") or {}).get("decoupled"):
         raise _error("config.pbtxt asks for decoupled answers, which this backend has not")
     if (config.get("optimization") or {}).get("execution_accelerators"):
@@ -111,7 +117,7 @@ def _refuse_unsupported(config: Mapping[str, Any]) -> None:
 
 def _check_batchable(tensor: Tensor, max_batch_size: int) -> None:
     if not tensor.shape and tensor.kind == "output":
-        return  # The file may leave an output's rank open; then each answer is checked.
+        return  # The file may leave an output's rank open. Then each answer is checked.
     if not tensor.shape or isinstance(tensor.shape[0], int):
         raise _error(
             f"config.pbtxt has max_batch_size {max_batch_size}, but {tensor} has no variable first dimension",
@@ -120,14 +126,15 @@ def _check_batchable(tensor: Tensor, max_batch_size: int) -> None:
 
 
 def _entry(tensor: Tensor, given: Mapping[str, Any], batching: bool) -> dict[str, Any]:
-    """The configuration of one tensor: what is ``given``, completed."""
+    """The configuration of one tensor: ``given``, completed."""
     data_type = triton_type(tensor)
     if given.get("data_type", "TYPE_INVALID") not in ("TYPE_INVALID", data_type):
         raise _error(f"config.pbtxt has {given['data_type']} for {tensor.kind} '{tensor.name}', the model {data_type}")
     shape = tensor.shape[1:] if batching else tensor.shape
     if not tensor.shape:
-        # Triton has no tensors without dimensions: a scalar travels as one element. An output without dimensions may
-        # also be one whose rank the file leaves open, so it is declared as variable and travels as it comes.
+        # Triton has no tensors without dimensions: a scalar travels as one element. An output
+        # without dimensions may also be one whose rank the file leaves open, so it is declared as
+        # variable and travels as it is.
         shape = (1,) if tensor.kind == "input" else (None,)
     entry = {**given, "name": tensor.name, "data_type": data_type}
     if given.get("dims"):
@@ -140,7 +147,8 @@ def _entry(tensor: Tensor, given: Mapping[str, Any], batching: bool) -> dict[str
 
 
 def _check_dims(tensor: Tensor, shape: tuple[int | str | None, ...], given: Mapping[str, Any]) -> None:
-    """Dims (or, where there is one, the shape of ``reshape``) agree with the model's; symbols agree with everything."""
+    """Check that dims (or the shape of ``reshape``, if any) agree with the model's. Symbols agree
+    with everything."""
     wanted = given["reshape"].get("shape", []) if "reshape" in given else given["dims"]
     if not tensor.shape and tensor.kind == "output":
         return
@@ -150,7 +158,7 @@ def _check_dims(tensor: Tensor, shape: tuple[int | str | None, ...], given: Mapp
     )
     if not agrees:
         raise _error(
-            f"config.pbtxt has dims {shown(tuple(numbers))} for {tensor}, expected {shown(shape)}",
+            f"config.pbtxt has dims {format_shape(tuple(numbers))} for {tensor}, expected {format_shape(shape)}",
             "with max_batch_size the first dimension is left out of dims, without it is part of them",
         )
 

@@ -1,7 +1,8 @@
 """The ``onnxruntime`` backend that Triton's Python interface calls, inside Triton's stub process.
 
-Decides how Triton's objects become arrays and back. Must not know how a configuration is completed or requests are
-joined. Triton finds this file as ``<backend directory>/onnxruntime/model.py``.
+Decides how Triton's objects become arrays and back. Must not know how a configuration is completed
+or requests are joined. Triton finds this file as ``<backend directory>/onnxruntime/model.py``.
+Source: the README of Triton's ``python_backend``.
 """
 
 from __future__ import annotations
@@ -20,19 +21,20 @@ from amphitrite.schemas.errors import Error
 
 
 class TritonPythonModel:
-    """One copy of one model; Triton starts one process for each."""
+    """One copy of one model. Triton starts one process for each."""
 
     @staticmethod
     def auto_complete_config(auto_complete_model_config: Any) -> Any:
-        """Called once for each model in a process of its own, before any copy is started."""
+        """Called once for each model, in a process of its own, before any copy is started."""
         config = auto_complete_model_config.as_dict()
         completion = complete(config, Session(_file_to_complete(), config, None).tensors)
-        # The setters of Triton's class know no `reshape`, and refuse a larger max_batch_size than their own.
+        # The setters of Triton's class do not have `reshape`, and refuse a larger max_batch_size
+        # than their own.
         config["input"], config["output"] = list(completion.inputs), list(completion.outputs)
         if completion.max_batch_size:
             config["max_batch_size"] = completion.max_batch_size
             auto_complete_model_config.set_dynamic_batching()
-        print(f"{config['name']}: {completion.remark}", flush=True)  # Triton's Logger is deaf in this process.
+        print(f"{config['name']}: {completion.remark}", flush=True)  # Triton's Logger prints nothing in this process.
         return auto_complete_model_config
 
     def initialize(self, args: Mapping[str, str]) -> None:
@@ -48,12 +50,12 @@ class TritonPythonModel:
 
     def execute(self, requests: Sequence[Any]) -> list[Any]:
         """One response for each request, in order."""
-        taken = [self._take(request) for request in requests]
-        good = [t for t in taken if isinstance(t, batching.Request)]
-        answers = iter(batching.run_all(self._session.run, good, batching=self._batching))
-        return [_respond(t if isinstance(t, Error) else next(answers)) for t in taken]
+        parsed = [self._parse(request) for request in requests]
+        valid = [t for t in parsed if isinstance(t, batching.Request)]
+        answers = iter(batching.run_all(self._session.run, valid, batching=self._batching))
+        return [_respond(t if isinstance(t, Error) else next(answers)) for t in parsed]
 
-    def _take(self, request: Any) -> batching.Request | Error:
+    def _parse(self, request: Any) -> batching.Request | Error:
         inputs = {}
         for tensor in self._inputs:
             value = triton.get_input_tensor_by_name(request, tensor.name)
@@ -63,8 +65,8 @@ class TritonPythonModel:
                 inputs[tensor.name] = tensors.from_triton(tensor, value.as_numpy())
             except Error as error:
                 return error
-        wanted = tuple(request.requested_output_names()) or tuple(self._outputs)
-        return batching.Request(inputs, wanted)
+        outputs = tuple(request.requested_output_names()) or tuple(self._outputs)
+        return batching.Request(inputs, outputs)
 
 
 def _respond(answer: batching.Answer) -> Any:
@@ -75,15 +77,17 @@ def _respond(answer: batching.Answer) -> Any:
 
 
 def _file_to_complete() -> Path:
-    """The model's file, which Triton tells its stub by the first argument only; ``sys.argv`` is empty there."""
+    """The model's file. Triton gives it only as the first argument of its stub; ``sys.argv`` is
+    empty there."""
     arguments = Path("/proc/self/cmdline").read_bytes().split(b"\0")
-    return _within(Path(arguments[1].decode()))
+    return _onnx_file(Path(arguments[1].decode()))
 
 
 def _model_file(model: Path, version: str, config: Mapping[str, Any]) -> Path:
-    return _within(model / version / (config.get("default_model_filename") or "model.onnx"))
+    return _onnx_file(model / version / (config.get("default_model_filename") or "model.onnx"))
 
 
-def _within(path: Path) -> Path:
-    """Large models may come as a directory ``model.onnx`` that holds the file of that name and its weights."""
+def _onnx_file(path: Path) -> Path:
+    """A large model may be a directory ``model.onnx`` with the file of that name and its
+    weights."""
     return path / "model.onnx" if path.is_dir() else path

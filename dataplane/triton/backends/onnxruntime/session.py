@@ -1,6 +1,7 @@
 """One ONNX Runtime session: opened, described, run.
 
 Decides providers, threads and optimisation. Must not know Triton's objects, requests or batching.
+Source: the README of Triton's ``onnxruntime_backend``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import onnxruntime  # type: ignore[import-untyped]
 from amphitrite.dataplane.triton.backends.onnxruntime.tensors import Array, Tensor
 from amphitrite.schemas.errors import Error
 
-#: Values of ``optimization { graph { level } }``, as Triton's own backend of this name reads them; 0: not given.
+#: The values of ``optimization { graph { level } }``, as Triton's own backend of this name reads
+#: them; 0: not set.
 _LEVELS = {
     0: onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL,
     -1: onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC,
@@ -29,16 +31,17 @@ _VNNI = frozenset({"avx512_vnni", "avx_vnni"})
 
 
 class Session:
-    """A loaded model. ``tensors`` are its inputs and outputs, ``engine`` says what runs it."""
+    """A loaded model. ``tensors``: its inputs and outputs. ``engine``: what runs it."""
 
     def __init__(self, path: Path, config: Mapping[str, Any], device: int | None) -> None:
-        """``device``: the GPU to use, or None for the CPU. Raises Error("UserError") when the file cannot be loaded."""
+        """``device``: the GPU to use; None: the CPU. Raises Error("UserError") when the file cannot
+        be loaded."""
         providers: list[Any] = ["CPUExecutionProvider"]
         if device is not None and "CUDAExecutionProvider" in onnxruntime.get_available_providers():
             providers.insert(0, ("CUDAExecutionProvider", {"device_id": device}))
         try:
             self._session = onnxruntime.InferenceSession(path, options(config), providers=providers)
-        except Exception as exc:  # ONNX Runtime's exceptions have no class in common but this one.
+        except Exception as exc:  # ONNX Runtime's exceptions have no other class in common.
             raise Error("UserError", f"ONNX Runtime cannot load {path.name}: {_first_line(exc)}") from exc
         declared = [("input", t) for t in self._session.get_inputs()]
         declared += [("output", t) for t in self._session.get_outputs()]
@@ -47,7 +50,8 @@ class Session:
         self.engine = f"onnxruntime {onnxruntime.__version__}, {'GPU' if gpu else 'CPU'}"
 
     def run(self, wanted: Sequence[str], inputs: Mapping[str, Array]) -> Sequence[Array]:
-        """Outputs in the order of ``wanted``. Raises Error("ScoringFailed") with ONNX Runtime's message."""
+        """The outputs in the order of ``wanted``. Raises Error("ScoringFailed") with ONNX Runtime's
+        message."""
         try:
             outputs: list[Array] = self._session.run(list(wanted), dict(inputs))
         except Exception as exc:  # As above.
@@ -56,7 +60,8 @@ class Session:
 
 
 def options(config: Mapping[str, Any]) -> onnxruntime.SessionOptions:
-    """Session options from a model's Triton configuration and from AMPHITRITE_CORES (the instance type's cores)."""
+    """Session options from a model's Triton configuration and AMPHITRITE_CORES (the cores of the
+    instance type). Raises Error("UserError") for values that are not possible."""
     parameters = {k: v.get("string_value", "") for k, v in (config.get("parameters") or {}).items()}
     chosen = onnxruntime.SessionOptions()
     level = int(((config.get("optimization") or {}).get("graph") or {}).get("level") or 0)
@@ -67,7 +72,8 @@ def options(config: Mapping[str, Any]) -> onnxruntime.SessionOptions:
     chosen.inter_op_num_threads = _number(parameters, "inter_op_thread_count") or 1
     if _number(parameters, "execution_mode"):
         chosen.execution_mode = onnxruntime.ExecutionMode.ORT_PARALLEL
-    # Spinning threads would take the cores from Triton, the proxy and the other instances of a small machine.
+    # Spinning threads would take the cores from Triton, the proxy and the other instances of a
+    # small machine.
     chosen.add_session_config_entry("session.intra_op.allow_spinning", "0")
     if _overflows_here():
         chosen.add_session_config_entry("session.x64quantprecision", "1")
@@ -95,7 +101,7 @@ def _overflows_here() -> bool:
 
 
 def _threads(config: Mapping[str, Any]) -> int:
-    """The cores of this instance shared out among the model's own copies (``instance_group``)."""
+    """The cores of this instance, divided among the model's copies (``instance_group``)."""
     usable = len(os.sched_getaffinity(0))
     cores = min(int(os.environ.get("AMPHITRITE_CORES") or usable), usable)
     copies = sum(int(group.get("count") or 1) for group in config.get("instance_group") or ()) or 1
@@ -111,5 +117,5 @@ def _number(parameters: Mapping[str, str], name: str) -> int:
 
 
 def _first_line(exc: BaseException) -> str:
-    """The message on one line, so that it stays one line in Triton's log, at most 500 characters of it."""
+    """The message on one line, as Triton's log needs it, and at most 500 characters of it."""
     return " ".join(str(exc).split())[:500]

@@ -1,7 +1,7 @@
-"""The tensor types that ONNX Runtime and Triton share, and what crosses between them.
+"""The tensor types that ONNX Runtime and Triton share, and the values that cross between them.
 
-Decides how a type of the one is called by the other, and that strings are bytes towards Triton. Must not know models,
-requests or batching.
+Decides the names of a type on both sides, and that strings are bytes towards Triton. Must not know
+models, requests or batching.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from amphitrite.schemas.errors import Error
 Array = npt.NDArray[Any]
 Dimension = int | str | None
 
-#: ONNX Runtime's name -> (the name in Triton's config, the NumPy type on both sides).
+#: ONNX Runtime's name -> (the name in Triton's configuration, the NumPy type on both sides).
 TYPES: Mapping[str, tuple[str, type]] = {
     "tensor(bool)": ("TYPE_BOOL", np.bool_),
     "tensor(uint8)": ("TYPE_UINT8", np.uint8),
@@ -40,7 +40,8 @@ TYPES: Mapping[str, tuple[str, type]] = {
 class Tensor:
     """An input or output as the model declares it.
 
-    ``kind`` is ``input`` or ``output``. A dimension is a number, a symbol, or None where the model leaves it unnamed.
+    ``kind`` is ``input`` or ``output``. A dimension is a number, a symbol, or None where the model
+    leaves it unnamed.
     """
 
     kind: str
@@ -49,11 +50,12 @@ class Tensor:
     shape: tuple[Dimension, ...]
 
     def __str__(self) -> str:
-        return f"{self.kind} '{self.name}' {self.type} {shown(self.shape)}"
+        return f"{self.kind} '{self.name}' {self.type} {format_shape(self.shape)}"
 
 
 def triton_type(tensor: Tensor) -> str:
-    """``TYPE_FP32`` and so on. Raises Error("UserError") for what NumPy and Triton's Python interface cannot carry."""
+    """``TYPE_FP32`` and so on. Raises Error("UserError") for a type that NumPy and Triton's Python
+    interface do not have."""
     try:
         return TYPES[tensor.type][0]
     except KeyError:
@@ -70,7 +72,7 @@ def _hint(tensor: Tensor) -> str:
     return f"cast it in the model to one of: {', '.join(sorted(TYPES))}"
 
 
-def shown(shape: tuple[Dimension, ...]) -> str:
+def format_shape(shape: tuple[Dimension, ...]) -> str:
     """``[N,3,?]``: symbols as they are, an unnamed dimension as a question mark."""
     return "[" + ",".join("?" if d is None else str(d) for d in shape) + "]"
 
@@ -82,21 +84,22 @@ def from_triton(tensor: Tensor, value: Array) -> Array:
     """
     expected = TYPES[tensor.type][1]
     if value.dtype != expected:
-        given = "STRING" if value.dtype == np.object_ else value.dtype.name
-        raise Error("UserError", f"input '{tensor.name}' is {given}, expected {tensor.type}")
+        actual = "STRING" if value.dtype == np.object_ else value.dtype.name
+        raise Error("UserError", f"input '{tensor.name}' is {actual}, expected {tensor.type}")
     if not tensor.shape and value.shape == (1,):
         return value.reshape(())
     fits = len(value.shape) == len(tensor.shape) and all(
         not isinstance(d, int) or d == n for d, n in zip(tensor.shape, value.shape, strict=False)
     )
     if not fits:
-        given = shown(value.shape)
-        raise Error("UserError", f"input '{tensor.name}' has the shape {given}, expected {shown(tensor.shape)}")
+        actual = format_shape(value.shape)
+        raise Error("UserError", f"input '{tensor.name}' has the shape {actual}, expected {format_shape(tensor.shape)}")
     return _decoded(tensor, value) if value.dtype == np.object_ else value
 
 
 def _decoded(tensor: Tensor, value: Array) -> Array:
-    """Bytes as text: ONNX Runtime's Python interface would take the bytes ``a`` for the text ``b'a'``."""
+    """Bytes as text: ONNX Runtime's Python interface would take the bytes ``a`` for the text
+    ``b'a'``."""
     decoded = np.empty(value.shape, dtype=np.object_)
     flat = decoded.reshape(-1)
     try:
@@ -108,8 +111,9 @@ def _decoded(tensor: Tensor, value: Array) -> Array:
 
 
 def to_triton(value: Array) -> Array:
-    """An output of ONNX Runtime as Triton takes it: with a dimension, in C order, strings as bytes."""
-    value = np.ascontiguousarray(value)  # It makes a scalar one-dimensional, too.
+    """An output of ONNX Runtime in Triton's form: with a dimension, in C order, strings as
+    bytes."""
+    value = np.ascontiguousarray(value)  # It also makes a scalar one-dimensional.
     if value.dtype != np.object_:
         return value
     encoded = np.empty(value.shape, dtype=np.object_)

@@ -1,0 +1,163 @@
+"""Envoy as the agent's proxy: the parts, put together.
+
+Decides how the Envoy process, the discovery service, the table updates, the metrics and the
+certificate files work together, and in which order they start and stop. Must not know where tables
+come from or who hears of the outcome: see ``amphitrite.dataplane.proxy``.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from amphitrite.dataplane.envoy.process import file_names
+from amphitrite.dataplane.envoy.process.admin_client import AdminClient
+from amphitrite.dataplane.envoy.process.binary import find_envoy, version_text
+from amphitrite.dataplane.envoy.process.hot_restart import HotRestart
+from amphitrite.dataplane.envoy.process.launch_command import Launch
+from amphitrite.dataplane.envoy.process.log_output import FileOutput, StreamOutput
+from amphitrite.dataplane.envoy.process.process import EnvoyProcess
+from amphitrite.dataplane.envoy.translate.bootstrap import BootstrapSettings, bootstrap
+from amphitrite.dataplane.envoy.xds.ads_server import AdsServer
+from amphitrite.dataplane.envoy.xds.certificate_files import CertificateFiles
+from amphitrite.dataplane.envoy.xds.delta_stream import Rejection
+from amphitrite.dataplane.envoy.xds.metrics_collector import MetricsCollector
+from amphitrite.dataplane.envoy.xds.table_updates import TableUpdater
+from amphitrite.dataplane.machine import cgroup_limits, processes
+from amphitrite.dataplane.machine.log_rotation import rotate
+from amphitrite.dataplane.proxy.proxy import AgentCallbacks, GracefulShutdown, Progress, ProxyProcess, ProxySettings
+from amphitrite.dataplane.table.routing_table import RoutingTable
+from amphitrite.dataplane.table.saved_table import SavedTable
+
+#: How long the last reading of the counters may take to reach the disk.
+_METRICS_SAVE_TIMEOUT_S = 2.0
+
+
+class EnvoyProxy:
+    """A :class:`amphitrite.dataplane.proxy.proxy.Proxy`. Raises Error(RuntimeUnavailable) when
+    there is no usable Envoy."""
+
+    def __init__(self, settings: ProxySettings, agent: AgentCallbacks) -> None:
+        self._agent = agent
+        self._record = file_names.process_record(settings.state)
+        self._admin_socket = file_names.admin_socket(settings.run)
+        self._logs = (file_names.access_log(settings.logs), file_names.envoy_log(settings.logs))
+        self._draining = threading.Event()  #: the metrics are read more often from now on
+        self._closed = threading.Event()
+        self._metrics_thread: threading.Thread | None = None
+        self._admin = AdminClient(self._admin_socket)
+        self._certificates = CertificateFiles(settings.certificate, settings.private_key)
+        changed = threading.Condition()
+        self._ads = AdsServer(file_names.ads_socket(settings.run), changed, self._on_rejection)
+        self._process = EnvoyProcess(_launch(settings), self._admin, self._ads.serve_only)
+        self._updater = TableUpdater(
+            self._ads,
+            self._admin,
+            changed,
+            save=agent.save_table,
+            on_progress=self._on_progress,
+            predecessor_has_clients=self._process.predecessor_has_clients,
+            scoring_domain=settings.scoring_domain,
+        )
+        self._collector = MetricsCollector(
+            self._admin_socket,
+            lambda: processes.read(self._record),
+            lambda: self._updater.table,
+            file_names.metrics_file(settings.state),
+            settings.metrics_every_s,
+            agent.on_metrics,
+        )
+
+    def prepare(self, table: SavedTable | None) -> None:
+        self._follow_certificate()
+        if table is not None:
+            self._updater.restore(table)
+        self._ads.start()
+        self._agent.start_thread("apply", self._updater.run)
+
+    def has_predecessor(self) -> bool:
+        return processes.read(self._record) is not None
+
+    def start(self, predecessor_grace_s: float) -> None:
+        self._process.start(predecessor_grace_s)
+        self._agent.start_thread("watch", self._process.supervise)
+        collect = self._collector.run
+        self._metrics_thread = self._agent.start_thread("metrics", lambda: collect(self._draining, self._closed))
+
+    def submit(self, table: RoutingTable) -> None:
+        self._updater.submit(table)
+
+    def maintain(self) -> None:
+        self._follow_certificate()
+        rotate([path for path in self._logs if path is not None], self._admin.reopen_logs)
+
+    def stop(self, shutdown: GracefulShutdown) -> None:
+        self._draining.set()
+        self._process.stop(shutdown)
+        self._admin_socket.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        self._draining.set()
+        self._closed.set()
+        self._updater.stop()
+        self._ads.stop()
+        self._admin.close()
+        if self._metrics_thread is not None:
+            self._metrics_thread.join(_METRICS_SAVE_TIMEOUT_S)
+
+    def progress(self) -> Progress:
+        return self._updater.progress()
+
+    def process(self) -> ProxyProcess:
+        return ProxyProcess(self._process.pid, self._process.version)
+
+    def metrics(self) -> Mapping[str, Any]:
+        return self._collector.content()
+
+    def drain_timeout_s(self) -> float:
+        return self._updater.drain_timeout_s
+
+    def children(self) -> tuple[int, ...]:
+        return self._process.children
+
+    def _on_rejection(self, rejection: Rejection) -> None:
+        self._updater.on_rejection(rejection)
+
+    def _on_progress(self) -> None:
+        """Envoy has nothing to serve by when it has refused its very first table."""
+        progress = self._updater.progress()
+        self._process.set_ready(progress.acknowledged_version > 0 or progress.rejected_version is None)
+        self._agent.on_progress()
+
+    def _follow_certificate(self) -> None:
+        secrets = self._certificates.changed()
+        if secrets is not None:
+            self._updater.set_certificate(secrets)
+
+
+def _launch(settings: ProxySettings) -> Launch:
+    executable, envoy_log = find_envoy(), file_names.envoy_log(settings.logs)
+    return Launch(
+        executable=executable,
+        version=version_text(executable),
+        bootstrap=bootstrap(
+            BootstrapSettings(
+                id=settings.id,
+                listen=settings.listen,
+                agent_socket=file_names.ads_socket(settings.run),
+                admin_socket=file_names.admin_socket(settings.run),
+                access_log=file_names.access_log(settings.logs),
+                metrics_every_s=settings.metrics_every_s,
+                # Only in a container: elsewhere other programs may share the control group.
+                heap_bytes=cgroup_limits.heap_bytes() if processes.is_init() else None,
+                scoring_domain=settings.scoring_domain,
+            )
+        ),
+        bootstrap_file=file_names.bootstrap_file(settings.state),
+        record=file_names.process_record(settings.state),
+        output=StreamOutput() if envoy_log is None else FileOutput(envoy_log),
+        listen=settings.listen,
+        workers=settings.concurrency or cgroup_limits.workers(),
+        hot_restart=HotRestart.of(settings.state, settings.run) if HotRestart.supported() else None,
+    )
