@@ -115,15 +115,15 @@ def test_a_template_says_which_placeholder_is_left(tmp_path: Path) -> None:
         with pytest.raises(Error) as caught:
             check(load(tmp_path, text), "managed_online_endpoint")
         assert caught.value.hint is not None
-        assert "doc.yml:1 has the placeholder {{" in caught.value.hint
+        assert "replace the placeholder {{" in caught.value.hint
 
 
 @pytest.mark.parametrize(
     ("content", "code", "message"),
     [
         (b"a: \xff", "InvalidDocument", "doc.yml:1:4: not UTF-8: byte 0xff"),
-        (b"# " + b"x" * (1 << 20), "LimitExceeded", "has more than 1048576 bytes (1 MiB), the limit of a document"),
-        (b"name: a\n---\nname: b\n", "InvalidDocument", "doc.yml:3:1: a second document; found 2, allowed: one"),
+        (b"# " + b"x" * (1 << 20), "LimitExceeded", "is too large; allowed: 1048576 bytes (1 MiB)"),
+        (b"name: a\n---\nname: b\n", "InvalidDocument", "doc.yml:3:1: found 2 documents; allowed: one"),
         (b"", "InvalidDocument", "doc.yml:1:1: the document is empty"),
         (b"# nothing\n", "InvalidDocument", "doc.yml:1:1: the document is empty"),
     ],
