@@ -79,9 +79,9 @@ def test_rules_between_fields_have_a_place_too(tmp_path: Path) -> None:
     with pytest.raises(Error) as caught:
         check(load(tmp_path, BAD_ENDPOINT), "managed_online_endpoint")
     assert lines(caught.value, tmp_path) == [
-        "doc.yml:3:1: traffic: blue=60, green=30 sum to 90; percentages must sum to 0 or 100",
-        "doc.yml:6:24: mirror_traffic.blue: blue has live traffic: "
-        "a deployment receives live or mirrored traffic, not both",
+        "doc.yml:3:1: traffic: the percentages must sum to 0 or 100; found blue=60, green=30, which sum to 90",
+        "doc.yml:6:24: mirror_traffic.blue: blue has live traffic; "
+        "a deployment cannot have both live and mirrored traffic",
     ]
 
 

@@ -36,11 +36,13 @@ PROBLEMS: list[tuple[str, list[str]]] = [
     ("a: {<<: 1}\n", ["f:1:9: a: << must be a mapping or a list of mappings"]),
     ("[1]: a\n", ["f:1:1: a key must be text"]),
     ("? \n: a\n", ["f:1:2: a key must be text"]),
-    ("a: !!python/object:os.system x\n", ["f:1:4: a: the tag tag:yaml.org,2002:python/object:os.system is not allowed"]),
+    ("a: !!python/object:os.system x\n",
+     ["f:1:4: a: the tag tag:yaml.org,2002:python/object:os.system is not allowed"]),
     ("a: !!set {x}\nb: !env HOME\n",
      ["f:1:4: a: the tag tag:yaml.org,2002:set is not allowed", "f:2:4: b: the tag !env is not allowed"]),
     ("a: !!int x\nb: !!bool 7\n",
-     ["f:1:4: a: found 'x'; allowed: a value of YAML's type int", "f:2:4: b: found '7'; allowed: a value of YAML's type bool"]),
+     ["f:1:4: a: found 'x'; allowed: a value of YAML's type int",
+      "f:2:4: b: found '7'; allowed: a value of YAML's type bool"]),
     ("[" * 100, ["f:1:66: the nesting is too deep; allowed: 64 levels"]),
 ]  # fmt: skip
 
