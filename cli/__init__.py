@@ -1,6 +1,13 @@
 """The command line ``ml``.
 
-It knows the control plane by HTTP alone, and imports ``schemas`` alone. The rooms: ``verbs`` (one function for each
-command), ``documents`` (YAML), ``assets`` (files of models), ``resources`` (changes), ``server`` (the local process),
-``session`` (one run of a command) and ``terminal`` (options and output).
+It reaches the control plane over HTTP only, and imports no other package of ours but ``schemas``.
+Its folders:
+
+- ``verbs``: one function for each command
+- ``resources``: changes and queries of endpoints, deployments and computes
+- ``assets``: files of models, environments and code
+- ``documents``: YAML documents
+- ``server``: the server process on this machine
+- ``session``: one run of a command
+- ``terminal``: options and output
 """

@@ -1,6 +1,6 @@
-"""The program ``ml``: one run of a command, and the one place where an Error ends.
+"""The program ``ml``: runs one command and turns an Error into lines on stderr and an exit code.
 
-Decides exit codes and that a traceback is shown only under ``--debug``. Must not know any verb.
+Decides exit codes, and that a traceback is shown only with ``--debug``. Must not know any verb.
 """
 
 from __future__ import annotations
@@ -17,37 +17,41 @@ from amphitrite.cli.session.session import Connect
 from amphitrite.cli.terminal import error_output
 from amphitrite.schemas.errors import Error
 
-#: The parser's errors, whichever click this typer carries: UsageError and below.
+#: The base class of the parser's errors. Typer may bring its own copy of click's UsageError.
 USAGE: Any = typer.BadParameter.__mro__[1]
 
 
 def main(arguments: Sequence[str], connect: Connect) -> int:
-    """Run one command; its exit code. ``connect`` opens the connection when a verb first needs it."""
+    """Run one command and return its exit code.
+
+    ``connect`` opens the connection when a verb first needs it.
+    """
     debug = any(word in ("--debug", "--debu", "--deb") for word in arguments)
     try:
         outcome = program()(args=list(arguments), prog_name="ml", obj=connect, standalone_mode=False)
         sys.stdout.flush()
         return outcome if isinstance(outcome, int) else 0
     except BrokenPipeError:
-        # Whoever read has seen enough. The descriptor is replaced so that the interpreter's last flush is quiet, too.
+        # The reader of the pipe is gone. Without a new descriptor the interpreter's last flush
+        # would fail too.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return error_output.FAILED
     except (KeyboardInterrupt, typer.Abort):
         return error_output.INTERRUPTED
     except USAGE as exc:
-        if type(exc).__name__ == "NoArgsIsHelpError":  # the help is its message
+        if type(exc).__name__ == "NoArgsIsHelpError":  # its message is the help text
             sys.stderr.write(exc.format_message() + "\n")
             return error_output.USAGE
         return _fail(_usage(exc), debug)
     except Error as error:
         return _fail(error, debug)
-    except OSError as exc:  # a full disk behind stdout, say
+    except OSError as exc:  # for example a full disk behind stdout
         return _fail(Error("LocalFileError", str(exc)), debug)
     except Exception as exc:
         if debug:
             raise
-        message = f"this is a fault of ml: {type(exc).__name__}: {exc}"
-        return _fail(Error("InternalServerError", message, hint="--debug shows where it happened"), debug)
+        message = f"internal error in ml: {type(exc).__name__}: {exc}"
+        return _fail(Error("InternalServerError", message, hint="add --debug to see the traceback"), debug)
 
 
 def _fail(error: Error, debug: bool) -> int:
@@ -60,16 +64,16 @@ def _fail(error: Error, debug: bool) -> int:
 
 
 def _usage(exc: Any) -> Error:
-    """A wrong command line: what is wrong, and where the right one is described."""
+    """A wrong command line; the hint names the help of the command."""
     path = exc.ctx.command_path if exc.ctx is not None else "ml"
-    return Error("UsageError", exc.format_message(), hint=f"{path} --help")
+    return Error("UsageError", exc.format_message(), hint=f"run `{path} --help`")
 
 
 def run() -> None:
     """The console script."""
     from amphitrite.cli.session.connection import connect
 
-    # Python has None where the caller has closed the descriptor.
+    # Python sets a stream to None if the caller has closed its descriptor.
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     sys.exit(main(sys.argv[1:], connect))

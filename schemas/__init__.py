@@ -1,15 +1,18 @@
-"""What crosses a process boundary: documents, their wire form, names, and the one error.
+"""Data that cross process boundaries: documents, their wire form, names, and the error.
 
-The rooms: ``documents`` (JSON Schemas, validation, normalization), ``wire`` (Azure Resource Manager's form) and
-``repository`` (whether Triton would load a model repository). It imports no other package of ours. It stays cheap to
-import: every process of the product begins with ``amphitrite.schemas.errors``.
+It must not import any other package of ours, and it must be cheap to import: every process of the
+product imports ``amphitrite.schemas.errors`` first. Its folders:
+
+- ``documents``: JSON Schemas, validation, normalization
+- ``wire``: the form of Azure Resource Manager
+- ``repository``: whether Triton would load a model repository
 """
 
 from __future__ import annotations
 
 import sys
 
-# httpx imports its own command line wherever click and rich are installed: two thirds of what importing httpx costs
-# every command, agent and server. Nothing here uses that; httpx goes on without it, as where those two are missing
-# (decision 0007).
+# httpx imports its own command line wherever click and rich are installed: two thirds of what
+# importing httpx costs every command, agent and server. Nothing here uses that; httpx goes on
+# without it, as where those two are missing (decision 0007).
 sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]

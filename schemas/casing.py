@@ -1,7 +1,7 @@
-"""Spellings: Azure ML's enumerations in documents (snake_case) and in wire bodies (Azure Resource Manager's).
+"""The case of Azure ML's enumerations: snake_case in documents, CamelCase in wire bodies.
 
-Decides which wire spelling belongs to which word. Must not know which values a field allows: a word without a wire
-spelling of its own passes through, and the JSON Schema judges it.
+Decides the wire spelling of each word. Must not know which values a field allows: an unknown word
+is converted as well, and the JSON Schema refuses it.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ import re
 _WORD = re.compile(r"(.)([A-Z][a-z]+)")
 _EDGE = re.compile(r"([a-z0-9])([A-Z])")
 
-#: Only what is not plain CamelCase of the snake_case word.
+#: Words whose wire spelling is not CamelCase.
 _IRREGULAR = {"aml_token": "AMLToken", "aad_token": "AADToken"}
 
 
 def snake(text: str) -> str:
-    """``AMLToken``, ``amlToken``, ``AML_TOKEN`` -> ``aml_token``: how Azure ML compares enumerations."""
+    """``AMLToken``, ``amlToken``, ``AML_TOKEN`` -> ``aml_token``, as Azure ML's SDK does."""
     return _EDGE.sub(r"\1_\2", _WORD.sub(r"\1_\2", text)).replace("__", "_").lower()
 
 
 def to_document(value: object) -> object:
-    """A wire enumeration value as a document's; anything that is not text passes through."""
+    """The document's spelling of a wire value; a value that is not text is returned as it is."""
     return snake(value) if isinstance(value, str) else value
 
 

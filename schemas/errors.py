@@ -1,10 +1,9 @@
-"""The one error of the product, from the planner to the REST body to the terminal.
+"""The error of the whole product, in code, in REST bodies and on the terminal.
 
-Decides which codes exist, which HTTP status each has, and the wire shape (Azure Resource Manager's:
-``{"error": {"code", "message", "target", "details": [...], "additionalInfo": [...]}}``).
-Must not know who raises it or who prints it.
-
-There are no subclasses: whoever must tell two errors apart compares ``code``.
+Decides the codes, the HTTP status of each code, and the wire shape. Must not know who raises or
+prints an error. There are no subclasses: callers compare ``code``. Outside contract: Azure Resource
+Manager's error response, ``{"error": {"code", "message", "target", "details": [...],
+"additionalInfo": [...]}}``.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-#: code -> HTTP status. Names are Azure ML's where Azure has one (troubleshooting page of online endpoints).
+#: Code -> HTTP status. The codes are Azure ML's if Azure has one ("Troubleshoot online endpoints").
 CODES: Mapping[str, int] = {
     "InvalidDocument": 400,
     "BadArgument": 400,
@@ -31,7 +30,7 @@ CODES: Mapping[str, int] = {
     "Md5Mismatch": 400,
     "InvalidRange": 416,
     "LimitExceeded": 400,
-    # Of blobs, in Azure Storage's words, as are some of the above.
+    # Codes of Azure Blob Storage, as are some of the above.
     "MissingContentLengthHeader": 411,
     "InvalidMd5": 400,
     "InvalidHeaderValue": 400,
@@ -47,7 +46,7 @@ CODES: Mapping[str, int] = {
     "ResourceNotReady": 500,
     "DeploymentCrashLoopBackOff": 500,
     "OperationCanceled": 500,
-    # Of a cluster, in Azure's words.
+    # Azure ML's codes for clusters.
     "OutOfQuota": 400,
     "PodUnschedulable": 500,
     "PodOutOfMemory": 500,
@@ -59,7 +58,7 @@ CODES: Mapping[str, int] = {
     "RoutingRejected": 500,
     "InternalServerError": 500,
     "RuntimeUnavailable": 503,
-    # Raised by clients only; they never travel in a response of ours.
+    # Only clients raise these. They never occur in a response.
     "ServerUnreachable": 503,
     "UsageError": 400,
     "LocalFileError": 400,
@@ -70,11 +69,12 @@ CODES: Mapping[str, int] = {
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One thing wrong with a document.
+    """One problem of a document.
 
-    ``path`` is a tuple of keys and indexes from the document's root, ``()`` for the root itself. ``location`` is
-    ``file:line:column`` (1-based) when the document came from a file and is filled in by whoever knows the file.
-    ``about_key``: the key itself is wrong, not its value; it decides the column only, and does not travel.
+    ``path``: keys and indexes from the document's root, ``()`` for the root itself. ``location``:
+    ``file:line:column`` (1-based) of a document in a file, added by the reader of the file.
+    ``about_key``: the key itself is wrong, not its value. It only decides the column, and is not
+    sent.
     """
 
     path: tuple[str | int, ...]
@@ -98,8 +98,9 @@ class Violation:
 class Error(Exception):
     """A refusal or failure that a user can act on.
 
-    ``message`` says what happened, ``hint`` what to do about it, ``target`` which resource, field or address it
-    is about, ``violations`` everything wrong with a document. Raises ValueError for a code that is not in CODES.
+    ``message``: what happened. ``hint``: what to do about it. ``target``: the resource, field or
+    address. ``violations``: all problems of a document. Raises ValueError for a code that is not in
+    CODES.
     """
 
     def __init__(
@@ -138,7 +139,7 @@ class Error(Exception):
         return f"Error({self.code!r}, {self.message!r}, target={self.target!r}, hint={self.hint!r})"
 
     def to_body(self) -> dict[str, Any]:
-        """The value of ``error`` in a response body. ``details`` repeats the violations in ARM's shape."""
+        """The value of ``error`` in a response body. ``details`` holds the violations."""
         body: dict[str, Any] = {"code": self.code, "message": self.message}
         if self.target:
             body["target"] = self.target
@@ -158,7 +159,7 @@ class Error(Exception):
 
     @classmethod
     def from_body(cls, body: Mapping[str, Any]) -> Error:
-        """The inverse of :meth:`to_body`; a code that this version does not know becomes InternalServerError."""
+        """The inverse of :meth:`to_body`. An unknown code becomes InternalServerError."""
         code = str(body.get("code", "InternalServerError"))
         hint = None
         for info in body.get("additionalInfo") or ():

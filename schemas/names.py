@@ -1,7 +1,7 @@
 """Names and ARM ids: how resources are addressed.
 
-Decides that names compare without case, and the shape of ARM ids. What a name may be is in the JSON Schemas.
-Must not know documents or databases.
+Decides that names compare without case, and the shape of ARM ids. What a name may be is in the JSON
+Schemas. Must not know documents or databases.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _COMPUTE = re.compile(
 
 
 def key(name: str) -> str:
-    """The form in which two names are compared (names are equal without case)."""
+    """The form in which two names are compared: names are equal without regard to case."""
     return name.lower()
 
 
 def workspace_id(subscription: str, resource_group: str, workspace: str) -> str:
-    """The ARM id of a workspace. Segment casing matters to the SDK's regexes (azure-contract.md (h) 15)."""
+    """The ARM id of a workspace. Azure ML's SDK parses ids with this case of their segments."""
     return f"/subscriptions/{subscription}/resourceGroups/{resource_group}/providers/{PROVIDER}/workspaces/{workspace}"
 
 
 def endpoint_id(workspace: str, endpoint: str) -> str:
-    """``workspace`` is a workspace's ARM id."""
+    """The ARM id of an endpoint. ``workspace``: the ARM id of its workspace."""
     return f"{workspace}/onlineEndpoints/{endpoint}"
 
 
@@ -45,12 +45,12 @@ def deployment_id(workspace: str, endpoint: str, deployment: str) -> str:
 
 
 def model_id(workspace: str, name: str, version: str | None = None) -> str:
-    """A model version's ARM id; without ``version`` that of all versions together."""
+    """The ARM id of a model version; without ``version`` that of the container."""
     return f"{workspace}/models/{name}" + (f"/versions/{version}" if version is not None else "")
 
 
 def environment_id(workspace: str, name: str, version: str | None = None) -> str:
-    """An environment version's ARM id; without ``version`` that of all versions together."""
+    """The ARM id of an environment version; without ``version`` that of the container."""
     return f"{workspace}/environments/{name}" + (f"/versions/{version}" if version is not None else "")
 
 
@@ -59,19 +59,22 @@ def code_id(workspace: str, name: str, version: str) -> str:
 
 
 def compute_id(workspace: str, reference: str) -> str:
-    """``azureml:name``, a name or an ARM id -> the compute's ARM id."""
+    """The ARM id of a compute from ``azureml:name``, a name or an ARM id."""
     name = reference.removeprefix("azureml:")
     return name if name.startswith("/") else f"{workspace}/computes/{name}"
 
 
 def parse_compute(reference: str) -> str | None:
-    """``azureml:name`` or an ARM id -> the compute's name; else None."""
+    """The name of a compute from ``azureml:name`` or an ARM id; None for any other text."""
     match = _COMPUTE.match(reference)
     return match["name"] or match["arm_name"] if match else None
 
 
 def parse_asset(reference: str) -> tuple[str, str | None, str | None] | None:
-    """``azureml:n:v``, ``azureml:n@label``, ``azureml:n`` or a full ARM id -> (name, version, label); else None."""
+    """(name, version, label) of a reference; None for any other text.
+
+    A reference is ``azureml:n:v``, ``azureml:n@label``, ``azureml:n`` or an ARM id.
+    """
     if match := _ARM_ASSET.match(reference):
         return match["name"], match["version"], None
     if match := _ASSET.match(reference):

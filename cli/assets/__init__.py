@@ -1,4 +1,4 @@
-"""Files of models, environments and code: collected, judged, uploaded, registered, downloaded.
+"""Files of models and environments: reading, validation, upload, registration, download.
 
-It knows the asset routes of the REST API.
+It knows the asset routes of the REST API. It must not know endpoints or deployments.
 """

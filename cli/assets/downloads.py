@@ -1,7 +1,8 @@
-"""Model files from the workspace's store to this machine's disk.
+"""Downloads model files from the workspace's store.
 
-Decides where a file goes, and that a name which would leave the directory is refused. Must not know model versions. A
-file of any size passes through in pieces, and takes its name when it is complete.
+Decides the path of each file, and refuses names that would leave the target directory. Must not
+know model versions. A file is downloaded in ranges, and gets its name when it is complete. Outside
+contract: Azure Blob Storage's REST API ("List Blobs", "Get Blob").
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _PIECE_BYTES = 16 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """``path`` within the container, ``size`` in bytes."""
+    """``path``: within the container. ``size``: in bytes."""
 
     path: str
     size: int
@@ -34,19 +35,23 @@ class Blob:
 
 
 def download(client: Client, uri: str, directory: Path, progress: Progress) -> None:
-    """Write the files at ``uri`` (a model version's ``path``) below ``directory``, under the last part of the address.
+    """Write the files at ``uri`` (a model version's ``path``) below ``directory``, under the last
+    part of ``uri``.
 
-    Raises Error Unsupported for an address elsewhere, LocalFileError, and what the store answers.
+    Raises Error Unsupported for a URI outside the workspace's store, ResourceNotFound,
+    LocalFileError, and the errors of the store.
     """
     marker = f"/datastores/{uploads.DATASTORE}/paths/"
     base, found, path = uri.partition(marker)
     if not found or not base.startswith("azureml:"):
-        raise Error("Unsupported", f"the files at {uri} are not in this workspace's store", target=uri)
+        raise Error(
+            "Unsupported", f"cannot download {uri}: the files are not in the store of this workspace", target=uri
+        )
     container = uploads.container(client)
     parent = path.rpartition("/")[0]
     blobs = [blob for blob in _list(client, container, path) if blob.path == path or blob.path.startswith(f"{path}/")]
     if not blobs:
-        raise Error("ResourceNotFound", f"there are no files at {uri}", target=uri)
+        raise Error("ResourceNotFound", f"no files at {uri}", target=uri)
     total, done = sum(blob.size for blob in blobs), 0
     for blob in blobs:
         target = directory / _inside(blob.path[len(parent) :].lstrip("/"))
@@ -56,10 +61,10 @@ def download(client: Client, uri: str, directory: Path, progress: Progress) -> N
 
 
 def _inside(relative: str) -> Path:
-    """``relative`` if it stays below where it starts. Raises Error LocalFileError."""
+    """``relative`` as a path below its base. Raises Error LocalFileError if it leaves it."""
     path = PurePosixPath(relative)
     if path.is_absolute() or not path.parts or ".." in path.parts or "\\" in relative or "\0" in relative:
-        raise Error("LocalFileError", f"the store names a file {relative!r}, which would lie outside the directory")
+        raise Error("LocalFileError", f"the store has a file {relative!r}, which is outside the target directory")
     return Path(*path.parts)
 
 
@@ -79,7 +84,7 @@ def _list(client: Client, container: str, prefix: str) -> Iterator[Blob]:
 
 
 def _fetch(client: Client, container: str, blob: Blob, target: Path) -> Iterator[int]:
-    """Write ``target``; yields the sizes of the pieces. Raises Error LocalFileError."""
+    """Write ``target``; yields the bytes of each range. Raises Error LocalFileError."""
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,8 @@
-"""From what a document says about an environment to a registered version of it.
+"""Registers versions of environments from their documents.
 
-Decides what an unnamed environment is called, and that nothing is registered for a deployment that asks for an image to
-be built or a script to be run. Must not know deployments, or what the server makes of an image.
+Decides the name of an unnamed environment, and that nothing is registered for a deployment that
+needs an image build or a scoring script. Must not know how deployments are stored, or how the
+server uses an image.
 """
 
 from __future__ import annotations
@@ -21,20 +22,21 @@ if TYPE_CHECKING:
     from amphitrite.cli.session.rest_client import Client
     from amphitrite.cli.terminal.progress import Progress
 
-#: Azure ML's clients' name for all inline environments that do not have both a name and a version of their own.
+#: The name of inline environments without both a name and a version, as in Azure ML's clients.
 ANONYMOUS = "CliV2AnonymousEnvironment"
 _CONTENT = ("image", "conda_file", "build", "inference_config", "os_type")
 DEFAULTS = {"os_type": "linux"}
 _DIGITS = 32
-_NO_BUILD = "the server builds no images"
-_BUILD_YOURSELF = "build and push it yourself (docker build, docker push), then write image: <name>:<tag>"
+_NO_BUILD = "the server does not build images"
+_BUILD_YOURSELF = "build and push the image yourself (docker build, docker push), then set image: <name>:<tag>"
 
 
 def register(client: Client, document: Mapping[str, Any], progress: Progress | None = None) -> dict[str, Any]:
-    """Register a version under ``name`` and ``version``. Without a version it is the newest one when that has this
-    content, else the next, as with Azure ML's clients. Returns the version's resource.
+    """Register a version under ``name`` and ``version``, and return its resource.
 
-    Raises Error Unsupported (a build context), LocalFileError (its ``conda_file``), and what the server answers.
+    Without a version it is the newest one if that has the same content, else the next one, as with
+    Azure ML's clients. Raises Error Unsupported for a build context, LocalFileError for
+    ``conda_file``, and the errors of the server.
     """
     if document.get("build"):
         raise refused([_build(())])
@@ -53,7 +55,10 @@ def register(client: Client, document: Mapping[str, Any], progress: Progress | N
 
 
 def update(client: Client, name: str, version: str, wanted: Sequence[Edit]) -> dict[str, Any]:
-    """Change what describes a version; its resource. Raises Error BadArgument for its content, which never changes."""
+    """Change the description, tags or properties of a version, and return its resource.
+
+    Raises Error BadArgument for its content, which never changes.
+    """
     from amphitrite.cli.documents import document_files, edits
     from amphitrite.cli.documents.document_files import Document
 
@@ -72,20 +77,23 @@ def update(client: Client, name: str, version: str, wanted: Sequence[Edit]) -> d
 
 
 def with_text(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The document with the text of its ``conda_file`` in place of the file's name. Raises Error LocalFileError."""
+    """The document with the text of ``conda_file`` in place of the path.
+
+    Raises Error LocalFileError.
+    """
     conda = document.get("conda_file")
     return {**document, **({"conda_file": _read(conda)} if isinstance(conda, str) else {})}
 
 
 def same_content(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two documents, both with the text of ``conda_file``, are one version."""
+    """Whether two documents, both with the text of ``conda_file``, have the same content."""
     return all(
         (one.get(field) or DEFAULTS.get(field)) == (other.get(field) or DEFAULTS.get(field)) for field in _CONTENT
     )
 
 
 def inline_id(client: Client, document: Mapping[str, Any]) -> str:
-    """The ARM id that an inline environment has, or will have once it is registered."""
+    """The ARM id that an inline environment has, or will have after its registration."""
     name, version = document.get("name"), document.get("version")
     if name is not None and version is not None:
         return environment_id(client.workspace, str(name), str(version))
@@ -95,36 +103,39 @@ def inline_id(client: Client, document: Mapping[str, Any]) -> str:
 
 
 def register_inline(client: Client, document: Mapping[str, Any]) -> str:
-    """The ARM id of the version for a deployment's inline ``environment``. Raises what the server answers."""
+    """Register a deployment's inline ``environment`` and return the ARM id of its version.
+
+    Raises Error.
+    """
     arm_id = inline_id(client, document)
     name, version = arm_id.split("/")[-3], arm_id.rpartition("/")[2]
     return str(_put(client, name, version, document, anonymous=name == ANONYMOUS)["id"])
 
 
 def unserved(deployment: Mapping[str, Any]) -> list[Violation]:
-    """What a deployment's document would have uploaded or built in vain: no server runs it."""
+    """A violation for each field of a deployment that no server supports."""
     given = deployment.get("environment")
     environment: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
     found = [_build(("environment",))] if environment.get("build") else []
     if deployment.get("code_configuration"):
-        message = "scoring scripts are not run here: Triton serves the model's files itself"
-        hint = "make the script a model of Triton's python backend, and remove code_configuration"
+        message = "scoring scripts are not supported: Triton serves the model's files directly"
+        hint = "rewrite the script as a model of Triton's python backend, and remove code_configuration"
         found.append(Violation(("code_configuration",), message, hint))
     if environment.get("conda_file"):
-        message = "the server builds no images, so there is no conda environment"
-        hint = "use an image that holds all that the model needs, Python packages too, and remove conda_file"
+        message = "conda environments are not supported: the server does not build images"
+        hint = "use an image that contains the Python packages of the model, and remove conda_file"
         found.append(Violation(("environment", "conda_file"), message, hint))
     return found
 
 
 def refused(violations: list[Violation]) -> Error:
-    """One error for all of ``violations``."""
+    """One Error Unsupported with all ``violations``."""
     first = violations[0]
     return Error("Unsupported", str(first), target=str(first.path[0]), hint=first.hint, violations=violations)
 
 
 def refuse_build(options: Mapping[str, str | None]) -> None:
-    """Raises Error Unsupported for the first of the options that is given."""
+    """Raises Error Unsupported for the first of the options that is set."""
     for option, value in options.items():
         if value is not None:
             raise Error("Unsupported", f"{option}: {_NO_BUILD}", target=option, hint=_BUILD_YOURSELF)
@@ -149,5 +160,5 @@ def _read(path: str) -> str:
     try:
         return Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as exc:
-        why = exc.strerror if isinstance(exc, OSError) else "it is no text"
+        why = exc.strerror if isinstance(exc, OSError) else "it is not UTF-8"
         raise Error("LocalFileError", f"cannot read conda_file {path}: {why}", target=path) from exc

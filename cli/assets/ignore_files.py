@@ -1,7 +1,9 @@
-"""Which files of a directory are not uploaded: ``.amlignore``, else ``.gitignore``, as Azure ML's clients read them.
+"""The files of a directory that are not uploaded: ``.amlignore``, else ``.gitignore``, as in Azure
+ML's clients.
 
-Decides the meaning of a pattern (gitignore's: the last one that matches decides; nothing below an ignored directory
-comes back). Must not know what happens to the others.
+Decides the meaning of a pattern. Must not know what happens to the other files. Outside contract:
+gitignore(5). The last pattern that matches decides, and a file below an ignored directory cannot be
+included again.
 """
 
 from __future__ import annotations
@@ -18,7 +20,10 @@ FILES = (".amlignore", ".gitignore")
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One line. ``pattern`` matches a path relative to the directory; ``restores``: the line began with ``!``."""
+    """One line.
+
+    ``pattern``: matches a path relative to the directory. ``restores``: the line begins with ``!``.
+    """
 
     pattern: re.Pattern[str]
     restores: bool
@@ -26,7 +31,7 @@ class Rule:
 
 
 def read(directory: Path) -> tuple[Rule, ...]:
-    """The rules of ``directory``: of the first of FILES that it has. Raises Error LocalFileError."""
+    """The rules in the first of FILES that ``directory`` has. Raises Error LocalFileError."""
     for name in FILES:
         file = directory / name
         if file.is_file():
@@ -38,7 +43,7 @@ def read(directory: Path) -> tuple[Rule, ...]:
 
 
 def parse(lines: Iterable[str]) -> tuple[Rule, ...]:
-    """The rules of the lines; empty ones and comments are none."""
+    """The rules of the lines, without empty lines and comments."""
     rules = []
     for raw in lines:
         line = raw if raw.endswith("\\ ") else raw.rstrip()
@@ -48,7 +53,8 @@ def parse(lines: Iterable[str]) -> tuple[Rule, ...]:
         text = line.removeprefix("!").removeprefix("\\")
         directories_only = text.endswith("/")
         text = text.rstrip("/")
-        # A slash inside ties the pattern to the directory of the file; without one it holds at every depth.
+        # A pattern with a slash inside is relative to the directory; another one applies at every
+        # depth.
         anchored = "/" in text
         expression = _translate(text.lstrip("/"))
         rules.append(Rule(re.compile(expression if anchored else f"(?:.*/)?{expression}"), restores, directories_only))
@@ -56,7 +62,10 @@ def parse(lines: Iterable[str]) -> tuple[Rule, ...]:
 
 
 def is_ignored(rules: Iterable[Rule], path: str, *, directory: bool) -> bool:
-    """Whether ``path`` (relative, with ``/``) is left out. The caller does not go into directories that are."""
+    """Whether ``path`` (relative, with ``/``) is ignored.
+
+    The caller does not enter ignored directories.
+    """
     ignored = False
     for rule in rules:
         if (directory or not rule.directories_only) and rule.pattern.fullmatch(path):
@@ -65,7 +74,7 @@ def is_ignored(rules: Iterable[Rule], path: str, *, directory: bool) -> bool:
 
 
 def _translate(text: str) -> str:
-    """gitignore's pattern as a regular expression: ``*`` and ``?`` stop at a slash, ``**`` does not."""
+    """A gitignore pattern as a regular expression. Only ``**`` matches a slash."""
     out, i = "", 0
     while i < len(text):
         if text.startswith("**/", i):

@@ -1,7 +1,7 @@
-"""What verbs change of a registered version of a model.
+"""Updates of a registered version of a model.
 
-Decides that its files stay as they are: what else is said of it is read, edited and written back. Must not know
-options.
+Decides that its files never change: its other fields are read, edited and written back. Must not
+know options.
 """
 
 from __future__ import annotations
@@ -21,11 +21,14 @@ if TYPE_CHECKING:
 
 
 def update(client: Client, name: str, version: str, options: dict[str, Any], wanted: Sequence[Edit]) -> dict[str, Any]:
-    """Change a version with ``options`` (field -> value), then ``wanted``; its resource. Raises Error."""
+    """Change a version with ``options`` (field -> value), then ``wanted``, and return its resource.
+
+    Raises Error.
+    """
     path = model_id(client.workspace, name, version)
     resource = client.get(path)
     current = wire.model_from_wire(name, version, resource)
-    # Azure ML's words for a changed path are the server's; the others say by what the version is found.
+    # These fields identify the version or its files.
     edits.refuse_fixed(wanted, "model", {field: current.get(field) for field in ("name", "version", "path", "type")})
     source = document_input.with_options(Document(f"model {name}:{version}", current, Path()), options)
     document = document_files.check(edits.apply(source, wanted), "model")

@@ -1,6 +1,7 @@
-"""The files of a model on the user's disk.
+"""The files of a model on this machine.
 
-Decides which files belong to it and the hash that names their content. Must not know where they go.
+Decides which files belong to a model, and the hash of their content. Must not know where they are
+sent.
 """
 
 from __future__ import annotations
@@ -16,16 +17,18 @@ from pathlib import Path
 from amphitrite.cli.assets import ignore_files
 from amphitrite.schemas.errors import Error
 
-#: More than any Triton repository has; a larger number is a wrong directory, a home for instance.
+#: More files than any Triton repository has. A directory with more is probably the wrong one, such
+#: as a home directory.
 MAX_FILES = 1_500
-#: What a client library sends at once is copied for each TLS record of 16 KiB: larger ones cost more than they save.
+#: Bytes per read. The TLS library copies each block for every record of 16 KiB, so larger blocks
+#: are slower.
 _BLOCK = 256 * 1024
 _READERS_MAX = 4
 
 
 @dataclass(frozen=True, slots=True)
 class LocalFile:
-    """``relative``: with ``/``, below the model's directory; the file's name when the model is one file."""
+    """``relative``: the path in the model's directory, with ``/``, or the name of a single file."""
 
     path: Path
     relative: str
@@ -34,7 +37,10 @@ class LocalFile:
 
 @dataclass(frozen=True, slots=True)
 class LocalModel:
-    """``files`` sorted by ``relative``. ``name``: the last part of the path, by which the upload is called."""
+    """``files``: sorted by ``relative``.
+
+    ``name``: the last part of the path, which is the name of the upload.
+    """
 
     name: str
     is_directory: bool
@@ -42,12 +48,15 @@ class LocalModel:
 
     @property
     def size(self) -> int:
-        """Bytes of all files together."""
+        """Total bytes of all files."""
         return sum(file.size for file in self.files)
 
 
 def read(path: Path) -> LocalModel:
-    """The model at ``path``. Raises Error LocalFileError: nothing there, nothing in it, too much in it."""
+    """The model at ``path``.
+
+    Raises Error LocalFileError if it does not exist, is empty or has too many files.
+    """
     if not path.exists():
         raise Error("LocalFileError", f"No such file or directory: {path}", target=str(path))
     path = path.resolve()
@@ -66,7 +75,7 @@ def read(path: Path) -> LocalModel:
 def _walk(
     root: Path, directory: Path, rules: tuple[ignore_files.Rule, ...], above: tuple[Path, ...]
 ) -> Iterator[LocalFile]:
-    """Files below ``directory``; links are followed, a link to a directory above is refused."""
+    """Files below ``directory``. Links are followed; a link to a directory above is refused."""
     real = directory.resolve()
     if real in above:
         raise Error("LocalFileError", f"{directory} is a link to a directory above it", target=str(directory))
@@ -83,30 +92,33 @@ def _walk(
             if count > MAX_FILES:
                 raise Error(
                     "LocalFileError",
-                    f"{root} has more than {MAX_FILES} files",
+                    f"{root} has too many files; allowed: {MAX_FILES}",
                     target=str(root),
-                    hint="name the model's own directory, or leave files out with .amlignore",
+                    hint="use the directory of the model itself, or exclude files with .amlignore",
                 )
             yield file
 
 
 def _file(path: Path, relative: str) -> LocalFile:
     if not path.is_file():
-        raise Error("LocalFileError", f"{path} is neither a file nor a directory, or a link to nothing")
+        raise Error("LocalFileError", f"{path} is neither a file nor a directory, or is a broken link")
     return LocalFile(path, relative, path.stat().st_size)
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """``digest``: SHA-256 (64 hexadecimal digits) over every file's relative path, size and SHA-256. ``sha256``: of
-    each file's content, by its relative path."""
+    """Hashes of the files, as 64 hexadecimal digits.
+
+    ``digest``: SHA-256 over the relative path, size and SHA-256 of every file. ``sha256``: relative
+    path -> SHA-256 of the content.
+    """
 
     digest: str
     sha256: Mapping[str, str]
 
 
 def contents(model: LocalModel) -> Contents:
-    """Reads every file once, several at a time. Raises Error LocalFileError."""
+    """Hash every file, several at a time. Raises Error LocalFileError."""
     with ThreadPoolExecutor(min(os.cpu_count() or 1, _READERS_MAX)) as readers:
         found = list(readers.map(_sha256, (file.path for file in model.files)))
     digest = hashlib.sha256()
@@ -116,7 +128,10 @@ def contents(model: LocalModel) -> Contents:
 
 
 def blocks(path: Path, start: int = 0, length: int | None = None) -> Iterator[bytes]:
-    """The content of a file, or ``length`` bytes from ``start``, in pieces. Raises Error LocalFileError."""
+    """The content of a file, or ``length`` bytes from ``start``, in blocks.
+
+    Raises Error LocalFileError.
+    """
     with _local(path), path.open("rb", buffering=0) as stream:
         stream.seek(start)
         left = length

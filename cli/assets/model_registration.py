@@ -1,7 +1,7 @@
-"""From what a document says about a model to a registered version of it.
+"""Registers versions of models from their documents.
 
-Decides when files become a new version, what an unnamed model is called, and which version a label means. Must not know
-deployments.
+Decides when files become a new version, the name of an unnamed model, and the version of a label.
+Must not know deployments.
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ if TYPE_CHECKING:
 
 _IDS = {"models": model_id, "environments": environment_id}
 _WITHOUT = {
-    "codes": "there are no scoring scripts here; Triton serves the model's files itself",
-    "data": "there are no data assets here",
+    "codes": "scoring scripts are not supported; Triton serves the model's files directly",
+    "data": "data assets are not supported",
 }
 
 
 def register(client: Client, document: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
-    """Upload the files at ``path`` and register them under ``name`` and ``version`` (the next one when absent).
+    """Upload the files at ``path`` and register them under ``name`` and ``version`` (default: the
+    next one).
 
-    Returns the version's resource. Raises Error LocalFileError, and what the server answers.
+    Returns the version's resource. Raises Error LocalFileError, and the errors of the server.
     """
     name, version = document["name"], document.get("version") or next_version(client, document["name"])
     uri = _upload(client, document, progress, name, version)
@@ -38,10 +39,11 @@ def register(client: Client, document: Mapping[str, Any], progress: Progress) ->
 
 
 def register_inline(client: Client, document: Mapping[str, Any], progress: Progress) -> str:
-    """The ARM id of the version for a deployment's inline ``model``.
+    """Register a deployment's inline ``model`` and return the ARM id of its version.
 
-    With a name and a version it becomes that version; with a name alone the newest version when that has these very
-    files, else the next one; without a name an anonymous one that is called by its content, as with Azure ML's clients.
+    With a name and a version it becomes that version. With only a name it is the newest version if
+    that has the same files, else the next one. Without a name it is an anonymous model, named by
+    the hash of its content, as with Azure ML's clients.
     """
     name, version = document.get("name"), document.get("version")
     if name is not None and version is not None:
@@ -59,22 +61,25 @@ def register_inline(client: Client, document: Mapping[str, Any], progress: Progr
 
 
 def content_name(uri: str) -> str:
-    """What a model without a name is called: by its content. Raises Error BadArgument."""
+    """The name of a model without a name: the hash in its URI.
+
+    Raises Error BadArgument if it has none.
+    """
     digest = uri.partition("/LocalUpload/")[2].partition("/")[0]
     if not digest:
-        message = f"model.path: `{uri}` is not on this machine, so the model needs a name and a version"
+        message = f"model.path: a model at `{uri}`, which is not on this machine, needs a name and a version"
         raise Error("BadArgument", message, target="model")
     return digest
 
 
 def next_version(client: Client, name: str) -> str:
-    """The number after the highest version of ``name``; ``1`` for a new name."""
+    """The version after the highest one of ``name``; ``1`` for a new name."""
     container = client.find(model_id(client.workspace, name))
     return str(container["properties"]["nextVersion"]) if container is not None else "1"
 
 
 def find_latest(client: Client, name: str, kind: Literal["models", "environments"] = "models") -> dict[str, Any] | None:
-    """The version of ``name`` that was created last; None when there is none."""
+    """The version of ``name`` that was created last; None if there is none."""
     try:
         newest = client.get(
             f"{_IDS[kind](client.workspace, name)}/versions", **{"$orderBy": "createdtime desc", "$top": "1"}
@@ -93,7 +98,10 @@ def version_of(
     label: str | None,
     kind: Literal["models", "environments"] = "models",
 ) -> str:
-    """The version that ``version`` or ``label`` names. Raises Error UsageError, ResourceNotFound."""
+    """The version for ``version`` or ``label``.
+
+    Raises Error UsageError, BadArgument, ResourceNotFound.
+    """
     if version is not None and label is not None:
         raise Error("UsageError", "Cannot specify both version and label.")
     if version is not None:
@@ -101,19 +109,22 @@ def version_of(
     if label is None:
         raise Error("UsageError", "Must provide either version or label")
     if label != "latest":
-        raise Error("BadArgument", f"there is no label `{label}`", hint="the one label is `latest`")
+        raise Error("BadArgument", f"unknown label `{label}`", hint="use the label `latest`")
     newest = find_latest(client, name, kind)
     if newest is None:
-        raise Error("ResourceNotFound", f"there is no {kind.removesuffix('s')} {name}", target=name)
+        raise Error("ResourceNotFound", f"no {kind.removesuffix('s')} '{name}'", target=name)
     return str(newest["name"])
 
 
 def resolve(client: Client, kind: Literal["models", "environments", "codes", "data"], reference: str) -> str:
-    """The ARM id that a reference in a document means. Raises Error BadArgument, ResourceNotFound."""
+    """The ARM id of a reference in a document.
+
+    Raises Error BadArgument, ResourceNotFound, Unsupported.
+    """
     if kind in ("codes", "data") and not reference.startswith(("/", "azureml:/")):
         raise Error("Unsupported", f"`{reference}`: {_WITHOUT[kind]}", target=reference, hint="remove the field")
     if reference.startswith("azureml://"):
-        return reference  # Of a registry: whether there is one, the server says.
+        return reference  # In a registry: the server refuses it.
     parsed = parse_asset(reference)
     if parsed is None or reference.startswith(("/", "azureml:/")):
         return reference.removeprefix("azureml:")
@@ -123,7 +134,7 @@ def resolve(client: Client, kind: Literal["models", "environments", "codes", "da
             "BadArgument",
             f"Failed to extract version when parsing asset {name} of type {kind} as arm id. Version must be provided.",
             target=reference,
-            hint=f"azureml:{name}:1, or azureml:{name}@latest",
+            hint=f"write azureml:{name}:<version> or azureml:{name}@latest",
         )
     assert kind in ("models", "environments")
     return _IDS[kind](client.workspace, name, version_of(client, name, version, label, kind))
@@ -138,7 +149,10 @@ def set_archived(
     archived: bool,
     kind: Literal["models", "environments"] = "models",
 ) -> None:
-    """Archive or restore a version, or without version and label all of them. Raises Error ResourceNotFound."""
+    """Archive or restore a version; all versions if neither version nor label is set.
+
+    Raises Error ResourceNotFound.
+    """
     number = version_of(client, name, version, label, kind) if version is not None or label is not None else None
     path = _IDS[kind](client.workspace, name, number)
     properties = {**client.get(path)["properties"], "isArchived": archived}

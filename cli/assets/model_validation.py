@@ -1,7 +1,8 @@
-"""Whether Triton would load the files of a model, found out before they travel.
+"""Checks before an upload whether Triton would load the files of a model.
 
-Decides which files are judged (those that an upload would send), against which server, and how findings become lines
-or an Error. Must not know the rules (``schemas.repository``)."""
+Decides which files are checked (those that an upload would send), for which server, and how
+findings become lines or an Error. Must not know the rules (``schemas.repository``).
+"""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ TYPE = "triton_model"
 
 
 def findings(path: Path, server: Server) -> list[Finding]:
-    """What is wrong with the repository at ``path``. Raises Error LocalFileError."""
+    """The errors and warnings of the repository at ``path``. Raises Error LocalFileError."""
     from amphitrite.schemas.repository import validate
     from amphitrite.schemas.repository.files.local_directory import LocalRepository
 
@@ -31,29 +32,34 @@ def findings(path: Path, server: Server) -> list[Finding]:
 
 
 def check(document: Mapping[str, Any]) -> None:
-    """Before an upload: raises Error UserError when no Triton would load what ``document`` calls a Triton model. What
-    only some servers have, that of the control plane decides when the version is registered."""
+    """Raises Error UserError if no Triton would load the model of ``document``, which has the type
+    triton_model.
+
+    The control plane checks what depends on the server when the version is registered.
+    """
     if document.get("type") != TYPE:
         return
     from amphitrite.schemas.repository import ANY_SERVER, errors
 
     path = Path(str(document["path"]))
     if not path.is_dir():
-        return  # A single file is no repository: the server says so, with what one is.
+        return  # A single file is not a repository: the server refuses it and explains the layout.
     found = errors(findings(path, ANY_SERVER))
     if found:
         raise Error(
             "UserError",
             f"Triton would not load {path}: {'; '.join(str(finding) for finding in found[:3])}",
             target="path",
-            hint="ml model validate shows everything",
+            hint="run `ml model validate` to see all problems",
             violations=[violation(finding, path) for finding in found],
         )
 
 
 def violation(finding: Finding, root: Path) -> Violation:
-    """As an error about a document: ``<root>/model_1/config.pbtxt:3:14``. What is wrong with the layout as a whole is
-    about the document's ``path``."""
+    """The finding as a violation at ``<root>/model_1/config.pbtxt:3:14``.
+
+    A finding about the layout as a whole is a violation of the document's field ``path``.
+    """
     if not finding.file:
         return Violation(("path",), finding.sentence, finding.hint)
     location = f"{root / finding.file}{finding.location.removeprefix(finding.file)}"
@@ -61,10 +67,10 @@ def violation(finding: Finding, root: Path) -> Violation:
 
 
 def server_for(session: Session, instance_type: str | None) -> Server:
-    """The server to judge by: of this machine, with its ONNX Runtime if it has one, and with the GPUs of an instance
-    type, which the control plane knows.
+    """This machine's server, with its ONNX Runtime if it has one, and the GPUs of an instance type.
 
-    Raises Error BadArgument for an unknown type, and what the control plane answers.
+    The control plane knows the instance types. Raises Error BadArgument for an unknown type, and the
+    errors of the control plane.
     """
     from amphitrite.schemas import wire
     from amphitrite.schemas.names import compute_id
@@ -82,20 +88,27 @@ def server_for(session: Session, instance_type: str | None) -> Server:
         from amphitrite.schemas.repository.files.findings import near
 
         guess = near(key(instance_type), known)
-        hint = f'did you mean "{known[guess]["name"]}"?' if guess else "ml compute list-sizes shows all"
+        hint = (
+            f'did you mean "{known[guess]["name"]}"?'
+            if guess
+            else "run `ml compute list-sizes` to see all instance types"
+        )
         raise Error("BadArgument", f"unknown instance type `{instance_type}`", target="instance_type", hint=hint)
     gpus = int(known[key(instance_type)].get("gpus") or 0)
     return Server(onnxruntime=onnx_releases.installed(), gpus=gpus)
 
 
 def report(session: Session, path: str, instance_type: str | None) -> bool:
-    """Tells what is wrong with the repository at ``path``: in words on stderr, and as data where a form is asked for.
-    Whether Triton would load it. Raises Error LocalFileError, and as :func:`server_for`."""
+    """Print the findings of the repository at ``path``; return whether Triton would load it.
+
+    They are printed as text to stderr, and also as data if an output format or a query is set.
+    Raises Error LocalFileError, and as :func:`server_for`.
+    """
     from amphitrite.schemas.repository import errors
 
     root = Path(path)
     if root.exists() and not root.is_dir():
-        raise Error("LocalFileError", f"{root} is a file; a model repository is a directory", target=path)
+        raise Error("LocalFileError", f"{root} is a file; allowed: the directory of a model repository", target=path)
     found = findings(root, server_for(session, instance_type))
     refused = errors(found)
     for finding in found:

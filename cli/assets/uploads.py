@@ -1,8 +1,9 @@
-"""Model files to the workspace's store, over the subset of Azure Blob Storage that Azure ML's clients use.
+"""Uploads model files to the workspace's store.
 
-Decides names of blobs, how a file travels (whole, or in blocks), that the store has what was read, and that content
-which is there already is not sent again. Must not know model versions. The first file carries the mark that the whole
-upload is complete.
+Decides the names of blobs, whether a file is sent whole or in blocks, that the store must have what
+was read, and that existing content is not sent again. Must not know model versions. The metadata of
+the first file mark an upload as complete. Outside contract: the part of Azure Blob Storage's REST
+API that Azure ML's clients use ("Put Blob", "Put Block", "Put Block List", "Set Blob Metadata").
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ if TYPE_CHECKING:
     from amphitrite.cli.terminal.progress import Progress
 
 DATASTORE = "workspaceblobstore"
-#: Files up to this size travel in one request, which is fastest: the store reads blocks once more when they are all
-#: there. But a refusal is heard at the end of a request, so larger files travel in blocks of BLOCK_BYTES.
+#: Files up to this size are sent in one request, which is fastest: the store reads blocks a second
+#: time to join them. Larger files are sent in blocks, because the client sees an error only at the
+#: end of a request.
 WHOLE_BYTES = 2 * 1024**3
 BLOCK_BYTES = 64 * 1024**2
 _VERSION = {"x-ms-version": "2024-11-04"}
@@ -33,15 +35,18 @@ _BLOB = {**_VERSION, "x-ms-blob-type": "BlockBlob", "Content-Type": "application
 
 
 def upload(client: Client, path: Path, progress: Progress, *, name: str, version: str) -> str:
-    """Bring the model at ``path`` to the store, unless it is there. ``name`` and ``version`` are noted with it.
+    """Upload the model at ``path``, unless the store has it.
 
-    Returns the URI by which a model version names its files. Raises Error LocalFileError and what the store answers.
+    ``name`` and ``version`` become metadata.
+
+    Returns the URI of the files for a model version. Raises Error LocalFileError, and the errors of
+    the store.
     """
     model = model_files.read(path)
     progress.phase("reading files")
     contents = model_files.contents(model)
     folder = _folder(contents.digest)
-    # A directory is sent under its own name, so that it has it again where it is downloaded.
+    # A directory is stored under its own name, so that a download can restore the name.
     prefix = f"{folder}/{model.name}" if model.is_directory else folder
     uri = _uri(client, folder, model.name)
     store = _Store(client, container(client), prefix)
@@ -61,7 +66,10 @@ def upload(client: Client, path: Path, progress: Progress, *, name: str, version
 
 
 def address(client: Client, path: Path) -> str:
-    """The URI that ``upload`` would return; reads the files, sends nothing. Raises Error LocalFileError."""
+    """The URI that ``upload`` would return.
+
+    Reads the files, sends nothing. Raises Error LocalFileError.
+    """
     model = model_files.read(path)
     return _uri(client, _folder(model_files.contents(model).digest), model.name)
 
@@ -83,7 +91,10 @@ def _megabytes(size: int) -> str:
 
 
 def container(client: Client) -> str:
-    """The path of the workspace's container: as Azure's clients do, ``.blob.<suffix>`` goes behind the account."""
+    """The path of the workspace's container.
+
+    Like Azure's clients, it appends ``.blob.<suffix>`` to the account.
+    """
     datastore = client.get(f"{client.workspace}/datastores/{DATASTORE}")["properties"]
     account: str = datastore["accountName"]
     _, _, path = account.partition("/")
@@ -98,20 +109,22 @@ class _Store:
         self._base = f"{container}/{quote(prefix)}" if prefix else container
 
     def is_complete(self, mark: str) -> bool:
-        """Whether an earlier upload of this content has reached its end."""
+        """Whether an earlier upload of this content was completed."""
         answer = self._client.exchange("HEAD", self._url(mark), headers=_VERSION)
         return answer.is_success and answer.headers.get("x-ms-meta-upload_status") == "completed"
 
     def complete(self, mark: str, name: str, version: str) -> None:
-        """Say that every file is there."""
+        """Mark the upload as complete."""
         facts = {"upload_status": "completed", "name": name, "version": version}
         headers = {**_VERSION, **{f"x-ms-meta-{key}": value for key, value in facts.items()}}
         self._client.send("PUT", self._url(mark), params={"comp": "metadata"}, headers=headers)
 
     def put(self, file: LocalFile, sha256: str, tell: Callable[[int], None]) -> None:
-        """Send a file, in blocks when it is large; ``tell`` hears how many bytes of it are on their way.
+        """Send a file, in blocks if it is large.
 
-        Raises Error LocalFileError when the store has now something else than was read before.
+        ``tell`` is called with the number of bytes sent so far.
+
+        Raises Error LocalFileError if the content in the store is not what was read before.
         """
         url = self._url(file.relative)
         if file.size <= WHOLE_BYTES:
@@ -126,8 +139,10 @@ class _Store:
             body = f'<?xml version="1.0" encoding="utf-8"?><BlockList>{latest}</BlockList>'.encode()
             answer = self._client.send("PUT", url, params={"comp": "blocklist"}, content=body, headers=_VERSION)
         if answer.headers.get("etag") != f'"0x{sha256[:16].upper()}"':
-            message = f"{file.path} has changed since it was read, or arrived damaged"
-            raise Error("LocalFileError", message, target=str(file.path), hint="try again when nobody writes to it")
+            message = f"{file.path} changed during the upload, or arrived damaged"
+            raise Error(
+                "LocalFileError", message, target=str(file.path), hint="try again when no program writes to the file"
+            )
 
     def _send(
         self,
@@ -139,7 +154,7 @@ class _Store:
         length: int,
         tell: Callable[[int], None],
     ) -> httpx.Response:
-        """``length`` bytes of the file from ``start``, in one request."""
+        """Send ``length`` bytes of the file from ``start``, in one request."""
 
         def content() -> Iterator[bytes]:
             sent = start
@@ -148,9 +163,7 @@ class _Store:
                 sent += len(piece)
                 tell(sent)
             if sent < start + length:
-                raise Error(
-                    "LocalFileError", f"{file.path} has become shorter since it was read", target=str(file.path)
-                )
+                raise Error("LocalFileError", f"{file.path} became shorter during the upload", target=str(file.path))
 
         headers = {**headers, "Content-Length": str(length)}
         return self._client.send("PUT", url, params=params, content=content(), headers=headers)

@@ -1,4 +1,5 @@
-"""From YAML, ``--set`` and standard input to judged documents that know their lines.
+"""YAML files, standard input and ``--set`` as validated documents with the locations of their
+fields.
 
-It knows files and text. It sends nothing.
+It knows files and text. It must not send requests.
 """

@@ -1,7 +1,8 @@
-"""The documents that ``ml apply`` is given: from files, directories and standard input to judged resources in order.
+"""The documents of ``ml apply``: files, directories and standard input as validated resources in
+order.
 
-Decides what each document is, by ``$schema`` or else by its fields, and the order in which resources can be made. Must
-not know the server.
+Decides the kind of each document, by ``$schema`` or else by its fields, and the order in which
+resources can be created. Must not know the server.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from amphitrite.schemas.names import key
 
 Kind = Literal["model", "environment", "endpoint", "deployment"]
 
-#: What comes first is what others refer to.
+#: A resource comes after the kinds that it can refer to.
 ORDER: tuple[Kind, ...] = ("model", "environment", "endpoint", "deployment")
 _SUFFIXES = (".yml", ".yaml")
 
@@ -33,7 +34,8 @@ _SCHEMAS: Mapping[str, Kind] = {
     "model": "model",
     "environment": "environment",
 }
-#: The first row with a field of the document decides, where ``$schema`` says nothing.
+#: The kinds of documents without a known ``$schema``: the first row with a field of the document
+#: decides.
 _FIELDS: tuple[tuple[Kind, frozenset[str]], ...] = (
     ("endpoint", frozenset({"deployments"})),
     ("deployment", frozenset({"endpoint_name", "instance_type", "instance_count", "code_configuration", "model"})),
@@ -45,14 +47,14 @@ _FIELDS: tuple[tuple[Kind, frozenset[str]], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One resource that is asked for."""
+    """One requested resource."""
 
     kind: Kind
     draft: Draft
 
     @property
     def name(self) -> str:
-        """As it is shown: ``cats``, ``cats/blue``, ``resnet:3``."""
+        """The name as it is printed: ``cats``, ``cats/blue``, ``resnet:3``."""
         document = self.draft.document
         if self.kind == "deployment":
             return f"{document['endpoint_name']}/{document['name']}"
@@ -61,8 +63,11 @@ class Item:
 
 
 def gather(paths: Sequence[str]) -> list[Item]:
-    """Every resource of every document of ``paths`` (files, directories with ``.yml`` and ``.yaml``, or ``-``), in
-    the order in which they can be made. Raises one Error with everything that is wrong in any of them."""
+    """All resources of all documents of ``paths``, in the order in which they can be created.
+
+    A path is a file, a directory with ``.yml`` and ``.yaml`` files, or ``-``. Raises one Error
+    InvalidDocument with the violations of all documents, and LocalFileError.
+    """
     items: list[Item] = []
     found: list[Violation] = []
     for document in _documents(paths, found):
@@ -80,7 +85,10 @@ def gather(paths: Sequence[str]) -> list[Item]:
 
 
 def _documents(paths: Sequence[str], found: list[Violation]) -> Iterator[Document]:
-    """What is not YAML goes to ``found``, and the next file is read."""
+    """Reads one file after the other.
+
+    The violations of a file that is not YAML are added to ``found``.
+    """
     for path in paths:
         for file in _files(path):
             try:
@@ -99,7 +107,7 @@ def _files(path: str) -> list[str]:
     except OSError as exc:
         raise Error("LocalFileError", f"cannot read {path}: {exc.strerror}", target=path) from exc
     if not files:
-        raise Error("LocalFileError", f"{path} has no file {' or '.join('*' + suffix for suffix in _SUFFIXES)}")
+        raise Error("LocalFileError", f"{path} has no {' or '.join('*' + suffix for suffix in _SUFFIXES)} files")
     return files
 
 
@@ -118,7 +126,7 @@ def _items(document: Document) -> list[Item]:
 
 
 def kind_of(document: Document) -> Kind:
-    """What ``document`` describes. Raises Error InvalidDocument when nothing tells."""
+    """The kind of ``document``. Raises Error InvalidDocument if it cannot be told."""
     value = document.value if isinstance(document.value, Mapping) else {}
     match = _SCHEMA.search(str(value.get("$schema", "")))
     if match is not None and match["name"] in _SCHEMAS:
@@ -126,22 +134,19 @@ def kind_of(document: Document) -> Kind:
     for kind, fields in _FIELDS:
         if fields & {str(field) for field in value}:
             return kind
-    message = "nothing tells what this document is"
-    hint = (
-        "add $schema: https://azuremlschemas.azureedge.net/latest/managedOnlineEndpoint.schema.json (or the one of a "
-    )
-    hint += "deployment, a model, an environment), or a field that only one of them has, such as auth_mode"
+    message = "cannot tell the kind of this document"
+    hint = "add $schema, for an endpoint https://azuremlschemas.azureedge.net/latest/managedOnlineEndpoint.schema.json"
     violation = Violation((), message, hint, location=document.location(()))
     raise Error("InvalidDocument", message, violations=[violation])
 
 
 def _twins(items: Sequence[Item]) -> Iterator[Violation]:
-    """A resource that two documents ask for: which of them counts?"""
+    """A violation for each resource that two documents describe."""
     seen: dict[tuple[Kind, str], Item] = {}
     for item in items:
         first = seen.setdefault((item.kind, key(item.name)), item)
         if first is not item:
             where = first.draft.source.location(first.draft.within)
-            message = f"{item.kind} {item.name} is asked for here and at {where}"
+            message = f"{item.kind} {item.name} is already defined at {where}"
             at = item.draft.source.location(item.draft.within)
-            yield Violation((), message, "leave one of them out", location=at)
+            yield Violation((), message, "remove one of the two", location=at)

@@ -1,7 +1,7 @@
-"""``a.b[0].c=value``: where a change from the command line goes, and what it puts there.
+"""Assignments on the command line: ``a.b[0].c=value``.
 
-Decides how a path and a value are written (as az's generic update reads them) and where a value may be put. Must not
-know files, fields or options.
+Decides how a path and a value are written (as in az's generic update) and where a value may be set.
+Must not know files, fields or options.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _SELECTOR = r"\[(?:\d{1,6}|[^\[\]=]+=[^\[\]]*)\]"
 _PATH = rf"{_KEY}(?:\.?{_SELECTOR})*(?:\.{_KEY}(?:\.?{_SELECTOR})*)*"
 _ASSIGNMENT = re.compile(rf"(?P<path>{_PATH})=(?P<value>.*)", re.DOTALL)
 _STEP = re.compile(rf"(?P<key>{_KEY})|\[(?P<index>\d+)\]|\[(?P<field>[^\[\]=]+)=(?P<text>[^\[\]]*)\]")
-#: How a literal of Python begins that JSON writes otherwise.
+#: The beginning of a Python literal that is not JSON.
 _LITERAL = re.compile(r"[\[{('\"]|(?:True|False|None)$")
 
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """``[field=value]``: the only entry of a list whose ``field`` has this value."""
+    """``[field=value]``: the one entry of a list whose ``field`` has this value."""
 
     field: str
     text: str
@@ -42,7 +42,7 @@ Step = str | int | Selector
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """``steps`` lead to what becomes ``value``; ``text`` is how the value was written."""
+    """``steps``: the path. ``value``: its new value. ``text``: the value as it was written."""
 
     steps: tuple[Step, ...]
     value: Any
@@ -50,36 +50,38 @@ class Assignment:
 
     @property
     def path(self) -> Path:
-        """The steps where none is a selector; ``resolved`` gives it for any."""
+        """The steps that are not selectors; ``resolved`` replaces selectors by indexes."""
         return tuple(step for step in self.steps if not isinstance(step, Selector))
 
     @property
     def origin(self) -> str:
-        """What stands for a location in messages: ``--set a.b``."""
+        """The location in messages: ``--set a.b``."""
         return f"--set {dotted(self.steps)}"
 
 
 def parse_assignment(text: str, *, force_string: bool = False) -> Assignment:
-    """``value`` is JSON or a literal of Python where ``text`` is one, unless ``force_string``.
+    """The assignment in ``text``.
 
-    Raises Error("UsageError") when ``text`` has no path or no ``=``.
+    With ``force_string`` the value is text; else see ``parse_value``.
+
+    Raises Error UsageError if ``text`` has no path or no ``=``.
     """
     match = _ASSIGNMENT.fullmatch(text)
     if match is None:
         raise Error(
             "UsageError",
-            f"--set {text!r} is not of the form path=value",
+            f"--set: found {text!r}; allowed: PATH=VALUE",
             target="--set",
-            hint="for example --set instance_count=2, or --set identity.user_assigned_identities[0].resource_id=ID",
+            hint="for example --set instance_count=2 or --set identity.user_assigned_identities[0].resource_id=ID",
         )
     value = match["value"]
     return Assignment(_steps(match["path"]), value if force_string else parse_value(value), value)
 
 
 def parse_path(option: str, text: str) -> tuple[Step, ...]:
-    """The steps of a path that stands alone. Raises Error("UsageError"), which names ``option``."""
+    """The steps of a path without a value. Raises Error UsageError, which names ``option``."""
     if re.fullmatch(_PATH, text) is None:
-        message = f"{option} {text!r} is not a path such as tags.team or identity.user_assigned_identities[0]"
+        message = f"{option}: found {text!r}; allowed: a path such as tags.team or identity.user_assigned_identities[0]"
         raise Error("UsageError", message, target=option)
     return _steps(text)
 
@@ -95,7 +97,7 @@ def _steps(text: str) -> tuple[Step, ...]:
 
 
 def dotted(steps: Iterable[Step]) -> str:
-    """``a.b[0]``, as it is written."""
+    """The path as text: ``a.b[0]``."""
     return "".join(
         f"[{step}]" if isinstance(step, int) else str(step) if isinstance(step, Selector) else f".{step}"
         for step in steps
@@ -103,7 +105,7 @@ def dotted(steps: Iterable[Step]) -> str:
 
 
 def parse_value(text: str) -> Any:
-    """JSON; else a literal of Python such as ``True`` or ``{'a': 1}``, as az takes it; else the text itself."""
+    """The value as JSON, else as a Python literal such as ``{'a': 1}`` (like az), else as text."""
     try:
         return json.loads(text, parse_constant=_no_constant, parse_float=_finite)
     except (ValueError, RecursionError):
@@ -117,7 +119,7 @@ def _no_constant(word: str) -> Any:
 def _finite(word: str) -> float:
     number = float(word)
     if number in (float("inf"), float("-inf")):
-        raise ValueError(word)  # no JSON can say it again
+        raise ValueError(word)  # not representable in JSON
     return number
 
 
@@ -127,7 +129,7 @@ def _literal(text: str) -> Any:
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of escapes in text that is no Python after all
+            warnings.simplefilter("ignore")  # about escape sequences in text that is not Python
             value = ast.literal_eval(text.strip())
         return json.loads(json.dumps(value, allow_nan=False))
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
@@ -135,7 +137,10 @@ def _literal(text: str) -> Any:
 
 
 def resolved(value: Any, steps: Iterable[Step], origin: str) -> Path:
-    """``steps`` with the index of what each selector selects in ``value``. Raises Error("UsageError")."""
+    """``steps`` with an index in place of each selector.
+
+    Raises Error UsageError if one does not match once.
+    """
     path: list[str | int] = []
     for step in steps:
         if isinstance(step, Selector):
@@ -156,12 +161,16 @@ def _selected(value: Any, selector: Selector, origin: str) -> int:
     ]
     if len(found) != 1:
         count = "no entry" if not found else f"{len(found)} entries"
-        raise Error("UsageError", f"{origin}: {selector} matches {count} of {len(value)}, not one", target=origin)
+        raise Error(
+            "UsageError",
+            f"{origin}: {selector} must match one entry; it matches {count} of {len(value)}",
+            target=origin,
+        )
     return found[0]
 
 
 def at(value: Any, path: Path) -> Any:
-    """What is at ``path`` in ``value``; None where nothing is."""
+    """The part of ``value`` at ``path``; None if there is none."""
     for step in path:
         if isinstance(step, int):
             value = value[step] if isinstance(value, list) and step < len(value) else None
@@ -171,9 +180,10 @@ def at(value: Any, path: Path) -> Any:
 
 
 def apply_set(value: Any, assignments: Iterable[str]) -> Any:
-    """``value`` with each of ``assignments`` (``a.b=c``) applied in order; ``value`` itself is not changed.
+    """A copy of ``value`` with ``assignments`` (``a.b=c``) applied in order.
 
-    Mappings that are missing are made; a list index must exist or be the next one. Raises Error("UsageError").
+    Missing mappings are created. The index of a list must exist or be the next one. Raises Error
+    UsageError.
     """
     for text in assignments:
         assignment = parse_assignment(text)
@@ -183,14 +193,17 @@ def apply_set(value: Any, assignments: Iterable[str]) -> Any:
 
 
 def assigned(value: Any, path: Path, new: Any, origin: str) -> Any:
-    """A copy of ``value`` with ``new`` at ``path``. ``origin`` says in errors who wanted it."""
+    """A copy of ``value`` with ``new`` at ``path``.
+
+    ``origin`` is the location in errors (UsageError).
+    """
     if not path:
         return new
     step, rest = path[0], path[1:]
     if isinstance(step, int):
         items = list(value) if isinstance(value, list) else [] if value is None else _refuse(origin, "a list", value)
         if step > len(items):
-            raise Error("UsageError", f"{origin}: index {step} is past the end of {len(items)} entries", target="--set")
+            raise Error("UsageError", f"{origin}: found index {step}; allowed: 0 to {len(items)}", target="--set")
         below = items[step] if step < len(items) else None
         items[step : step + 1] = [assigned(below, rest, new, origin)]
         return items
@@ -205,4 +218,4 @@ def _refuse(origin: str, wanted: str, value: object) -> Any:
     found = {str: "text", list: "a list", dict: "a mapping", bool: "true or false", type(None): "nothing"}.get(
         type(value), "a number"
     )
-    raise Error("UsageError", f"{origin}: {wanted} is needed on the way, found {found}", target="--set")
+    raise Error("UsageError", f"{origin}: found {found}; allowed: {wanted}", target="--set")

@@ -1,7 +1,7 @@
-"""From a YAML file and ``--set`` to a judged, normalised document, or to one error that points at every problem.
+"""Reads YAML files as validated, normalized documents. One error lists all violations of a file.
 
-Decides which files are read and how a violation finds its line. Must not know what the fields mean: the JSON Schemas of
-``amphitrite.schemas`` do.
+Decides which files are read and how the line of a violation is found. Must not know the meaning of
+fields: the JSON Schemas of ``amphitrite.schemas`` define it.
 """
 
 from __future__ import annotations
@@ -37,10 +37,12 @@ _PLACEHOLDER = re.compile(r"\{\{\s*[\w.$-]{1,100}\s*\}\}")
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A value and where each part of it was written.
+    """A value and the location of each of its parts.
 
-    ``name`` is the file as the user named it; ``directory`` is what relative paths in the document start from.
-    ``origins`` says for parts that come from the command line which option they come from, such as ``--set a.b``.
+    ``name``: the file as the user named it. ``directory``: the base of relative paths in the
+    document. ``marks``, ``keys`` and ``texts``: see ``yaml_source.Parsed``. ``origins``: the option
+    that set a part, such as ``--set a.b``. ``placeholder``: a hint about a placeholder in the file
+    that was not replaced.
     """
 
     name: str
@@ -53,7 +55,9 @@ class Document:
     placeholder: str | None = None
 
     def location(self, path: Path, *, about_key: bool = False) -> str | None:
-        """``file:line:column`` of what is at ``path`` or nearest above it, or the option that it comes from."""
+        """``file:line:column`` of the value at ``path`` or the nearest one above it, or the option
+        that set it.
+        """
         if about_key and path in self.keys and path not in self.origins:
             return f"{self.name}:{self.keys[path]}"
         for length in range(len(path), -1, -1):
@@ -66,27 +70,30 @@ class Document:
 
 
 def empty_document(name: str = "the command line") -> Document:
-    """A document of no file: what is in it comes from options. Relative paths start from the working directory."""
+    """A document without a file: options set its fields.
+
+    Relative paths start in the working directory.
+    """
     return Document(name, {}, FilePath())
 
 
 def load_document(path: str) -> Document:
-    """The only YAML document in the file ``path`` (``-``: standard input).
+    """The one YAML document in the file ``path`` (``-``: standard input).
 
-    Raises Error("LocalFileError") when the file cannot be read, Error("LimitExceeded") above 1 MiB,
-    Error("InvalidDocument") with locations for what is not one YAML document.
+    Raises Error LocalFileError if the file cannot be read, LimitExceeded above 1 MiB, and
+    InvalidDocument with locations if it is not exactly one YAML document.
     """
     documents = load_documents(path)
     if len(documents) > 1:
         name = documents[0].name
         at = documents[1].marks[()]
-        hint = "give one document a file, or use ml apply -f, which takes many"
-        raise refusal(name, [violation(name, at, f"a second document; found {len(documents)}, allowed: one", hint)])
+        hint = "use one file for each document, or `ml apply -f`, which takes several"
+        raise refusal(name, [violation(name, at, f"found {len(documents)} documents; allowed: one", hint)])
     return documents[0]
 
 
 def load_documents(path: str) -> list[Document]:
-    """All YAML documents in a file; at least one. Raises as :func:`load_document`."""
+    """All YAML documents in a file, at least one. Raises as :func:`load_document`."""
     name = "<stdin>" if path == "-" else path
     text = _text(path, name)
     placeholder = _placeholder(text, name)
@@ -106,14 +113,14 @@ def load_documents(path: str) -> list[Document]:
 
 
 def override(document: Document, assignments: Iterable[str]) -> Document:
-    """``document`` after ``--set`` with each of ``assignments``. Raises Error("UsageError")."""
+    """``document`` with each of ``assignments`` (``--set``) applied. Raises Error UsageError."""
     for text in assignments:
         document = assign(document, text)
     return document
 
 
 def assign(document: Document, text: str, *, force_string: bool = False) -> Document:
-    """``document`` after ``--set`` with one assignment. Raises Error("UsageError")."""
+    """``document`` with one assignment (``--set``) applied. Raises Error UsageError."""
     assignment = parse_assignment(text, force_string=force_string)
     path = resolved(document.value, assignment.steps, assignment.origin)
     document = with_value(document, path, assignment.value, assignment.origin)
@@ -123,7 +130,10 @@ def assign(document: Document, text: str, *, force_string: bool = False) -> Docu
 
 
 def with_value(document: Document, path: Path, value: Any, origin: str) -> Document:
-    """``document`` with ``value`` at ``path``; ``origin`` (such as ``--name``) is its location from now on."""
+    """``document`` with ``value`` at ``path``.
+
+    ``origin`` (such as ``--name``) becomes its location.
+    """
     length = len(path)
     return replace(
         document,
@@ -135,9 +145,11 @@ def with_value(document: Document, path: Path, value: Any, origin: str) -> Docum
 
 
 def check(document: Document, kind: str) -> dict[str, Any]:
-    """The canonical form of ``document`` (see ``amphitrite.schemas.normalize``).
+    """Validate ``document`` and return its canonical form (see
+    ``amphitrite.schemas.documents.normalize``).
 
-    Raises one Error("InvalidDocument") with all violations, each with its location, in the order of the file.
+    Raises one Error InvalidDocument with all violations, each with its location, in the order of
+    the file.
     """
     found = validate(kind, document.value, document.texts)
     if found:
@@ -147,7 +159,7 @@ def check(document: Document, kind: str) -> dict[str, Any]:
 
 
 def _position(found: Violation) -> tuple[int, int, str]:
-    """Line and column as numbers; options come last."""
+    """Sort key: line and column as numbers; options come last."""
     match = re.search(r":(\d+):(\d+)$", found.location or "")
     return (int(match[1]), int(match[2]), "") if match else (sys.maxsize, 0, found.location or "")
 
@@ -157,7 +169,7 @@ def _placeholder(text: str, name: str) -> str | None:
     if match is None:
         return None
     line = text.count("\n", 0, match.start()) + 1
-    return f"{name}:{line} has the placeholder {match[0]}: put a value in its place first, for example with sed"
+    return f"replace the placeholder {match[0]} at {name}:{line} with a value, for example with sed"
 
 
 def _text(path: str, name: str) -> str:
@@ -170,14 +182,17 @@ def _text(path: str, name: str) -> str:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not a path"
         raise Error(
-            "LocalFileError", f"cannot read {name}: {reason or error}", target=name, hint="-f takes a YAML file, or -"
+            "LocalFileError",
+            f"cannot read {name}: {reason or error}",
+            target=name,
+            hint="pass a YAML file, or - for stdin, to -f",
         ) from error
     if len(data) > MAX_BYTES:
         raise Error(
             "LimitExceeded",
-            f"{name} has more than {MAX_BYTES} bytes (1 MiB), the limit of a document",
+            f"{name} is too large; allowed: {MAX_BYTES} bytes (1 MiB)",
             target=name,
-            hint="the limit is fixed: divide the document, or put what is large into files that it names",
+            hint="split the document, or move large parts into files that it names",
         )
     try:
         return data.decode("utf-8-sig")

@@ -1,7 +1,7 @@
-"""From options and a file to the document that a verb sends.
+"""Combines options and a file into the document that a verb sends.
 
-Decides precedence (``--set`` over options over the file), which schema judges a document, and what relative paths in it
-start from. Must not know YAML (``documents``) or the server.
+Decides the precedence (``--set``, then options, then the file), the JSON Schema of a document, and
+the base of its relative paths. Must not know YAML (``document_files``) or the server.
 """
 
 from __future__ import annotations
@@ -23,7 +23,11 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A judged, normalised document. ``source`` knows where its parts were written, ``within`` which part it is."""
+    """A validated, normalized document.
+
+    ``source``: the document as it was read, with the locations of its parts. ``within``: the path
+    in ``source`` at which this document is.
+    """
 
     document: dict[str, Any]
     source: Document
@@ -31,7 +35,7 @@ class Draft:
 
     @contextmanager
     def located(self) -> Iterator[None]:
-        """Errors raised within get the location of each violation, which the server cannot know."""
+        """Adds the locations of violations to errors that are raised inside."""
         try:
             yield
         except Error as error:
@@ -48,16 +52,19 @@ class Draft:
 
 
 def source(file: str | None, options: Mapping[str, Any]) -> Document:
-    """The file's document, or an empty one, with each option in the field of its name. Raises Error."""
+    """The document in the file, or an empty one, with ``options`` (field -> value) set.
+
+    Raises Error.
+    """
     document = document_files.load_document(file) if file is not None else document_files.empty_document()
     return with_options(document, options)
 
 
 def name_in(document: Document | None) -> str:
-    """The name of the endpoint in a file. Raises Error UsageError."""
+    """The name of the endpoint in a document. Raises Error UsageError if there is none."""
     name = document.value.get("name") if document is not None and isinstance(document.value, Mapping) else None
     if not isinstance(name, str):
-        raise Error("UsageError", "which endpoint?", hint="give --name, or --file with a name")
+        raise Error("UsageError", "the name of the endpoint is missing", hint="add --name, or --file with a name")
     return name
 
 
@@ -68,12 +75,18 @@ def with_options(document: Document, options: Mapping[str, Any]) -> Document:
 
 
 def endpoint(file: str | None, options: Mapping[str, Any], wanted: Sequence[Edit]) -> tuple[Draft, list[Draft]]:
-    """An endpoint, and the deployments that its document has inline. Raises Error with everything that is wrong."""
+    """An endpoint, and the deployments inside its document.
+
+    Raises one Error with all violations.
+    """
     return judged_endpoints(edits.apply(source(file, options), wanted))
 
 
 def judged_endpoints(document: Document) -> tuple[Draft, list[Draft]]:
-    """An endpoint, and the deployments that its document has inline. Raises Error InvalidDocument, LocalFileError."""
+    """An endpoint, and the deployments inside its document.
+
+    Raises Error InvalidDocument, LocalFileError.
+    """
     if not inline_deployments.is_legacy(document.value):
         return judged_endpoint(document), []
     head, inline = inline_deployments.split(document_files.check(document, "legacy_endpoint"))
@@ -90,7 +103,7 @@ def judged_endpoint(document: Document) -> Draft:
 
 
 def deployment(file: str, options: Mapping[str, Any], wanted: Sequence[Edit]) -> Draft:
-    """A deployment. Raises Error with everything that is wrong."""
+    """A deployment. Raises one Error with all violations."""
     return judged_deployment(edits.apply(source(file, options), wanted))
 
 
@@ -101,7 +114,7 @@ def judged_deployment(document: Document) -> Draft:
 
 
 def model(file: str | None, options: Mapping[str, Any], wanted: Sequence[Edit]) -> Draft:
-    """A model with its ``path``. Raises Error with everything that is wrong."""
+    """A model with its ``path``. Raises one Error with all violations."""
     return judged_model(edits.apply(source(file, options), wanted))
 
 
@@ -127,28 +140,31 @@ def pairs(option: str, words: Sequence[str] | None) -> dict[str, str] | None:
     for word in " ".join(words).split():
         name, equals, value = word.partition("=")
         if not equals or not name:
-            raise Error("UsageError", f"{option}: `{word}` is not of the form name=value")
+            raise Error("UsageError", f"{option}: found `{word}`; allowed: NAME=VALUE")
         found[name] = value
     return found
 
 
 def shares(option: str, words: Sequence[str] | None) -> dict[str, int] | None:
-    """``["blue=90 green=10"]`` -> ``{"blue": 90, "green": 10}``; None for None. Raises Error UsageError."""
+    """``["blue=90 green=10"]`` -> ``{"blue": 90, "green": 10}``; None for None.
+
+    Raises Error UsageError.
+    """
     found = pairs(option, words)
     if found is None:
         return None
     for name, value in found.items():
         if not value.isdecimal():
-            raise Error("UsageError", f"{option}: {name}={value}: a share is a whole number of percent")
+            raise Error("UsageError", f"{option}: found {name}={value}; allowed: a whole number of percent")
     return {name: int(value) for name, value in found.items()}
 
 
-#: What is at one of these addresses is not on this machine.
+#: Prefixes of addresses that are not paths on this machine.
 _REMOTE = ("azureml:", "http://", "https://", "runs:", "wasbs://", "abfss://")
 
 
 def is_remote(path: str) -> bool:
-    """Whether ``path`` is an address rather than a place on this machine."""
+    """Whether ``path`` is an address and not a path on this machine."""
     return path.startswith(_REMOTE)
 
 
@@ -161,7 +177,10 @@ def _with_local_paths(deployment: dict[str, Any], document: Document, within: Pa
 
 
 def _local(path: str, document: Document, at: Path) -> str:
-    """Paths start from the directory of the file that has them, or where ``ml`` runs. Raises Error LocalFileError."""
+    """A path relative to its document, or to the working directory if an option set it.
+
+    Raises Error LocalFileError if nothing exists there.
+    """
     if is_remote(path):
         return path
     found = FilePath(path) if at in document.origins else document.directory / path

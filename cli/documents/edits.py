@@ -1,7 +1,8 @@
-"""The generic update: ``--set``, ``--add`` and ``--remove``, in the order in which they stand on the command line.
+"""The generic update: ``--set``, ``--add`` and ``--remove``, in their order on the command line.
 
-Decides what each does to a document, as az's generic update does it: nothing but what is named changes. Must not know
-which fields there are, but for those that no update can change. Any verb that reads, edits and writes back uses it.
+Decides what each edit does to a document, like az's generic update: only the named fields change.
+Must not know which fields exist, except for those that no update can change. Every verb that reads,
+edits and writes back a resource uses it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from amphitrite.schemas.errors import Error
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One occurrence of an option and its words."""
+    """One occurrence of an option and its values."""
 
     kind: Literal["set", "add", "remove"]
     words: tuple[str, ...]
@@ -36,9 +37,10 @@ def read(
     *,
     force_string: bool = False,
 ) -> list[Edit]:
-    """The options of a verb as ``given.Set``, ``given.Add`` and ``given.Remove`` hold them, in their order.
+    """The edits in ``options.Set``, ``options.Add`` and ``options.Remove``, in their order on the
+    command line.
 
-    A verb without ``given.Add`` has plain assignments in ``set_``.
+    A verb without ``options.Add`` has plain assignments in ``set_``.
     """
     found: list[tuple[int, Edit]] = []
     given: dict[Literal["set", "add", "remove"], Sequence[str] | None] = {"set": set_, "add": add, "remove": remove}
@@ -50,16 +52,17 @@ def read(
 
 
 def apply(document: Document, edits: Iterable[Edit]) -> Document:
-    """``document`` after each of ``edits``. Raises Error("UsageError")."""
+    """``document`` with ``edits`` applied in order. Raises Error UsageError."""
     for edit in edits:
         document = _APPLY[edit.kind](document, edit)
     return document
 
 
 def refuse_fixed(edits: Iterable[Edit], kind: str, fixed: Mapping[str, object]) -> None:
-    """Raises Error("BadArgument") for an edit of a field that ``kind`` has, and that no update can change.
+    """Raises Error BadArgument for an edit of a field that no update can change.
 
-    Those are what the server says of a resource, and ``fixed``, by which the resource is found: field -> its value.
+    Those are the read-only fields of ``kind``, and ``fixed``: field -> its value, which may be set
+    again.
     """
     schema = load(kind)
     for edit in edits:
@@ -70,10 +73,10 @@ def refuse_fixed(edits: Iterable[Edit], kind: str, fixed: Mapping[str, object]) 
                 value = parse_assignment(edit.words[0]).text if edit.kind == "set" and len(steps) == 1 else None
                 if value == str(fixed[field]):
                     continue
-                message = f"--{edit.kind} {dotted(steps)}: {field} is fixed when a resource is created"
-                raise Error("BadArgument", message, target=field, hint="create another one")
+                message = f"--{edit.kind} {dotted(steps)}: {field} cannot change after a resource is created"
+                raise Error("BadArgument", message, target=field, hint="create another resource")
             if entry.get("readOnly"):
-                message = f"--{edit.kind} {dotted(steps)}: the server decides {field}; it cannot be changed"
+                message = f"--{edit.kind} {dotted(steps)}: {field} is read-only"
                 raise Error("BadArgument", message, target=field)
 
 
@@ -83,7 +86,7 @@ def _touched(edit: Edit) -> list[tuple[Any, ...]]:
     return [parse_path(f"--{edit.kind}", edit.words[0])] if edit.words else []
 
 
-# -- the three ------------------------------------------------------------------------------------------------------
+# -- one edit --------------------------------------------------------------------------------------
 def _set(document: Document, edit: Edit) -> Document:
     for word in edit.words:
         document = document_files.assign(document, word, force_string=edit.force_string)
@@ -91,9 +94,9 @@ def _set(document: Document, edit: Edit) -> Document:
 
 
 def _add(document: Document, edit: Edit) -> Document:
-    """Consecutive ``key=value`` words are one entry, any other word is an entry of its own."""
+    """Consecutive ``key=value`` words form one entry; any other word is an entry of its own."""
     if len(edit.words) < 2:
-        raise _usage(edit, "a path and what to add", "--add path.to.list key=value key=value, or --add list VALUE")
+        raise _usage(edit, "PATH VALUE ...", "for example --add path.to.list key=value key=value, or --add list VALUE")
     path, origin = _located(document, edit)
     entries = at(document.value, path)
     if entries is None:
@@ -101,8 +104,11 @@ def _add(document: Document, edit: Edit) -> Document:
         document = document_files.with_value(document, path, entries, origin)
     if not isinstance(entries, list):
         found = "a mapping" if isinstance(entries, Mapping) else "a single value"
-        hint = f"--set {edit.words[0]}.key=value" if isinstance(entries, Mapping) else f"--set {edit.words[0]}=value"
-        raise Error("UsageError", f"{origin}: only a list can be added to, found {found}", target="--add", hint=hint)
+        path_to_set = f"{edit.words[0]}.KEY" if isinstance(entries, Mapping) else edit.words[0]
+        hint = f"use --set {path_to_set}=VALUE"
+        raise Error(
+            "UsageError", f"{origin}: the field is {found}; only a list can be added to", target="--add", hint=hint
+        )
     mapping: dict[str, str] = {}
     added: list[Any] = []
     for word in edit.words[1:]:
@@ -120,25 +126,26 @@ def _add(document: Document, edit: Edit) -> Document:
 
 
 def _remove(document: Document, edit: Edit) -> Document:
-    """A field; or of a list the entry with this index, which ``list[0]`` says too."""
+    """Remove a field, or the entry of a list with this index (also written ``list[0]``)."""
     if not 1 <= len(edit.words) <= 2 or (len(edit.words) == 2 and not edit.words[1].isdecimal()):
-        raise _usage(edit, "a path, or the path of a list and an index", "--remove tags.team, or --remove list 0")
+        raise _usage(edit, "PATH, or PATH INDEX for a list", "for example --remove tags.team, or --remove list 0")
     path, origin = _located(document, edit)
     if len(edit.words) == 2:
         if not isinstance(at(document.value, path), list):
-            raise Error("UsageError", f"{origin}: an index, but {dotted(path)} is no list", target="--remove")
+            raise Error("UsageError", f"{origin}: {dotted(path)} is not a list, so it has no index", target="--remove")
         path = (*path, int(edit.words[1]))
     parent, last = at(document.value, path[:-1]), path[-1]
     if isinstance(last, int):
         if not isinstance(parent, list) or last >= len(parent):
             count = len(parent) if isinstance(parent, list) else 0
-            raise Error("UsageError", f"{origin}: there is no entry {last} among {count}", target="--remove")
+            allowed = f"0 to {count - 1}" if count else "none, because the list is empty"
+            raise Error("UsageError", f"{origin}: found index {last}; allowed: {allowed}", target="--remove")
         left = [entry for index, entry in enumerate(parent) if index != last]
         return document_files.with_value(document, path[:-1], left, origin)
     if not isinstance(parent, Mapping) or last not in parent:
         raise _absent(parent, path, origin)
     left_over = {key: entry for key, entry in parent.items() if key != last}
-    if len(path) == 1:  # the root keeps the marks of what stays
+    if len(path) == 1:  # the root keeps the marks of the other fields
         return replace(document, value=left_over)
     return document_files.with_value(document, path[:-1], left_over, origin)
 
@@ -152,15 +159,17 @@ def _located(document: Document, edit: Edit) -> tuple[Path, str]:
 
 
 def _absent(parent: Any, path: Path, origin: str) -> Error:
-    """There is no such field: what there is, and what is near."""
+    """The error for a field that does not exist, with the existing fields and a similar one."""
     names = sorted(str(name) for name in parent) if isinstance(parent, Mapping) else []
     near = get_close_matches(str(path[-1]), names, n=1)
-    where = f"in {dotted(path[:-1])}" if len(path) > 1 else "in it"
-    there = f"there is {', '.join(names)}" if names else "nothing is there"
+    where = f"in {dotted(path[:-1])}" if len(path) > 1 else "in the document"
+    existing = f"found: {', '.join(names)}" if names else "it has no fields"
     hint = f"did you mean {dotted((*path[:-1], near[0]))}?" if near else None
-    return Error("UsageError", f"{origin}: no `{path[-1]}` {where}; {there}", target="--remove", hint=hint)
+    return Error("UsageError", f"{origin}: no field `{path[-1]}` {where}; {existing}", target="--remove", hint=hint)
 
 
 def _usage(edit: Edit, wanted: str, example: str) -> Error:
     found = " ".join(edit.words) or "nothing"
-    return Error("UsageError", f"--{edit.kind} takes {wanted}; found {found}", target=f"--{edit.kind}", hint=example)
+    return Error(
+        "UsageError", f"--{edit.kind}: found {found}; allowed: {wanted}", target=f"--{edit.kind}", hint=example
+    )

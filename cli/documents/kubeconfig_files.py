@@ -1,6 +1,8 @@
-"""A kubeconfig as it can travel: with the certificates and tokens that it names as files inside.
+"""A self-contained kubeconfig: the certificates and tokens in files become part of its text.
 
-Decides what is put inside, and which ways to log in cannot travel. Must not print anything of it.
+Decides which files are embedded, and which login methods cannot be sent. Must not print any of the
+content. Outside contract: kubeconfig v1 (Kubernetes, "Organizing Cluster Access Using kubeconfig
+Files").
 """
 
 from __future__ import annotations
@@ -14,9 +16,9 @@ import yaml
 
 from amphitrite.schemas.errors import Error
 
-#: A kubeconfig is some KiB, and so is what it names.
+#: A kubeconfig has a few KiB, and so have the files that it names.
 MAX_BYTES = 1 << 20
-#: Field that names a file -> field that holds its content in base64.
+#: Field with the name of a file -> field with the content in base64.
 _FILES = {
     "certificate-authority": "certificate-authority-data",
     "client-certificate": "client-certificate-data",
@@ -25,14 +27,17 @@ _FILES = {
 
 
 def complete(file: Path) -> str:
-    """The kubeconfig as YAML text. Raises Error("LocalFileError") for what cannot be read, Error("InvalidDocument") for
-    what is no kubeconfig or runs a program to log in."""
+    """The kubeconfig in ``file`` as YAML text, with all files embedded.
+
+    Raises Error LocalFileError for a file that cannot be read, LimitExceeded above 1 MiB, and
+    InvalidDocument if it is not a kubeconfig or runs a program to log in.
+    """
     try:
         config = yaml.safe_load(_read(file))
     except yaml.YAMLError as exc:
         raise Error("InvalidDocument", f"{file} is not YAML") from exc
     if not isinstance(config, Mapping) or not config.get("clusters"):
-        raise Error("InvalidDocument", f"{file} is no kubeconfig: it has no clusters")
+        raise Error("InvalidDocument", f"{file} is not a kubeconfig: it has no clusters")
     whole = dict(config)
     whole["clusters"] = _each(config, "clusters", "cluster", lambda entry: _inline(entry, file.parent))
     whole["users"] = _each(config, "users", "user", lambda entry: _user(entry, file))
@@ -53,8 +58,8 @@ def _user(entry: Mapping[str, Any], file: Path) -> dict[str, Any]:
         if way in entry:
             raise Error(
                 "InvalidDocument",
-                f"{file} logs in by a program ({way}), which the control plane does not run",
-                hint="use a kubeconfig with the token of a service account: kubectl create token",
+                f"{file} logs in with a program ({way}), which the control plane does not run",
+                hint="use a kubeconfig with the token of a service account (`kubectl create token`)",
             )
     whole = _inline(entry, file.parent)
     if "tokenFile" in whole:
@@ -85,5 +90,7 @@ def _bytes(file: Path) -> bytes:
     except OSError as exc:
         raise Error("LocalFileError", f"cannot read {file}: {exc.strerror}") from exc
     if len(content) > MAX_BYTES:
-        raise Error("LimitExceeded", f"{file} has more than {MAX_BYTES} bytes", hint="give another file")
+        raise Error(
+            "LimitExceeded", f"{file} is too large; allowed: {MAX_BYTES} bytes (1 MiB)", hint="use another file"
+        )
     return content

@@ -1,7 +1,8 @@
-"""YAML text as nodes with marks: what is written where, before anything is made of it.
+"""YAML text as nodes with their positions.
 
-Decides how YAML syntax errors look, and that nesting is bounded. Must not know what nodes mean. It reads the parser's
-events instead of using PyYAML's composer, which recurses without a bound.
+Decides how YAML syntax errors are reported, and the maximum depth. Must not know the meaning of
+nodes. It reads the parser's events and not PyYAML's composed nodes, because PyYAML's composer
+recurses without a limit.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _UNPRINTABLE = re.compile(yaml.reader.Reader.NON_PRINTABLE.pattern)
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Line and column, both from 1."""
+    """Line and column, 1-based."""
 
     line: int
     column: int
@@ -38,7 +39,10 @@ class Mark:
 
 @dataclass(slots=True)
 class Node:
-    """``kind``: scalar, sequence or mapping. ``plain``: a scalar without quotes. An alias is its anchor's node."""
+    """``kind``: scalar, sequence or mapping. ``plain``: a scalar without quotes.
+
+    An alias is the node of its anchor.
+    """
 
     kind: str
     tag: str
@@ -50,7 +54,7 @@ class Node:
 
 
 def refusal(name: str, violations: list[Violation], hint: str | None = None) -> Error:
-    """The one error for all violations of the file ``name``."""
+    """One error with all violations of the file ``name``."""
     count = f"{len(violations)} problem{'s' if len(violations) != 1 else ''}"
     return Error("InvalidDocument", f"{name} has {count}", target=name, hint=hint, violations=violations)
 
@@ -60,19 +64,22 @@ def violation(name: str, mark: Mark, message: str, hint: str | None = None, path
 
 
 def compose(text: str, name: str) -> list[Node]:
-    """The root node of each YAML document. Raises Error("InvalidDocument")."""
+    """The root node of each YAML document.
+
+    Raises Error InvalidDocument for the first syntax error.
+    """
     unprintable = _UNPRINTABLE.search(text)
     if unprintable:
         before = text[: unprintable.start()]
         mark = Mark(before.count("\n") + 1, len(before) - before.rfind("\n"))
-        raise refusal(name, [violation(name, mark, f"character U+{ord(unprintable[0]):04X} is not allowed in YAML")])
+        raise refusal(name, [violation(name, mark, f"YAML does not allow the character U+{ord(unprintable[0]):04X}")])
     try:
         return list(_Composer(yaml.parse(text, Loader=_LOADER), name).documents())
     except yaml.MarkedYAMLError as error:
         at = error.problem_mark or error.context_mark
         mark = Mark(at.line + 1, at.column + 1) if at else Mark(1, 1)
         said = ", ".join(part for part in (error.context, error.problem) if part) or "not YAML"
-        hint = "YAML indents with spaces, not with tabs" if _indented_by_tab(text, mark) else None
+        hint = "indent with spaces, not with tabs" if _indented_by_tab(text, mark) else None
         raise refusal(name, [violation(name, mark, said, hint)]) from error
     except (yaml.YAMLError, ValueError) as error:
         raise refusal(name, [violation(name, Mark(1, 1), f"not YAML: {error}")]) from error
@@ -99,11 +106,14 @@ class _Composer:
     def _node(self, event: Any, depth: int) -> Node:
         mark = Mark(event.start_mark.line + 1, event.start_mark.column + 1)
         if depth > MAX_DEPTH:
-            raise refusal(self._name, [violation(self._name, mark, f"nested more than {MAX_DEPTH} levels deep")])
+            raise refusal(
+                self._name, [violation(self._name, mark, f"the nesting is too deep; allowed: {MAX_DEPTH} levels")]
+            )
         if isinstance(event, yaml.AliasEvent):
             if event.anchor not in self._anchors:
                 raise refusal(
-                    self._name, [violation(self._name, mark, f"alias *{event.anchor} has no anchor before it")]
+                    self._name,
+                    [violation(self._name, mark, f"alias *{event.anchor} has no anchor &{event.anchor} before it")],
                 )
             return self._anchors[event.anchor]
         node = self._empty(event, mark)
@@ -120,7 +130,7 @@ class _Composer:
 
     @staticmethod
     def _empty(event: Any, mark: Mark) -> Node:
-        """The event's node, still without items and pairs."""
+        """The node of an event, without items and pairs."""
         if isinstance(event, yaml.SequenceStartEvent):
             return Node("sequence", event.tag or TAG + "seq", mark)
         if isinstance(event, yaml.MappingStartEvent):

@@ -1,8 +1,8 @@
-"""YAML text as values that remember where they were written.
+"""YAML text as values with their positions.
 
-Decides which YAML is accepted: mappings with text keys, lists, text, numbers, true, false and null; no duplicate keys,
-no other tags, no unbounded aliases. Must not know any document's fields. Scalars are read as YAML 1.1, as Azure ML
-reads them, except that dates stay text.
+Decides which YAML is accepted: mappings with text keys, lists, text, numbers, true, false and null.
+Duplicate keys, other tags and unbounded aliases are refused. Must not know the fields of any
+document. Scalars are read as YAML 1.1, as Azure ML reads them, except that dates stay text.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from amphitrite.cli.documents.yaml_nodes import MAX_DEPTH, TAG, Mark, Node, Path
 from amphitrite.schemas.errors import Violation
 
 MAX_VALUES = 100_000
-#: Longer numbers are text: no field needs them, and reading them can take quadratic time.
+#: Characters of a number. Longer ones are text: no field needs them, and parsing them takes
+#: quadratic time.
 _MAX_NUMBER_LENGTH = 40
 
 _CONSTRUCTOR = yaml.constructor.SafeConstructor()
@@ -29,8 +30,9 @@ _TEXT_TAGS = frozenset({TAG + "str", TAG + "timestamp", TAG + "value", TAG + "me
 class Parsed:
     """One YAML document.
 
-    ``marks``: where a value is best pointed at, by path: a scalar itself, a mapping or list by its key. ``keys``: where
-    the key of a value is. ``texts``: the source text of plain scalars that are not text.
+    ``marks``: path -> the position to report for a value: of a scalar its own, of a mapping or list
+    that of its key. ``keys``: path -> the position of its key. ``texts``: path -> the source text
+    of a plain scalar that is not text.
     """
 
     value: Any
@@ -40,9 +42,9 @@ class Parsed:
 
 
 def parse(text: str, name: str) -> list[Parsed]:
-    """The documents in ``text``; ``name`` is the file's, for locations.
+    """The documents in ``text``. ``name``: the file, for locations.
 
-    Raises Error("InvalidDocument"): the first syntax error, or everything else that is wrong.
+    Raises Error InvalidDocument with the first syntax error, or else with all other violations.
     """
     builder = _Builder(name)
     parsed = [builder.document(root) for root in compose(text, name)]
@@ -52,7 +54,10 @@ def parse(text: str, name: str) -> list[Parsed]:
 
 
 class _Builder:
-    """Values of nodes. Aliases are copied out, so that every path has its own value; that is what is bounded."""
+    """Makes values of nodes.
+
+    Aliases are copied, so that each path has its own value; their total is limited.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -72,13 +77,16 @@ class _Builder:
 
     @contextmanager
     def _entered(self, node: Node, path: Path) -> Iterator[bool]:
-        """Whether it is safe to go into ``node``; every entry counts, so that aliases cannot multiply without bound."""
+        """Whether it is safe to descend into ``node``.
+
+        Each visit counts, so that aliases cannot multiply.
+        """
         self._spend(node)
         if any(node is outer for outer in self._open):
-            self._refuse(node, path, "an alias leads back into itself")
+            self._refuse(node, path, "the alias refers to a value that contains it")
             yield False
         elif len(self._open) > MAX_DEPTH:
-            self._refuse(node, path, f"nested more than {MAX_DEPTH} levels deep")
+            self._refuse(node, path, f"the nesting is too deep; allowed: {MAX_DEPTH} levels")
             yield False
         else:
             self._open.append(node)
@@ -90,7 +98,7 @@ class _Builder:
     def _spend(self, node: Node) -> None:
         self._count += 1
         if self._count > MAX_VALUES:
-            self._refuse(node, (), f"more than {MAX_VALUES} values, each alias counted with all that it stands for")
+            self._refuse(node, (), f"the document has too many values, with aliases expanded; allowed: {MAX_VALUES}")
             raise refusal(self.name, list(self.violations.values()))
 
     def _value(self, node: Node, path: Path) -> Any:
@@ -100,7 +108,7 @@ class _Builder:
             return self._scalar(node, path)
         self._parsed.marks[path] = self._parsed.keys.get(path, node.mark)
         if node.tag != TAG + ("seq" if node.kind == "sequence" else "map"):
-            self._refuse(node, path, f"tag {node.tag} is not allowed")
+            self._refuse(node, path, f"the tag {node.tag} is not allowed")
         with self._entered(node, path) as safe:
             if not safe:
                 return None
@@ -120,7 +128,7 @@ class _Builder:
                 merged.append(entry)
             elif key.text in written:
                 first = f"{self.name}:{written[key.text]}"
-                self._refuse(key, at, f"written twice; first at {first}", "remove one of the two")
+                self._refuse(key, at, f"duplicate key; the first one is at {first}", "remove one of the two")
             else:
                 written[key.text] = key.mark
                 self._parsed.keys[at] = key.mark
@@ -131,9 +139,9 @@ class _Builder:
         return value
 
     def _merge(self, part: Node, value: dict[str, Any], path: Path) -> None:
-        """``<<: *defaults``: what is written beside it wins, then what is merged first."""
+        """``<<: *defaults``: the mapping's own keys take precedence, then those merged first."""
         if part.kind != "mapping":
-            self._refuse(part, path, "<< takes a mapping or a list of mappings")
+            self._refuse(part, path, "<< must be a mapping or a list of mappings")
             return
         outer, inner = self._parsed, Parsed(None, {}, {}, {})
         with self._entered(part, path) as safe:
@@ -156,7 +164,7 @@ class _Builder:
         if kind == "null":
             return None
         if kind not in ("int", "float", "bool"):
-            self._refuse(node, path, f"tag {node.tag} is not allowed", "write text, a number, true, false or null")
+            self._refuse(node, path, f"the tag {node.tag} is not allowed", "write text, a number, true, false or null")
             return None
         if len(node.text) > _MAX_NUMBER_LENGTH:
             return node.text
@@ -165,5 +173,5 @@ class _Builder:
             scalar = yaml.ScalarNode(node.tag, node.text)
             return getattr(_CONSTRUCTOR, f"construct_yaml_{kind}")(scalar)
         except (ValueError, KeyError, IndexError, OverflowError):
-            self._refuse(node, path, f"found {node.text!r}, which is not of YAML's type {kind}")
+            self._refuse(node, path, f"found {node.text!r}; allowed: a value of YAML's type {kind}")
             return None

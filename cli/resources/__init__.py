@@ -1,4 +1,4 @@
-"""What verbs change and read of endpoints, deployments and computes.
+"""Changes and queries of endpoints, deployments and computes.
 
-It knows the resource routes of the REST API. It prints nothing.
+It knows the resource routes of the REST API. It must not print.
 """

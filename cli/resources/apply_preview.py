@@ -1,7 +1,8 @@
-"""From what is asked for and what the control plane has to the steps that lead from one to the other.
+"""Compares requested resources with those of the control plane, and returns the steps between them.
 
-Decides what is asked of the control plane, which judges and compares (``?dryRun=true``), and what is said of resources
-that refer to others which are not there yet. Changes nothing. Must not know how steps are told or carried out.
+Decides which requests the comparison needs (the control plane validates and compares with
+``?dryRun=true``), and how to preview resources that refer to others which do not exist yet. Changes
+nothing. Must not know how steps are printed or executed.
 """
 
 from __future__ import annotations
@@ -26,16 +27,22 @@ _SHARES = ("traffic", "mirror_traffic")
 
 
 class Preview:
-    """Steps in the order of the items; earlier items are taken as done by the later ones."""
+    """Makes steps in the order of the items.
+
+    Each step assumes that the steps before it are done.
+    """
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._coming: set[str] = set()  # ARM ids of assets that are not there yet, in lower case
-        self._latest: dict[tuple[str, str], str] = {}  # (models or environments, name) -> the coming one's id
+        self._coming: set[str] = set()  # ARM ids of assets that earlier steps create, in lower case
+        self._latest: dict[tuple[str, str], str] = {}  # (models or environments, name) -> ARM id
         self._endpoints: set[str] = set()
 
     def steps(self, items: Sequence[Item]) -> list[Step]:
-        """Raises Error with the location of what the control plane refuses."""
+        """The steps.
+
+        Raises the Errors of the control plane, with the locations of their violations.
+        """
         return [self._step(item) for item in items]
 
     def _step(self, item: Item) -> Step:
@@ -48,7 +55,7 @@ class Preview:
         with item.draft.located():
             return look(item)
 
-    # -- assets -------------------------------------------------------------------------------------------------------
+    # -- assets ------------------------------------------------------------------------------------
     def _model(self, item: Item) -> Step:
         document = item.draft.document
         name = document["name"]
@@ -61,7 +68,7 @@ class Preview:
         return self._asset(item, f"{name}:{version}", before, after)
 
     def _version(self, document: Mapping[str, Any], uri: str) -> tuple[str, dict[str, Any] | None]:
-        """The version that a model document means, and what is there of it."""
+        """The version of a model document, and its resource if it exists."""
         name, version = document["name"], document.get("version")
         if version is not None:
             return str(version), self._client.find(model_id(self._client.workspace, name, version))
@@ -81,7 +88,7 @@ class Preview:
         )
 
     def _version_of_environment(self, document: Mapping[str, Any]) -> tuple[str, dict[str, Any] | None]:
-        """The version that a document means, as ``environments.register`` chooses it, and what is there of it."""
+        """The version that ``register`` would choose, and its document if it exists."""
         name, version = document["name"], document.get("version")
         path = environment_id(self._client.workspace, name)
         if version is not None:
@@ -107,7 +114,7 @@ class Preview:
     def _address(self, path: str) -> str:
         return path if is_remote(path) else uploads.address(self._client, Path(path))
 
-    # -- endpoints and deployments ------------------------------------------------------------------------------------
+    # -- endpoints and deployments -----------------------------------------------------------------
     def _endpoint(self, item: Item) -> Step:
         document, name = item.draft.document, item.draft.document["name"]
         path = lookups.endpoint_path(self._client, name)
@@ -117,7 +124,7 @@ class Preview:
             return Step(item, name, "create", (), differences(None, document))
         before = _without_zeros(wire.endpoint_from_wire(name, found))
         wanted = _without_zeros({**{f: before[f] for f in _SHARES if f in before}, **document})
-        # Shares of deployments that come with this very apply cannot be judged yet.
+        # The control plane cannot check the traffic of deployments that this command creates.
         there = {key(one["name"]) for one in self._client.pages(f"{path}/deployments")}
         judged = {**wanted, **{f: before.get(f, {}) for f in _SHARES if not _names(wanted.get(f)) <= there}}
         told = self._dry_run(path, resource_changes.endpoint_body(self._client, Draft(judged, item.draft.source)))
@@ -153,7 +160,7 @@ class Preview:
         return Step(item, item.name, change, tuple(sorted(replaced)), differences(before, after))
 
     def _reference(self, kind: Any, given: Any) -> str:
-        """The ARM id that a deployment's model or environment has now, or will have."""
+        """The ARM id that a deployment's model or environment has, or will have."""
         if isinstance(given, Mapping):
             return self._inline(kind, given)
         name, version, label = parse_asset(given) or (None, None, None)
@@ -166,7 +173,7 @@ class Preview:
         return model_registration.resolve(self._client, kind, given)
 
     def _inline(self, kind: Any, given: Mapping[str, Any]) -> str:
-        """As ``registration.register_inline`` names it."""
+        """The ARM id that ``register_inline`` will return."""
         if kind != "models":
             found = environment_registration.inline_id(self._client, given)
         else:
@@ -185,12 +192,12 @@ class Preview:
     def _dry_run(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         answer: dict[str, Any] = self._client.send("PUT", path, params={"dryRun": "true"}, json=body).json()
         if "change" not in answer:
-            raise Error("Unsupported", "this control plane knows no dryRun", hint="upgrade it")
+            raise Error("Unsupported", "this control plane does not support dryRun", hint="upgrade the control plane")
         return answer
 
 
 def _without_zeros(document: Mapping[str, Any]) -> dict[str, Any]:
-    """A share of 0 is no share."""
+    """The document without shares of 0, which have no effect."""
     kept = {f: {n: int(s) for n, s in document[f].items() if int(s)} for f in _SHARES if document.get(f)}
     return {**{field: value for field, value in document.items() if field not in _SHARES}, **kept}
 

@@ -1,6 +1,7 @@
-"""What ``ml apply`` is going to do with one resource, and how it says so.
+"""One step of ``ml apply``: the change of one resource, and its description.
 
-Decides which fields differ and in which words a step is told. Pure; must not know where the two documents come from.
+Decides which fields differ and how a step is described. Pure. Must not know where the two documents
+come from.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ _WORDS: Mapping[Change, str] = {
     "create": "created",
     "update": "changed in place",
     "replace": "replaced by new instances",
-    "retry": "tried again, as it has failed",
+    "retry": "retried, because its last change failed",
     "none": "unchanged",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """``path`` dotted; None for a side that does not have it."""
+    """``path``: dotted. ``before`` and ``after``: None if the field is absent."""
 
     path: str
     before: Any
@@ -35,7 +36,10 @@ class FieldChange:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """``name``: as shown, with the version that a model will have. ``reasons``: fields that need new instances."""
+    """``name``: as it is printed, with the version that an asset will have.
+
+    ``reasons``: fields whose change needs new instances.
+    """
 
     item: Item
     name: str
@@ -44,7 +48,7 @@ class Step:
     fields: tuple[FieldChange, ...] = field(default=())
 
     def shown(self) -> dict[str, Any]:
-        """As data."""
+        """The step as JSON data."""
         return {
             "kind": self.item.kind,
             "name": self.name,
@@ -55,14 +59,17 @@ class Step:
 
 
 def differences(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> tuple[FieldChange, ...]:
-    """Field by field, in the order of their paths. Parts of mappings are fields of their own, lists are one."""
+    """The fields that differ, sorted by path.
+
+    Mappings are compared field by field, lists as a whole.
+    """
     old, new = dict(_flat(before or {})), dict(_flat(after))
     paths = sorted({*old, *new})
     return tuple(FieldChange(path, old.get(path), new.get(path)) for path in paths if old.get(path) != new.get(path))
 
 
 def text(steps: Sequence[Step]) -> str:
-    """For people: a line for each resource, a line for each field that changes."""
+    """Text for people: a line for each resource, and a line for each field that changes."""
     lines = []
     for step in steps:
         why = f" ({', '.join(step.reasons)})" if step.reasons else ""

@@ -1,7 +1,8 @@
-"""From options and files to a compute's document, and the request that stores it.
+"""The documents of computes, from options and files, and the request that stores one.
 
-Decides which document an ``--file`` of ``ml compute update`` is, and that a kubeconfig travels whole: files that it
-names are put into it, since the control plane does not have them. Must not know options' names or Kubernetes.
+Decides which kind of document ``ml compute update --file`` has, and that a kubeconfig is sent with
+the content of the files that it names, because the control plane does not have them. Must not know
+Kubernetes.
 """
 
 from __future__ import annotations
@@ -21,19 +22,22 @@ from amphitrite.schemas.names import compute_id, key
 if TYPE_CHECKING:
     from amphitrite.cli.session.rest_client import Client
 
-#: Resources carry the workspace's location; ours has one.
+#: The location of the only workspace, which every resource carries.
 _LOCATION = "local"
-#: Fields of a compute's document that no document of instance types has.
+#: Fields that only the document of a compute has, not one of instance types.
 _OF_A_COMPUTE = ("namespace", "type", "kubeconfig", "in_cluster", "default_instance_type")
 
 
 def compute(file: str | None, options: Mapping[str, Any], sets: Sequence[str]) -> Draft:
-    """A compute to attach. Raises Error with everything that is wrong."""
+    """A compute to attach. Raises one Error with all violations."""
     return _judged(document_files.override(document_input.source(file, options), sets))
 
 
 def changed(name: str, current: Mapping[str, Any], file: str | None, sets: Sequence[str]) -> Draft:
-    """The compute ``current`` as ``file`` and ``--set`` want it. Raises Error with everything that is wrong."""
+    """The compute ``current`` with the changes of ``file`` or ``--set``.
+
+    Raises one Error with all violations.
+    """
     found = document_files.load_documents(file) if file is not None else []
     if not found:
         return _judged(document_files.override(Document(f"compute {name}", dict(current), FilePath()), sets))
@@ -41,12 +45,17 @@ def changed(name: str, current: Mapping[str, Any], file: str | None, sets: Seque
     if len(found) == 1 and isinstance(first.value, Mapping) and any(field in first.value for field in _OF_A_COMPUTE):
         return _judged(document_files.override(document_input.with_options(first, {"name": name}), sets))
     if sets:
-        raise Error("UsageError", "--set changes a compute, and the file has instance types", hint="one at a time")
+        raise Error(
+            "UsageError", "--set cannot be combined with a file of instance types", hint="run the command twice"
+        )
     return _with_types(current, found)
 
 
 def put(client: Client, document: Mapping[str, Any], *, create: bool) -> dict[str, Any]:
-    """Store it; the resource. Raises Error Conflict when it is to be created and is there."""
+    """Store a compute and return its resource.
+
+    Raises Error Conflict if ``create`` is set and it exists.
+    """
     address = compute_id(client.workspace, document["name"])
     headers = {"If-None-Match": "*"} if create else None
     try:
@@ -54,14 +63,18 @@ def put(client: Client, document: Mapping[str, Any], *, create: bool) -> dict[st
     except Error as error:
         if error.code != "PreconditionFailed":
             raise
-        hint = "to change it: ml compute update"
-        raise Error("Conflict", f"{document['name']} exists already", target=address, hint=hint) from error
+        hint = "run `ml compute update` to change it"
+        raise Error("Conflict", f"compute {document['name']} already exists", target=address, hint=hint) from error
     body: dict[str, Any] = answer.json()
     return body
 
 
 def _with_types(current: Mapping[str, Any], found: Sequence[Document]) -> Draft:
-    """Ours are all types that the compute has then; Azure's are added, as ``kubectl apply`` adds them."""
+    """The compute ``current`` with the instance types in documents.
+
+    Documents of our kind replace all types of the compute. Azure's custom resources are added to
+    them, as with ``kubectl apply``.
+    """
     types = {key(one["name"]): one for one in current.get("instance_types") or ()}
     for document in found:
         kind = instance_types_kind(document.value)
@@ -71,7 +84,8 @@ def _with_types(current: Mapping[str, Any], found: Sequence[Document]) -> Draft:
                 return Draft({**current, "instance_types": checked["instance_types"]}, document)
             types = {}
         types.update({key(one["name"]): one for one in wire.listed_types(kind, checked)})
-    # Where an entry was written is not where it is in the compute's document now.
+    # The entries have other paths in the compute's document than in the file, so they have no
+    # locations.
     nowhere = Document(found[0].name, {}, FilePath())
     return Draft({**current, "instance_types": list(types.values())}, nowhere)
 
@@ -84,7 +98,10 @@ def _judged(document: Document) -> Draft:
 
 
 def _kubeconfig(path: str, document: Document) -> str:
-    """The text of the file, complete. Relative paths start from the document, or where ``ml`` runs."""
+    """The self-contained text of a kubeconfig.
+
+    ``path`` is relative to its document, or to the working directory if an option set it.
+    """
     at = ("kubeconfig",)
     file = FilePath(path).expanduser()
     file = file if at in document.origins else document.directory / file

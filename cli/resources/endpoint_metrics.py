@@ -1,6 +1,7 @@
-"""An endpoint's numbers, as the control plane tells them in the form of Azure Monitor.
+"""An endpoint's metrics as rows, from the control plane's metrics API.
 
-Decides which questions a view takes and what its rows are. Must not know how anything was counted.
+Decides which queries a view needs and which rows it has. Must not know how metrics are counted.
+Outside contract: Azure Monitor's REST API ("Metrics - List").
 """
 
 from __future__ import annotations
@@ -15,13 +16,15 @@ if TYPE_CHECKING:
 
 _API_VERSION = "2024-02-01"
 _PERCENTILES = {"RequestLatency_P50": "p50_ms", "RequestLatency_P95": "p95_ms", "RequestLatency_P99": "p99_ms"}
-#: The row of requests that were refused before a deployment was chosen.
+#: The deployment of requests that were refused before routing.
 _REFUSED = "-"
 
 
 def totals(client: Client, endpoint: str, deployment: str | None, timespan: str) -> list[dict[str, Any]]:
-    """A row for each deployment that had requests in ``timespan``. ``errors``: answers other than 2xx and 3xx, and
-    requests whose client did not wait."""
+    """A row for each deployment with requests in ``timespan``; latencies in milliseconds.
+
+    ``errors``: responses other than 2xx and 3xx, and requests that the client cancelled.
+    """
     where = {"deployment": deployment or "*"}
     counted = _ask(
         client, endpoint, ["RequestsPerMinute"], timespan, "FULL", {**where, "statusCodeClass": "*"}, "Total"
@@ -50,7 +53,7 @@ def course(
     timespan: str,
     interval: str,
 ) -> list[dict[str, Any]]:
-    """A row for each point in time and, with ``by``, each value of these dimensions; a column for each metric."""
+    """A row for each time and each value of the dimensions ``by``; a column for each metric."""
     where = {**({} if deployment is None else {"deployment": deployment}), **{dimension: "*" for dimension in by}}
     answer = _ask(client, endpoint, metrics, timespan, interval, where)
     rows: dict[tuple[str, ...], dict[str, Any]] = {}
@@ -66,13 +69,16 @@ def course(
 
 
 def keys(client: Client, endpoint: str) -> list[dict[str, Any]]:
-    """A row for each key of the endpoint, or for its tokens; ``last_used`` None: nobody has used it yet."""
+    """A row for each key of the endpoint, or for its tokens.
+
+    ``last_used``: None if it was never used.
+    """
     answer = client.send("GET", f"{endpoint_path(client, endpoint)}/keyUsage").json()
     return [{"key": use["key"], "last_used": use["lastUsedTime"]} for use in answer["value"]]
 
 
 class _Series:
-    """One line of a chart: its dimensions by name, its points."""
+    """One time series: its dimensions by name, its points."""
 
     def __init__(self, value: Mapping[str, Any]) -> None:
         self.dimensions = {one["name"]["value"]: one["value"] for one in value["metadatavalues"]}

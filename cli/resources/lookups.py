@@ -1,6 +1,6 @@
-"""What verbs read of endpoints and deployments.
+"""Reads endpoints, deployments and their credentials.
 
-Decides addresses and which requests a view takes. Must not change anything.
+Decides the paths of resources and which requests a view needs. Must not change anything.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from amphitrite.schemas.wire.display import show_deployment, show_endpoint
 if TYPE_CHECKING:
     from amphitrite.cli.session.rest_client import Client
 
-#: What Azure's tools ask a token for, to score where the auth mode is aad_token.
+#: The resource of the token with which Azure's tools call endpoints of auth mode aad_token.
 SCORING_RESOURCE = "https://ml.azure.com"
 
 
@@ -26,7 +26,7 @@ def deployment_path(client: Client, endpoint: str, name: str) -> str:
 
 
 def endpoint(client: Client, name: str) -> dict[str, Any]:
-    """An endpoint as ``show`` prints it: deployments without traffic appear with 0."""
+    """An endpoint as ``show`` prints it, with 0 for deployments without traffic."""
     path = endpoint_path(client, name)
     return show_endpoint(client.get(path), client.pages(f"{path}/deployments"))
 
@@ -37,8 +37,12 @@ def deployment(client: Client, endpoint: str, name: str) -> dict[str, Any]:
 
 
 def credentials(client: Client, name: str) -> dict[str, Any]:
-    """What clients of the endpoint send: ``primaryKey`` and ``secondaryKey`` in auth mode key, ``accessToken`` with its
-    times in aml_token, and in aad_token one of this server's identity, unless ``ML_SCORING_ISSUER`` names another."""
+    """The credentials for scoring requests.
+
+    Auth mode key: ``primaryKey`` and ``secondaryKey``. aml_token: ``accessToken`` and its times.
+    aad_token: ``accessToken`` of this server's identity, unless ``ML_SCORING_ISSUER`` sets another
+    issuer.
+    """
     path = endpoint_path(client, name)
     mode = client.get(path)["properties"]["authMode"].lower()
     if mode == "aadtoken":

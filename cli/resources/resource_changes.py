@@ -1,7 +1,7 @@
-"""What verbs change: endpoints and deployments, created, replaced, or read, edited and written back.
+"""Creates, replaces and updates endpoints and deployments.
 
-Decides that creating never overwrites, that a change never overwrites another one made meanwhile, and when inline
-models are registered. Must not know options or files.
+Decides that a creation never overwrites a resource, that an update never overwrites a concurrent
+one, and when inline models are registered. Must not know options or files.
 """
 
 from __future__ import annotations
@@ -28,15 +28,18 @@ if TYPE_CHECKING:
     from amphitrite.cli.session.rest_client import Client
     from amphitrite.cli.session.session import Session
 
-#: Resources carry the workspace's location; ours has one.
+#: The location of the only workspace, which every resource carries.
 LOCATION = "local"
-#: Times that a change is made again on what somebody else has written meanwhile.
+#: Attempts of an update that conflicts with concurrent ones.
 _ATTEMPTS = 5
 _TRAFFIC = ("traffic", "mirror_traffic")
 
 
 def put_endpoint(session: Session, draft: Draft, *, create: bool, no_wait: bool = False) -> bool:
-    """Create or replace an endpoint; whether the outcome is known (not under ``no_wait``). Raises Error."""
+    """Create or replace an endpoint.
+
+    Returns whether the outcome is known: not with ``no_wait``. Raises Error.
+    """
     name = draft.document["name"]
     path = lookups.endpoint_path(session.client, name)
     body = endpoint_body(session.client, draft)
@@ -52,7 +55,10 @@ def update_endpoint(
     wanted: Sequence[Edit],
     no_wait: bool,
 ) -> bool:
-    """Change an endpoint. What ``file`` does not say of traffic stays as it is. Raises Error."""
+    """Update an endpoint.
+
+    Traffic that ``file`` does not set stays as it is. Returns and raises as put_endpoint.
+    """
     edits.refuse_fixed(wanted, "managed_online_endpoint", {"name": name})
 
     def edited(resource: Any) -> Draft:
@@ -70,7 +76,10 @@ def update_endpoint(
 
 
 def put_deployment(session: Session, draft: Draft, *, create: bool, no_wait: bool = False) -> bool:
-    """Create or replace a deployment; its inline model is registered first. Returns and raises as put_endpoint."""
+    """Create or replace a deployment, after its inline model.
+
+    Returns and raises as put_endpoint.
+    """
     client, document = session.client, draft.document
     endpoint, name = document["endpoint_name"], document["name"]
     path = lookups.deployment_path(client, endpoint, name)
@@ -81,7 +90,7 @@ def put_deployment(session: Session, draft: Draft, *, create: bool, no_wait: boo
 
 
 def update_deployment(session: Session, endpoint: str, name: str, wanted: Sequence[Edit], no_wait: bool) -> bool:
-    """Change fields of a deployment. Returns and raises as put_endpoint."""
+    """Update fields of a deployment. Returns and raises as put_endpoint."""
     edits.refuse_fixed(wanted, "managed_online_deployment", {"name": name, "endpoint_name": endpoint})
 
     def edited(resource: Any) -> Draft:
@@ -93,7 +102,10 @@ def update_deployment(session: Session, endpoint: str, name: str, wanted: Sequen
 
 
 def create_with_deployments(session: Session, endpoint: Draft, inline: Sequence[Draft]) -> None:
-    """The older single document: the endpoint, then its deployments, then its traffic, which needs both."""
+    """Create an endpoint, then its deployments, then its traffic, which needs both.
+
+    Raises Error.
+    """
     bare = {field: value for field, value in endpoint.document.items() if field not in _TRAFFIC}
     put_endpoint(session, Draft(bare, endpoint.source), create=True)
     for deployment in inline:
@@ -110,7 +122,7 @@ def _update(
     body: Callable[[Draft], dict[str, Any]],
     no_wait: bool,
 ) -> bool:
-    """Read, edit, write back under the condition that nothing has changed since; again when something has."""
+    """Read, edit and write back a resource; retry if it changed meanwhile (If-Match)."""
     client = session.client
     for attempt in range(_ATTEMPTS):
         answer = client.send("GET", path)
@@ -131,7 +143,10 @@ def _carry_out(session: Session, what: str, draft: Draft, send: Callable[[], htt
 
 
 def _put(client: Client, path: str, body: dict[str, Any], update: str | None) -> httpx.Response:
-    """``update``: what to do instead when the resource exists; None: it is replaced."""
+    """Send the PUT.
+
+    ``update``: the command for an existing resource, in the hint; None: replace the resource.
+    """
     if update is None:
         return client.send("PUT", path, json=body)
     try:
@@ -140,11 +155,11 @@ def _put(client: Client, path: str, body: dict[str, Any], update: str | None) ->
         if error.code != "PreconditionFailed":
             raise
         name = path.rpartition("/")[2]
-        raise Error("Conflict", f"{name} exists already", target=path, hint=f"to change it: {update}") from error
+        raise Error("Conflict", f"{name} already exists", target=path, hint=f"run `{update}` to change it") from error
 
 
 def endpoint_body(client: Client, draft: Draft) -> dict[str, Any]:
-    """The wire body. A share of 0 is no share: ``show`` adds zeros for deployments that have none."""
+    """The wire body, without shares of 0: ``show`` adds them for deployments without traffic."""
     shares = {field: draft.document[field] for field in _TRAFFIC if field in draft.document}
     kept = {field: {name: share for name, share in share_of.items() if share} for field, share_of in shares.items()}
     document = {**draft.document, **kept}
@@ -154,7 +169,7 @@ def endpoint_body(client: Client, draft: Draft) -> dict[str, Any]:
 
 
 def _deployment_body(session: Session, draft: Draft) -> dict[str, Any]:
-    """The wire body. Raises Error for what cannot be honoured, before anything is uploaded."""
+    """The wire body. Raises Error for unsupported fields before anything is uploaded."""
     document = draft.document
     if unserved := environment_registration.unserved(document):
         with draft.located():

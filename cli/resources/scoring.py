@@ -1,6 +1,7 @@
-"""``invoke``: one scoring request as a client would send it.
+"""``invoke``: one scoring request, as a client sends it.
 
-Decides what is sent with the request and how an answer that is no success becomes an Error. Must not know options.
+Decides what is sent with the request, and how a response that is not a success becomes an Error.
+Must not know options.
 """
 
 from __future__ import annotations
@@ -18,16 +19,17 @@ if TYPE_CHECKING:
     from amphitrite.cli.session.rest_client import Client
 
 _HINTS = {
-    401: "the key may have been regenerated, or the token have ended, just now: try again",
-    404: "ml online-endpoint update --traffic says which deployment serves",
-    503: "ml online-deployment get-logs says why",
+    401: "try again: the key may have been regenerated, or the token may have expired",
+    404: "run `ml online-endpoint update --traffic` to send traffic to a deployment",
+    503: "run `ml online-deployment get-logs` to see the reason",
 }
 
 
 def invoke(client: Client, name: str, request_file: str | None, deployment: str | None) -> str:
-    """Send the JSON in ``request_file`` to the endpoint's scoring URI; the body of the answer, as it is.
+    """Send the JSON in ``request_file`` to the endpoint's scoring URI; return the body of the
+    response.
 
-    Raises Error LocalFileError (no JSON), ResourceNotFound (endpoint, deployment), ScoringFailed.
+    Raises Error LocalFileError (not JSON), ResourceNotFound (endpoint, deployment), ScoringFailed.
     """
     body = _read(request_file) if request_file is not None else b""
     endpoint = client.get(lookups.endpoint_path(client, name))
@@ -47,7 +49,7 @@ def invoke(client: Client, name: str, request_file: str | None, deployment: str 
 
 
 def _credential(client: Client, name: str, mode: str) -> str:
-    """``ML_SCORING_TOKEN`` is for endpoints whose tokens somebody else gives out, and is sent to no others."""
+    """The key or token. ``ML_SCORING_TOKEN`` is sent only to endpoints of auth mode aad_token."""
     given = os.environ.get("ML_SCORING_TOKEN")
     if given and mode.lower() == "aadtoken":
         return given
@@ -56,7 +58,7 @@ def _credential(client: Client, name: str, mode: str) -> str:
 
 
 def _read(file: str) -> bytes:
-    """``-`` is standard input; a pipe, such as a process substitution of a shell, is read like a file."""
+    """The content of a file or a pipe; ``-`` is standard input."""
     try:
         with open(0 if file == "-" else file, "rb", closefd=file != "-") as stream:
             data = stream.read()

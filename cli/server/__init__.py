@@ -1,4 +1,5 @@
-"""The control plane as a process of this machine, and the environment that its clients need.
+"""The server process on this machine: start, stop, logs, and the environment variables of its
+clients.
 
-It knows pids and files below ML_HOME.
+It knows processes and files below ML_HOME. It must not know resources.
 """

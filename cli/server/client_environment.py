@@ -1,6 +1,7 @@
-"""What the environment of a client must say so that it finds a control plane and signs in there.
+"""The environment variables with which clients find a control plane and sign in.
 
-Decides the variables for each way in (docs/connecting.md). Must not know how a server is found.
+Decides the variables for each way to connect (docs/connecting.md). Must not know how a server is
+found. Outside contract: the variables of azure-identity, Azure ML's SDK, curl, Requests and gRPC.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from amphitrite.cli.session.connection import Server
 from amphitrite.cli.terminal.options import Scope
 from amphitrite.schemas.errors import Error
 
-#: Name -> value; None: the variable of another way in, which must not be set beside these.
+#: Name -> value. None: a variable of another way to connect, which must be unset.
 Variables = Mapping[str, str | None]
 
 _ALLOWED = {
@@ -22,21 +23,24 @@ _ALLOWED = {
     "authentication": ("managed-identity", "environment"),
     "discovery": ("mfe", "metadata"),
 }
-#: Whom clients of gRPC trust that are not told.
+#: The default certificate authorities of gRPC clients.
 _GRPC_ROOTS = "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH"
-#: The one tenant and the one client of the server's authority.
+#: The only tenant and the only client of the server's identity provider.
 _CLIENT = "amphitrite"
 
 
 def check(**given: str) -> None:
-    """Raises Error UsageError for a value that is not one of the option's."""
+    """Raises Error UsageError for a value that its option does not allow."""
     for option, value in given.items():
         if value not in _ALLOWED[option]:
-            raise Error("UsageError", f"--{option} `{value}` is not one of {', '.join(_ALLOWED[option])}")
+            raise Error("UsageError", f"--{option}: found `{value}`; allowed: {', '.join(_ALLOWED[option])}")
 
 
 def of_home(state: Mapping[str, Any], authentication: str, discovery: str) -> Variables:
-    """For the server of this machine; ``state``: its ``server.json``. Raises Error LocalFileError."""
+    """The variables for the server of this machine.
+
+    ``state``: its ``server.json``. Raises Error LocalFileError.
+    """
     secret = _read(state["identity_header_file"]).strip()
     bundle = state["bundle_file"]
     return {
@@ -44,7 +48,7 @@ def of_home(state: Mapping[str, Any], authentication: str, discovery: str) -> Va
         **_sign_in(state, secret, authentication),
         "REQUESTS_CA_BUNDLE": bundle,
         "SSL_CERT_FILE": bundle,
-        # Where it is set already, curl reads it rather than SSL_CERT_FILE.
+        # curl prefers this variable to SSL_CERT_FILE, so an older value must not remain.
         "CURL_CA_BUNDLE": bundle,
         _GRPC_ROOTS: bundle,
         "ML_SUBSCRIPTION": state["subscription"],
@@ -54,11 +58,15 @@ def of_home(state: Mapping[str, Any], authentication: str, discovery: str) -> Va
 
 
 def of_remote(server: Server, of: Scope, authentication: str, discovery: str) -> Variables:
-    """For a server elsewhere: what is known here. Its identity header is its own; clients of Azure's get the token from
-    ML_TOKEN. Raises Error Unsupported."""
+    """The variables for a remote server, as far as they are known here.
+
+    Clients need ML_TOKEN as well.
+
+    Raises Error Unsupported for a sign-in that needs the secret on the server's machine.
+    """
     if authentication != "managed-identity":
-        message = f"the secret that clients of {server.url} sign in with is on its machine"
-        hint = "its credentials' file identity-header is AZURE_CLIENT_SECRET; docs/connecting.md has the others"
+        message = f"the client secret of {server.url} is stored on its machine only"
+        hint = "read it there from credentials/identity-header, and set the variables in docs/connecting.md"
         raise Error("Unsupported", message, target="--authentication", hint=hint)
     variables: dict[str, str | None] = {**_address(server.url, discovery), "ML_SERVER_URL": server.url}
     if server.ca_file is not None:

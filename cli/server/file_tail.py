@@ -1,7 +1,7 @@
-"""The ends of growing files.
+"""The last lines of growing files.
 
-Decides how the last lines of a file are found, and that a file which is rotated or begun anew is followed on. Must
-not know what is in the lines.
+Decides how the last lines of a file are found, and how to follow a file that is rotated or
+truncated. Must not know the content of the lines.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ _POLL_S = 0.2
 
 
 def lines(files: Mapping[str, Path], count: int, *, follow: bool) -> Iterator[tuple[str, str]]:
-    """(name, line) of the last ``count`` lines of each file, then for ever of what is added, when ``follow``."""
+    """Yields (name, line) of the last ``count`` lines of each file.
+
+    With ``follow`` it continues with every new line, without end.
+    """
     ends = {}
     for name, file in files.items():
         text, ends[name] = _last(file, count)
@@ -51,7 +54,7 @@ def _last(file: Path, count: int) -> tuple[list[str], _End]:
 
 
 def _added(file: Path, end: _End) -> tuple[list[str], _End]:
-    """Complete lines behind ``end``; from the start of a file that is another one by now or has become shorter."""
+    """Complete lines after ``end``; from the start if the file was replaced or truncated."""
     try:
         inode, size = _identity(file)
         offset = end[1] if inode == end[0] and size >= end[1] else 0

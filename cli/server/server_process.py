@@ -1,7 +1,8 @@
-"""The control plane as a process: starting it, waiting for it, ending it.
+"""The process of the control plane: start, wait, stop.
 
-Decides how its refusal is read and how long starting may take. Must not know what it does: it is run as
-``python -m amphitrite.controlplane`` and speaks through ``server.json`` and one line on stderr.
+Decides how its errors are read and how long a start may take. Must not know what the control plane
+does. It runs as ``python -m amphitrite.controlplane``, and reports through ``server.json`` and one
+line on stderr.
 """
 
 from __future__ import annotations
@@ -21,38 +22,41 @@ from amphitrite.cli.terminal import home_directory as homes
 from amphitrite.cli.terminal.progress import Progress
 from amphitrite.schemas.errors import Error
 
-#: One line of stderr with the body of an Error behind it.
+#: Prefix of the line on stderr that holds the body of an Error.
 REFUSAL = "amphitrite-error: "
-#: A little longer than it waits itself, so that it can say what was missing.
+#: Longer than the control plane's own time limit, so that its own error is reported.
 START_TIMEOUT_S = 70.0
-#: What the control plane needs and the command line does not.
+#: Modules that only the control plane needs.
 MODULES = ("fastapi", "uvicorn", "sqlalchemy", "psutil")
 _POLL_S = 0.05
 _LOG_LINES = 15
 
 
 def require_server(modules: Sequence[str] = MODULES) -> None:
-    """Raises Error Unsupported where only the command line is installed, and on a system that cannot serve."""
+    """Raises Error Unsupported if the control plane is not installed, or not on Linux."""
     if sys.platform != "linux":
-        raise Error("Unsupported", "models are served on Linux only", hint="use --server-url for a server elsewhere")
+        raise Error(
+            "Unsupported", "the server runs on Linux only", hint="use --server-url to connect to a remote server"
+        )
     missing = [name for name in modules if not importlib.util.find_spec(name)]
     if missing:
         raise Error(
             "Unsupported",
-            f"the control plane is not installed here: no module {', '.join(missing)}",
+            f"the control plane is not installed; missing Python modules: {', '.join(missing)}",
             hint="pip install 'amphitrite[serve]'",
         )
 
 
 def command(verb: str, home: Path, *arguments: str) -> list[str]:
-    """The argv of a control plane for ``home``."""
+    """The argv for a verb of the control plane of ``home``."""
     return [sys.executable, "-m", "amphitrite.controlplane", verb, "--home", str(home), *arguments]
 
 
 def detach(home: Path, arguments: Sequence[str], progress: Progress) -> dict[str, Any]:
-    """Start a control plane that outlives this terminal; what it says about itself once it runs.
+    """Start a control plane in the background; return its ``server.json`` as soon as it runs.
 
-    Raises the Error with which it refused, or RuntimeUnavailable when it ended or was not ready in time.
+    Raises the Error that it reports, InternalServerError if it exits without one, or
+    RuntimeUnavailable if it is not ready after START_TIMEOUT_S.
     """
     logs = homes.logs(home)
     errors = logs / "start.log"
@@ -74,8 +78,8 @@ def detach(home: Path, arguments: Sequence[str], progress: Progress) -> dict[str
         if time.monotonic() > deadline:
             child.terminate()
             child.wait()
-            message = f"the control plane did not come up within {START_TIMEOUT_S:.0f} s"
-            raise Error("RuntimeUnavailable", message, hint="ml server logs")
+            message = f"the control plane was not ready after {START_TIMEOUT_S:.0f} s"
+            raise Error("RuntimeUnavailable", message, hint="run `ml server logs`")
         time.sleep(_POLL_S)
     said = _tail(errors)
     _forget(errors)
@@ -83,29 +87,34 @@ def detach(home: Path, arguments: Sequence[str], progress: Progress) -> dict[str
 
 
 def _private(errors: Path) -> BinaryIO:
-    """A new file for its owner alone, and the home around it. Raises Error LocalFileError."""
+    """Create the file, and ML_HOME if needed, both for their owner only.
+
+    Raises Error LocalFileError.
+    """
     try:
         errors.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         errors.parent.parent.chmod(0o700)
         descriptor = os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     except OSError as exc:
-        hint = "set ML_HOME to a directory that can be written"
-        raise Error("LocalFileError", f"cannot make {exc.filename}: {exc.strerror}", hint=hint) from exc
+        hint = "set ML_HOME to a writable directory"
+        raise Error("LocalFileError", f"cannot create {exc.filename}: {exc.strerror}", hint=hint) from exc
     os.fchmod(descriptor, 0o600)
     return os.fdopen(descriptor, "wb")
 
 
 def _forget(errors: Path) -> None:
-    """What refuses to start leaves nothing behind: the file goes, and the directories if they were made for it."""
-    errors.unlink(missing_ok=True)  # two that start at once share it
-    with suppress(OSError):  # not empty: somebody else's
+    """Remove the log of a failed start, and its directories if they are empty."""
+    errors.unlink(missing_ok=True)  # two processes that start at once share it
+    with suppress(OSError):  # not empty
         errors.parent.rmdir()
         errors.parent.parent.rmdir()
 
 
 def become(home: Path, arguments: Sequence[str]) -> NoReturn:
-    """Be the control plane from here on, in this very process: signals, exit code and, in a container, the duties of
-    the first process are its own. It says on stderr where it runs, or what it refuses."""
+    """Replace this process by the control plane, which prints its addresses or its error to stderr.
+
+    It then receives signals and sets the exit code directly, also as process 1 of a container.
+    """
     sys.stdout.flush()
     sys.stderr.flush()
     argv = command("start", home, "--foreground", *arguments)
@@ -113,7 +122,7 @@ def become(home: Path, arguments: Sequence[str]) -> NoReturn:
 
 
 def stop(home: Path, *, keep_serving: bool) -> None:
-    """End whatever runs of ``home``; returns when it has ended. Raises Error."""
+    """Stop the processes of ``home`` and wait until they have ended. Raises Error."""
     arguments = ["--keep-serving"] if keep_serving else []
     ended = subprocess.run(command("stop", home, *arguments), capture_output=True, text=True, check=False)
     if ended.returncode != 0:
@@ -121,12 +130,14 @@ def stop(home: Path, *, keep_serving: bool) -> None:
 
 
 def _ended(code: int, said: str, log: Path) -> Error:
-    """The Error on a ``REFUSAL`` line; without one, the last lines of what was said or logged."""
+    """The Error on a line with the prefix ``REFUSAL``, or one with the last lines of the log."""
     for line in said.splitlines():
         if line.startswith(REFUSAL):
             return Error.from_body(json.loads(line.removeprefix(REFUSAL)))
     tail = "\n".join((said.strip() or _tail(log)).splitlines()[-_LOG_LINES:])
-    return Error("InternalServerError", f"the control plane ended with code {code}\n{tail}", hint="ml server logs")
+    return Error(
+        "InternalServerError", f"the control plane exited with code {code}\n{tail}", hint="run `ml server logs`"
+    )
 
 
 def _tail(log: Path) -> str:

@@ -1,4 +1,4 @@
-"""One run of a command: how it is declared, its connection, its operations.
+"""One run of a command: its declaration, its connection, its operations.
 
-It knows HTTP. It knows no resource.
+It knows HTTP. It must not know any resource.
 """

@@ -1,8 +1,8 @@
-"""Which control plane, and by which credentials.
+"""Which control plane a command talks to, and with which credentials.
 
-Decides the order ``--server-url``, ``ML_SERVER_URL``, ``ML_HOME``; that a token of a home is sent to that home's
-address alone; and whose certificates are trusted: elsewhere ``ML_CA_FILE``'s, if it is set, besides the system's. Must
-not know what is asked of it.
+Decides the precedence (``--server-url``, ``ML_SERVER_URL``, ``ML_HOME``), that the token in ML_HOME
+is sent only to the server of ML_HOME, and which certificates are trusted: for a remote server the
+system's, and those in ``ML_CA_FILE``. Must not know what is requested.
 """
 
 from __future__ import annotations
@@ -20,12 +20,15 @@ from amphitrite.schemas.errors import Error
 if TYPE_CHECKING:
     from amphitrite.cli.session.rest_client import Client
 
-START_HINT = "ml server start -d"
+START_HINT = "run `ml server start -d`"
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """An address and what belongs to it. ``local``: it is this home's, so no proxy is between."""
+    """A control plane and its credentials.
+
+    ``local``: it is the one of ML_HOME, so no HTTP proxy is used.
+    """
 
     url: str
     token: str | None
@@ -34,12 +37,15 @@ class Server:
 
 
 def default_url(environ: Mapping[str, str] = os.environ) -> str:
-    """Where ``ml server start`` would listen."""
+    """The address on which ``ml server start`` listens."""
     return f"https://{environ.get('ML_HOST') or '127.0.0.1'}:{environ.get('ML_PORT') or 8443}"
 
 
 def find(server_url: str | None, environ: Mapping[str, str] = os.environ) -> Server:
-    """The control plane to talk to. Raises Error ServerUnreachable when none is named and none was started here."""
+    """The control plane to talk to.
+
+    Raises Error ServerUnreachable if no address is set and no server was started in ML_HOME.
+    """
     state = home_directory.read_state(home_directory.path(environ))
     own_url = str(state["api_url"]).rstrip("/") if state else None
     url = (server_url or environ.get("ML_SERVER_URL") or own_url or "").rstrip("/")
@@ -47,14 +53,18 @@ def find(server_url: str | None, environ: Mapping[str, str] = os.environ) -> Ser
     if not url:
         raise Error("ServerUnreachable", f"no control plane at {default_url(environ)}", hint=START_HINT)
     if not url.startswith("https://"):
-        raise Error("UsageError", f"the control plane's address must begin with https://, found `{url}`")
+        raise Error("UsageError", f"the address of the control plane must begin with https://; found `{url}`")
     if state is None or url != own_url:
         return Server(url, token, _ca_file(environ), local=False)
     return Server(url, token or _read_token(Path(state["token_file"])), Path(state["ca_file"]), local=True)
 
 
 def remote(server_url: str | None, environ: Mapping[str, str] = os.environ) -> Server | None:
-    """The control plane that is named and is not this home's; None where none is. Raises Error UsageError."""
+    """The control plane of ``--server-url`` or ``ML_SERVER_URL``; None if neither names a remote
+    one.
+
+    Raises Error UsageError.
+    """
     if not (server_url or environ.get("ML_SERVER_URL")):
         return None
     server = find(server_url, environ)
@@ -62,7 +72,7 @@ def remote(server_url: str | None, environ: Mapping[str, str] = os.environ) -> S
 
 
 def connect(options: Options) -> Client:
-    """A client for the control plane that ``options`` and the environment name."""
+    """A client for the control plane that ``options`` and the environment select."""
     server = find(options.server_url)
     import httpx
 
@@ -88,11 +98,14 @@ def _read_token(path: Path) -> str:
     try:
         return path.read_text().strip()
     except OSError as exc:
-        raise Error("LocalFileError", f"cannot read the token of this home: {exc}") from exc
+        raise Error("LocalFileError", f"cannot read the token in ML_HOME: {exc}") from exc
 
 
 def _trust(server: Server) -> Any:
-    """Only the home's own authority for its own address; else the system's roots (or SSL_CERT_FILE), and ML_CA_FILE."""
+    """The SSL context: for the server of ML_HOME only its own certificate authority is trusted.
+
+    For a remote server the system's roots (or SSL_CERT_FILE) and ML_CA_FILE are trusted.
+    """
     import ssl
 
     try:
@@ -103,5 +116,7 @@ def _trust(server: Server) -> Any:
             context.load_verify_locations(server.ca_file)
         return context
     except (OSError, ssl.SSLError) as exc:
-        whose = "of this home" if server.local else "in ML_CA_FILE"
-        raise Error("LocalFileError", f"cannot read the certificate authority {whose} {server.ca_file}: {exc}") from exc
+        place = "in ML_HOME" if server.local else "in ML_CA_FILE"
+        raise Error(
+            "LocalFileError", f"cannot read the certificate authority {place}, {server.ca_file}: {exc}"
+        ) from exc

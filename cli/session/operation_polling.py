@@ -1,7 +1,8 @@
-"""Long-running operations: from the answer to a PUT, POST or DELETE to the outcome.
+"""Long-running operations: from the response to a PUT, POST or DELETE to the outcome.
 
-Decides how often is asked, and that a control plane which is away for a moment is waited for. Must not know what the
-operation does.
+Decides how often to poll, and how long to wait for a control plane that does not answer. Must not
+know what the operation does. Outside contract: Azure Resource Manager's asynchronous operations
+(header ``Azure-AsyncOperation``).
 """
 
 from __future__ import annotations
@@ -20,27 +21,35 @@ if TYPE_CHECKING:
     from amphitrite.cli.session.session import Session
     from amphitrite.cli.terminal.progress import Progress
 
-#: Azure's clients ask every second; ours is close to its server, and most changes have ended within a tenth of one.
+#: Azure's clients poll once a second. This client is close to its server, and most changes end
+#: within 0.1 s.
 _PAUSES_S = (0.05, 0.05, 0.1, 0.1)
 POLL_S = 0.2
-#: A control plane that is restarted goes on with its operations.
+#: Seconds to wait for a control plane that does not answer: after a restart it continues its
+#: operations.
 PATIENCE_S = 20.0
 
 
 def carry_out(session: Session, what: str, send: Callable[[], httpx.Response], *, no_wait: bool = False) -> bool:
-    """Send a change and wait for its outcome; whether it is known now (``no_wait``: it is not). Raises Error."""
+    """Send a change and wait for its outcome.
+
+    Returns whether the outcome is known: not with ``no_wait``.
+
+    Raises the Error with which the request or the operation failed.
+    """
     with session.progress(what) as progress:
         answer = send()
         if not no_wait:
             wait(session.client, answer, progress)
             progress.done("Succeeded")
     if no_wait:
-        session.note(f"{what}: accepted and under way")
+        session.note(f"{what}: accepted, in progress")
     return not no_wait
 
 
 def wait(client: Client, answer: httpx.Response, progress: Progress) -> None:
-    """Return when the operation that ``answer`` announced has succeeded; at once when it announced none.
+    """Return when the operation of ``answer`` has succeeded; at once if ``answer`` names no
+    operation.
 
     Raises the Error with which the operation failed, OperationCanceled, or ServerUnreachable.
     """
@@ -68,17 +77,17 @@ def wait(client: Client, answer: httpx.Response, progress: Progress) -> None:
 
 
 def _is_over(status: Mapping[str, Any]) -> bool:
-    """Whether the operation has succeeded. Raises Error when it has ended otherwise."""
+    """Whether the operation has succeeded. Raises Error if it failed or was canceled."""
     state = status["status"]
     if state in ("Failed", "Canceled"):
         if status.get("error"):
             raise Error.from_body(status["error"])
-        raise Error("OperationCanceled", "the operation was canceled: a later change or a deletion took its place")
+        raise Error("OperationCanceled", "the operation was canceled by a later change or a deletion")
     return bool(state == "Succeeded")
 
 
 def phase(status: Mapping[str, Any]) -> str:
-    """The current phase in words: the newest of ``properties.phases``, with its message when it has one."""
+    """The newest of ``properties.phases`` as text, with its message if it has one."""
     phases = (status.get("properties") or {}).get("phases") or []
     if not phases:
         return ""

@@ -1,7 +1,7 @@
-"""The command line as the parser has it: its groups, and the options before the first word.
+"""The command line for the parser: its groups, and the options before the first command.
 
-Decides which groups there are and what the help says of each. Must not import any verb: a group is imported when it is
-used.
+Decides which groups there are and how the help describes them. Must not import any verb: a group is
+imported when it is used.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from amphitrite.cli.terminal.options import Options
 
 
 class Root(LazyGroup):
-    """The groups; an empty summary hides an alias from the list."""
+    """The groups. An empty summary hides an alias from the help."""
 
     groups: ClassVar[Mapping[str, tuple[str, str]]] = {
-        "online-endpoint": ("endpoint", "Scoring addresses, their traffic and keys (short: endpoint)."),
-        "online-deployment": ("deployment", "Models that serve behind an endpoint (short: deployment)."),
+        "online-endpoint": ("endpoint", "Scoring addresses, their traffic and their keys (alias: endpoint)."),
+        "online-deployment": ("deployment", "Models that serve behind an endpoint (alias: deployment)."),
         "model": ("model", "Immutable, numbered versions of model files."),
         "environment": ("environment", "Immutable, numbered versions of container images."),
         "compute": ("compute", "Kubernetes clusters on which instances run."),
-        "workspace": ("workspace", "The workspace that everything lives in."),
+        "workspace": ("workspace", "The workspace of all resources."),
         "server": ("server", "The control plane and data plane on this machine."),
-        "apply": ("apply:apply", "Create or update what YAML documents say, in one or many files."),
-        "diff": ("apply:diff", "Show what ml apply would do, field by field."),
-        "configure": ("configure", "Set the names that commands take where none is given."),
-        "account": ("account", "The subscription that commands take where none is given."),
-        "completion": ("completion", "Print a script that completes commands in a shell."),
+        "apply": ("apply:apply", "Create or update the resources in YAML documents."),
+        "diff": ("apply:diff", "Show the changes that ml apply would make."),
+        "configure": ("configure", "Set the default workspace, resource group and subscription."),
+        "account": ("account", "Show or set the default subscription."),
+        "completion": ("completion", "Print a completion script for a shell."),
         "version": ("version:version", "Print the version."),
         "endpoint": ("endpoint", ""),
         "deployment": ("deployment", ""),
@@ -53,14 +53,14 @@ def _print_version(value: bool) -> None:
 
 
 def program() -> Any:
-    """The whole command line, as the parser has it; its groups are imported when they are used."""
+    """The whole command line for the parser. A group is imported when it is used."""
     app = group("ml", "Azure ML's managed online endpoints on your own machines.", cls=Root)
 
     def root(context: typer.Context, **values: Any) -> None:
         values.pop("version")
         context.obj = Session(Options(**values), context.obj)
 
-    option = typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
+    option = typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     declare(root, [*global_parameters(), parameter("version", Annotated[bool, option], False)], None)
     app.callback()(root)
     return typer.main.get_command(app)

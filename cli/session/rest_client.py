@@ -1,7 +1,8 @@
-"""The control plane's REST API as the verbs see it.
+"""A client for the control plane's REST API.
 
-Decides how a request is sent, repeated and refused: every answer that is no success becomes the Error in its body,
-every connection that fails Error ServerUnreachable. Must not know documents. Takes any ``httpx.Client``.
+Decides how a request is sent and retried, and how failures become Errors: a response that is not a
+success becomes the Error in its body, a failed connection becomes Error ServerUnreachable. Must not
+know documents. Takes any ``httpx.Client``.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import workspace_id
 
 API_VERSION = "2023-04-01-preview"
-#: Items of a list in one answer: the most that a server gives.
+#: Items of a list in one response: the maximum of the server.
 _PAGE = "1000"
-#: Waits before a GET is sent again after a lost connection.
+#: Seconds before each retry of a GET after a lost connection.
 _PAUSES_S = (0.1, 0.3)
 
 
@@ -31,20 +32,20 @@ class Client:
         self, http: httpx.Client, scope: Scope, *, trace: Trace | None = None, unreachable_hint: str | None = None
     ) -> None:
         self.scope = scope
-        #: ARM id of the workspace: every resource's path begins with it.
+        #: ARM id of the workspace. The path of every resource begins with it.
         self.workspace = workspace_id(scope.subscription, scope.resource_group, scope.workspace)
         self._http = http
         self._trace = trace or Trace(lines=False, bodies=False)
         self._hint = unreachable_hint
 
-    # -- resources ----------------------------------------------------------------------------------------------------
+    # -- resources ---------------------------------------------------------------------------------
     def get(self, path: str, **params: str) -> dict[str, Any]:
         """The resource at ``path``. Raises Error ResourceNotFound."""
         body: dict[str, Any] = self.send("GET", path, params=params).json()
         return body
 
     def find(self, path: str) -> dict[str, Any] | None:
-        """The resource at ``path``, None when there is none."""
+        """The resource at ``path``; None if it does not exist."""
         try:
             return self.get(path)
         except Error as error:
@@ -53,7 +54,7 @@ class Client:
             raise
 
     def pages(self, path: str, **params: str) -> list[dict[str, Any]]:
-        """All items of a list, page after page."""
+        """All items of a list, from all its pages."""
         body = self.get(path, **{"$top": _PAGE, **params})
         items = list(body["value"])
         while body.get("nextLink"):
@@ -61,7 +62,7 @@ class Client:
             items += body["value"]
         return items
 
-    # -- requests -----------------------------------------------------------------------------------------------------
+    # -- requests ----------------------------------------------------------------------------------
     def send(
         self,
         method: str,
@@ -72,7 +73,10 @@ class Client:
         content: bytes | Iterable[bytes] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
-        """One request; its successful answer. Raises Error."""
+        """Send one request and return its successful response.
+
+        Raises Error for any other response.
+        """
         response = self.exchange(method, url, params=params, json=json, content=content, headers=headers)
         if response.is_success:
             return response
@@ -89,7 +93,10 @@ class Client:
         headers: Mapping[str, str] | None = None,
         timeout_s: float | None = None,
     ) -> httpx.Response:
-        """One request; its answer, whatever it is. Raises Error ServerUnreachable."""
+        """Send one request and return its response, whatever its status.
+
+        Raises Error ServerUnreachable.
+        """
         request = self._http.build_request(
             method,
             self._address(url, params),
@@ -104,7 +111,7 @@ class Client:
             try:
                 response = self._http.send(request)
             except httpx.TransportError as exc:
-                # Who did not answer in time is busy; asking again at once would not help.
+                # A server that did not answer in time is busy: an immediate retry would not help.
                 pause = None if isinstance(exc, httpx.TimeoutException) else next(pauses, None)
                 if pause is None:
                     raise self._unreachable(request, exc) from exc
@@ -124,14 +131,19 @@ class Client:
         reason = str(exc)
         if "CERTIFICATE_VERIFY_FAILED" in reason:
             message = f"the certificate of {url} is not trusted: {reason}"
-            return Error("ServerUnreachable", message, target=url, hint="SSL_CERT_FILE names the certificates to trust")
+            return Error(
+                "ServerUnreachable",
+                message,
+                target=url,
+                hint="set SSL_CERT_FILE or ML_CA_FILE to a file with the certificate authority",
+            )
         if isinstance(exc, httpx.TimeoutException):
-            return Error("ServerUnreachable", f"no answer from the control plane at {url} in time", target=url)
+            return Error("ServerUnreachable", f"the control plane at {url} did not answer in time", target=url)
         return Error("ServerUnreachable", f"no control plane at {url}", target=url, hint=self._hint)
 
 
 def relative(url: str) -> str:
-    """An address in an answer without its host: it is asked for where the control plane was reached so far."""
+    """The path and query of a URL in a response: requests keep going to the same host."""
     return httpx.URL(url).raw_path.decode()
 
 
@@ -143,5 +155,5 @@ def _refusal(response: httpx.Response) -> Error:
         text = " ".join(response.text.split())[:500]
         error = Error("InternalServerError", f"HTTP {response.status_code} from {response.request.url}: {text}")
     if error.code == "AuthenticationFailed" and not error.hint:
-        return Error(error.code, error.message, target=error.target, hint="ML_TOKEN is the token to send")
+        return Error(error.code, error.message, target=error.target, hint="set ML_TOKEN to a valid token")
     return error

@@ -1,7 +1,7 @@
-"""One run of a command: its options, its talk, its one connection to the control plane.
+"""One run of a command: its options, its output, its connection to the control plane.
 
-Decides what goes to stdout (data) and to stderr (talk), and that nothing is connected before a verb needs it. Must
-not know any verb.
+Decides what goes to stdout (data) and to stderr (messages), and that a connection is opened only
+when a verb needs it. Must not know any verb.
 """
 
 from __future__ import annotations
@@ -18,12 +18,15 @@ from amphitrite.schemas.errors import Error
 if TYPE_CHECKING:
     from amphitrite.cli.session.rest_client import Client
 
-#: Opens the connection that these options ask for.
+#: Opens a connection for the given options.
 Connect = Callable[[Options], "Client"]
 
 
 class Session:
-    """Made by ``main.main``; a verb gets its own, with the options after the verb on top."""
+    """Made by ``main.main``.
+
+    A verb gets its own session, with the options after the verb merged in.
+    """
 
     def __init__(self, options: Options, connect: Connect) -> None:
         self.options = options
@@ -35,17 +38,23 @@ class Session:
 
     @property
     def client(self) -> Client:
-        """The control plane. Raises Error ServerUnreachable when there is none to be found."""
+        """The client of the control plane.
+
+        Raises Error ServerUnreachable if no control plane is known.
+        """
         if self._client is None:
             self._client = self._connect(self.options)
         return self._client
 
     def at(self, server_url: str) -> Client:
-        """The control plane at this address, whatever the options say."""
+        """A client for this address, regardless of the options."""
         return self._connect(replace(self.options, server_url=server_url))
 
     def print(self, value: Any, columns: Sequence[str] = ()) -> None:
-        """Data to stdout, as ``--output`` and ``--query`` say; nothing for None. Raises Error UsageError."""
+        """Print data to stdout according to ``--output`` and ``--query``; nothing for None.
+
+        Raises Error UsageError.
+        """
         from amphitrite.cli.terminal import output
 
         if self.options.query is not None:
@@ -56,13 +65,16 @@ class Session:
         sys.stdout.write(output.render(value, form, columns=columns, color=sys.stdout.isatty()))
 
     def note(self, text: str) -> None:
-        """A line of talk to stderr."""
+        """Print a line to stderr."""
         if not self.options.only_show_errors:
             sys.stderr.write(text + "\n")
 
     def confirm(self, question: str, yes: bool) -> None:
-        """Ask before something is lost. Raises Error BadArgument for a no, UsageError where nobody can be asked, as az
-        does: a script that means it says --yes."""
+        """Ask before something is deleted.
+
+        Raises Error BadArgument for the answer no, and UsageError with az's text if stdin is not a
+        terminal.
+        """
         if yes:
             return
         if not sys.stdin.isatty():
@@ -74,8 +86,8 @@ class Session:
             sys.stderr.flush()
             answer = (sys.stdin.readline() or "no").strip().lower()
         if answer in ("n", "no"):
-            raise Error("BadArgument", "not confirmed: nothing was changed")
+            raise Error("BadArgument", "not confirmed; nothing was changed")
 
     def progress(self, what: str) -> Progress:
-        """The live line of a long verb; silent where stderr is no terminal."""
+        """The progress line of a long command; it prints nothing if stderr is not a terminal."""
         return Progress(what, live=sys.stderr.isatty() and not self.options.only_show_errors)

@@ -1,7 +1,7 @@
 """How a function becomes a verb of the command line.
 
-Decides that every verb takes the global options, that it returns what is to be printed, and that a group is imported
-when it is used. Must not know what verbs do, nor how words are read (``words``).
+Decides that every verb takes the global options, that its return value is printed, and that a group
+is imported when it is used. Must not know what verbs do.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from amphitrite.cli.terminal.options import DECLARATIONS, Options
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 
 
-#: The options of the generic update, whose order counts.
+#: The options of the generic update. Their order on the command line matters.
 EDITS = frozenset({"--set", "--add", "--remove"})
 
 
 class Command(TyperCommand):
-    """A verb: its long options may be abbreviated, its repeatable ones take several words at once."""
+    """A verb with abbreviated long options and several values for repeatable options."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         options = arguments.Options.of(self.params)
@@ -44,15 +44,15 @@ def _expanded(ctx: Any, args: list[str], options: arguments.Options, *, to_first
         raise
 
 
-#: Where the verbs are.
+#: The package of the verbs.
 VERBS = "amphitrite.cli.verbs"
 
 
 class LazyGroup(TyperGroup):
-    """A group of groups that are only named here, so that help and short verbs need not import the others."""
+    """A group whose subcommands are imported only when they are used."""
 
-    #: name -> (module of ``amphitrite.cli.verbs`` with ``app``, or ``module:function`` of a verb; summary for the
-    #: help). An empty summary hides an alias.
+    #: name -> (module of ``amphitrite.cli.verbs`` with ``app``, or ``module:function`` of a verb;
+    #: summary for the help). An empty summary hides an alias.
     groups: ClassVar[Mapping[str, tuple[str, str]]] = {}
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -105,8 +105,9 @@ def verb(
 ) -> Callable[[Verb], Verb]:
     """Make ``function(session, **options)`` a verb of ``app``.
 
-    What it returns is printed as ``--output`` and ``--query`` say; None is not printed. ``columns`` are the table's.
-    ``any_words``: options that nobody declares are accepted, for a verb that only says why it is not there.
+    Its return value is printed according to ``--output`` and ``--query``; None is not printed.
+    ``columns``: the columns of its table. ``any_words``: accept undeclared arguments, for a verb
+    that only explains why it is not supported.
     """
 
     def register(function: Verb) -> Verb:
@@ -127,18 +128,18 @@ def verb(
 
 
 def global_parameters() -> list[inspect.Parameter]:
-    """The global options as typer reads them."""
+    """The global options as parameters for typer."""
     absent = Options()
     return [parameter(field, kind, getattr(absent, field)) for field, kind in DECLARATIONS.items()]
 
 
 def parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
-    """An option as typer reads it."""
+    """An option as a parameter for typer."""
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 def declare(function: Any, parameters: Sequence[inspect.Parameter], doc: str | None) -> None:
-    """Give ``function(context, **values)`` the signature and text that typer is to read."""
+    """Give ``function(context, **values)`` the signature and the docstring that typer reads."""
     context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
     named = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
     function.__signature__ = inspect.Signature([context, *named])

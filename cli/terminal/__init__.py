@@ -1,4 +1,4 @@
-"""Options in, text out: output formats, progress, errors, logs, defaults.
+"""Options and text: output formats, progress, errors, logs, configured defaults.
 
-It knows no REST API.
+It must not know the REST API.
 """

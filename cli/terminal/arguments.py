@@ -1,7 +1,11 @@
-"""The words of a command line, rewritten into what the parser understands.
+"""The arguments of a command line, rewritten into a form that the parser accepts.
 
-Decides what az's parser accepts and ours does not: a unique beginning of a long option stands for it; ``--set a=b c=d``
-means ``--set a=b --set c=d``; and edits (``--set``, ``--add``, ``--remove``) keep their order and their words together.
+Decides how to read what az's parser accepts and ours does not:
+
+- A unique prefix of a long option stands for the option.
+- ``--set a=b c=d`` means ``--set a=b --set c=d``.
+- Edits (``--set``, ``--add``, ``--remove``) keep their order, and each keeps its values together.
+
 Must not know what options mean.
 """
 
@@ -12,14 +16,18 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-#: Between the words of one occurrence of an option; no word of a command line has it.
+#: Separates the values of one occurrence of an option. No argument of a process can contain it.
 DIVIDER = "\0"
 _NUMBER = re.compile(r"-\.?\d")
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """``owners``: each spelling of an option -> the option's name. ``takes_value``, ``repeatable``: spellings."""
+    """The options of a command.
+
+    ``owners``: each spelling of an option -> the option's name. ``takes_value`` and ``repeatable``:
+    spellings of the options that take a value, or several.
+    """
 
     owners: Mapping[str, str]
     takes_value: frozenset[str]
@@ -27,7 +35,7 @@ class Options:
 
     @classmethod
     def of(cls, parameters: Iterable[Any]) -> Options:
-        """The options among a command's parameters, ``--help`` too."""
+        """The options among a command's parameters, and ``--help``."""
         owners = {"--help": "help"}
         takes_value, repeatable = set(), set()
         for option in parameters:
@@ -41,9 +49,10 @@ class Options:
 
 
 def expanded(args: Sequence[str], options: Options, *, to_first_word: bool = False) -> list[str]:
-    """``args`` with each abbreviated long option spelled out. ``to_first_word``: what follows a verb is the verb's.
+    """``args`` with each abbreviated long option spelled out.
 
-    Raises ValueError for a beginning of several options, which names them.
+    ``to_first_word``: stop at the first argument that is not an option, because what follows a verb
+    belongs to the verb. Raises ValueError for a prefix of several options; its message names them.
     """
     written: list[str] = []
     words = iter(args)
@@ -64,7 +73,9 @@ def expanded(args: Sequence[str], options: Options, *, to_first_word: bool = Fal
 
 
 def _full(name: str, options: Options) -> str:
-    """The option that begins with ``name``; ``name`` itself where none does: the parser refuses it."""
+    """The option with the prefix ``name``; ``name`` itself if there is none, so that the parser
+    refuses it.
+    """
     if name in options.owners:
         return name
     found = [spelling for spelling in options.owners if spelling.startswith(name)]
@@ -74,7 +85,10 @@ def _full(name: str, options: Options) -> str:
 
 
 def spread(args: Sequence[str], repeatable: Collection[str]) -> list[str]:
-    """``--set a=b c=d`` -> ``--set a=b --set c=d``: every word up to the next option is a value of a repeatable one."""
+    """``--set a=b c=d`` -> ``--set a=b --set c=d``.
+
+    Every argument up to the next option is a value of the repeatable option before it.
+    """
     spelled: list[str] = []
     current: str | None = None
     has_value = False
@@ -91,9 +105,10 @@ def spread(args: Sequence[str], repeatable: Collection[str]) -> list[str]:
 
 
 def grouped(args: Sequence[str], edits: Collection[str]) -> list[str]:
-    """Each occurrence of one of ``edits`` gets one value: which of them it is, and its words, with ``DIVIDER`` between.
+    """Join the values of each occurrence of one of ``edits`` into one, with its position in front.
 
-    ``--set a=1 --add b c`` -> ``--set "0|a=1" --add "1|b|c"``. Without a word it is left for the parser to refuse.
+    ``--set a=1 --add b c`` -> ``--set "0|a=1" --add "1|b|c"``, where ``|`` stands for the
+    separator. An occurrence without a value is left as it is, so that the parser refuses it.
     """
     written: list[str] = []
     open_ = False

@@ -1,6 +1,7 @@
-"""What ``ml configure --defaults`` keeps: whose resources are meant where neither options nor environment say so.
+"""The defaults that ``ml configure --defaults`` stores: resource group, workspace and subscription.
 
-Decides the file (``config`` in ML_HOME, in the form of az's own) and which names it may hold. Must not know commands.
+They apply where neither an option nor an environment variable is set. Decides the file (``config``
+in ML_HOME, in the format of az's own) and which names it may hold. Must not know commands.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from pathlib import Path
 from amphitrite.cli.terminal import home_directory
 from amphitrite.schemas.errors import Error
 
-#: Name -> the environment variable that wins over it; None: kept because Azure's scripts set it, and without effect.
+#: Name -> the environment variable that takes precedence over it. None: stored because Azure's
+#: scripts set it, but without effect.
 NAMES: Mapping[str, str | None] = {
     "group": "ML_RESOURCE_GROUP",
     "workspace": "ML_WORKSPACE",
@@ -23,12 +25,12 @@ _SECTION = "defaults"
 
 
 def path(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where they are kept. Raises Error LocalFileError for a user without a home directory."""
+    """The file. Raises Error LocalFileError for a user without a home directory."""
     return home_directory.path(environ) / "config"
 
 
 def read(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Name -> value; empty where nothing was configured. Raises Error LocalFileError."""
+    """Name -> value; empty if nothing is configured. Raises Error LocalFileError."""
     file = path(environ)
     try:
         text = file.read_text(encoding="utf-8")
@@ -47,7 +49,7 @@ def read(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
 
 
 def change(changes: Mapping[str, str], environ: Mapping[str, str] = os.environ) -> None:
-    """Keep ``changes``; an empty value forgets the name. Raises Error LocalFileError."""
+    """Store ``changes``; an empty value removes the name. Raises Error LocalFileError."""
     kept = {name: value for name, value in {**read(environ), **changes}.items() if value}
     lines = [f"[{_SECTION}]", *(f"{name} = {value}" for name, value in sorted(kept.items()))]
     file = path(environ)
@@ -62,5 +64,5 @@ def change(changes: Mapping[str, str], environ: Mapping[str, str] = os.environ) 
 
 def _unreadable(file: Path, exc: Exception) -> Error:
     reason = " ".join(str(exc).split())
-    hint = "remove the file; ml configure --defaults writes it anew"
+    hint = "remove the file, then run `ml configure --defaults` again"
     return Error("LocalFileError", f"cannot read {file}: {reason}", target=str(file), hint=hint)

@@ -1,7 +1,7 @@
 """An Error as the user sees it: lines on stderr and an exit code.
 
-Decides the words ``error:`` and ``hint:`` and which failure ends with which code (contract section 6). Must not know
-where errors come from.
+Decides the words ``error:`` and ``hint:``, and the exit code of each failure
+(docs/reference/cli.md). Must not know where errors come from.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ _CODES = {"UsageError": USAGE, "ServerUnreachable": NO_CONTROL_PLANE}
 
 
 def exit_code(error: Error) -> int:
-    """1 refused or failed, 2 usage, 3 no control plane."""
+    """1: refused or failed, 2: wrong command line, 3: no control plane."""
     return _CODES.get(error.code, FAILED)
 
 
 def render(error: Error) -> str:
-    """Every violation on a line of its own, each with its hint below; else the message and its hint."""
+    """Each violation with its hint below; without violations, the message with its hint."""
     lines = []
     for violation in error.violations:
         lines.append(f"error: {_aligned(str(violation))}")
@@ -27,12 +27,12 @@ def render(error: Error) -> str:
             lines.append(f"hint: {_aligned(violation.hint)}")
     if not error.violations:
         lines.append(f"error: {_aligned(error.message)}")
-    # The hint of an error about a document is that of its first violation.
+    # The hint of an error about a document repeats that of its first violation.
     if error.hint and not any(violation.hint for violation in error.violations):
         lines.append(f"hint: {_aligned(error.hint)}")
     return "\n".join(lines) + "\n"
 
 
 def _aligned(text: str) -> str:
-    """Later lines of a longer text (a log's, for instance) indented, so that each ``error:`` stands out."""
+    """Indent all lines but the first, so that each ``error:`` stands out."""
     return text.strip().replace("\n", "\n  ")

@@ -1,7 +1,7 @@
-"""What the command line reads of ML_HOME.
+"""The part of ML_HOME that the command line reads.
 
-Decides where the home is, and how to read what a control plane says about itself there. Must not know how the files
-come about.
+Decides where the directory is, and how to read the state file of a control plane there. Must not
+know who writes the files.
 """
 
 from __future__ import annotations
@@ -14,11 +14,14 @@ from typing import Any
 
 from amphitrite.schemas.errors import Error
 
-_REPAIR = "check ML_HOME; a damaged file may be removed: ml server start -d writes it anew"
+_REPAIR = "check ML_HOME; if the file is damaged, remove it and run `ml server start -d`"
 
 
 def path(environ: Mapping[str, str] = os.environ) -> Path:
-    """``ML_HOME``, else ``~/.amphitrite``. Raises Error LocalFileError for a user without a home directory."""
+    """``ML_HOME``, else ``~/.amphitrite``.
+
+    Raises Error LocalFileError for a user without a home directory.
+    """
     try:
         return Path(environ.get("ML_HOME") or Path.home() / ".amphitrite").expanduser().absolute()
     except RuntimeError as exc:  # no HOME, and no such user in the passwd file
@@ -26,7 +29,10 @@ def path(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def read_state(home: Path) -> dict[str, Any] | None:
-    """The content of ``server.json``; None when there is none. Raises Error LocalFileError when it is unreadable."""
+    """The content of ``server.json``; None if there is no such file.
+
+    Raises Error LocalFileError if the file cannot be read or is not a control plane's.
+    """
     file = home / "server.json"
     try:
         state = json.loads(file.read_bytes())
@@ -35,7 +41,7 @@ def read_state(home: Path) -> dict[str, Any] | None:
     except (OSError, ValueError) as exc:
         raise Error("LocalFileError", f"cannot read {file}: {exc}", hint=_REPAIR) from exc
     if not isinstance(state, dict) or "api_url" not in state:
-        raise Error("LocalFileError", f"{file} is not a control plane's: it names no api_url", hint=_REPAIR)
+        raise Error("LocalFileError", f"{file} does not describe a control plane: it has no api_url", hint=_REPAIR)
     return state
 
 
@@ -45,7 +51,10 @@ def logs(home: Path) -> Path:
 
 
 def is_alive(state: Mapping[str, Any]) -> bool:
-    """Whether the process that wrote ``state`` still runs: its pid exists and is no later process of that number."""
+    """Whether the process that wrote ``state`` still runs.
+
+    Its pid must exist, and its start time must match: the number may belong to a later process.
+    """
     pid = int(state["pid"])
     try:
         os.kill(pid, 0)
@@ -59,7 +68,7 @@ def is_alive(state: Mapping[str, Any]) -> bool:
 
 
 def _started_at(pid: int) -> float | None:
-    """Seconds since the epoch, as /proc tells; None where it does not, and for a process that has ended."""
+    """Start time in seconds since the epoch (proc(5)); None if unknown, 0 for an ended process."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         boot = next(line for line in Path("/proc/stat").read_text().splitlines() if line.startswith("btime "))

@@ -1,6 +1,7 @@
-"""Logs of instances as they grow, out of answers that each hold the last lines of all of them.
+"""Follows the logs of instances. Each answer of the server holds the last lines of every log.
 
-Decides which lines of an answer are news, and when a heading is repeated. Must not know where answers come from.
+Decides which lines of an answer are new, and when a heading is repeated. Must not know where
+answers come from.
 """
 
 from __future__ import annotations
@@ -9,21 +10,21 @@ import re
 import time
 from collections.abc import Callable, Iterator
 
-#: Seconds between two looks.
+#: Seconds between two requests.
 POLL_S = 1.0
 #: ``==> <instance>, <phase>[, ...] <==``
 _HEADING = re.compile(r"^==> (?P<instance>[^,\s]+)(?:, .*)? <==$")
 
 
 class Following:
-    """Remembers what was said of each instance."""
+    """Remembers the last lines of each instance."""
 
     def __init__(self) -> None:
         self._said: dict[str, list[str]] = {}
         self._last: str | None = None
 
     def news(self, text: str) -> list[str]:
-        """The lines that have come since the last call, under the headings of their instances."""
+        """The lines added since the last call, below the headings of their instances."""
         found = []
         for instance, heading, lines in _sections(text):
             added = _added(self._said.get(instance, []), lines)
@@ -36,7 +37,10 @@ class Following:
 
 
 def follow(fetch: Callable[[], str], pause: Callable[[float], None] = time.sleep) -> Iterator[str]:
-    """Lines for ever; ``fetch`` gives the text of the last lines. Raises what ``fetch`` raises."""
+    """Yields lines without end; ``fetch`` returns the text of the last lines.
+
+    Raises what ``fetch`` raises.
+    """
     following = Following()
     while True:
         yield from following.news(fetch())
@@ -44,7 +48,7 @@ def follow(fetch: Callable[[], str], pause: Callable[[float], None] = time.sleep
 
 
 def _sections(text: str) -> list[tuple[str, str, list[str]]]:
-    """(instance, heading, lines); what stands before the first heading is of nobody."""
+    """(instance, heading, lines) of each section. Lines before the first heading have neither."""
     sections: list[tuple[str, str, list[str]]] = []
     for line in text.splitlines():
         if match := _HEADING.match(line):
@@ -57,7 +61,11 @@ def _sections(text: str) -> list[tuple[str, str, list[str]]]:
 
 
 def _added(before: list[str], now: list[str]) -> list[str]:
-    """What of ``now`` is not the end of ``before``: an answer begins later when there is more than it may hold."""
+    """The lines of ``now`` after those that end ``before``.
+
+    The first lines of ``before`` may be missing in ``now``, because an answer has a maximum number
+    of lines.
+    """
     for length in range(min(len(before), len(now)), 0, -1):
         if before[-length:] == now[:length]:
             return now[length:]

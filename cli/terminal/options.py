@@ -1,7 +1,7 @@
-"""What every command accepts, before the verb or after it: whose resources, in which form, how talkative.
+"""The options of every command: workspace, output format, verbosity.
 
-Decides the global options, their defaults and their precedence (after the verb, before it, environment,
-``ml configure``, ``local``). Must not know any command.
+Decides the global options, their defaults and their precedence: after the verb, before the verb,
+environment, ``ml configure``, ``local``. Must not know any command.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Annotated, Any
 
 import typer
 
-#: az's output formats; ``none`` prints nothing.
+#: az's output formats. ``none`` prints nothing.
 FORMATS = ("json", "jsonc", "yaml", "yamlc", "table", "tsv", "none")
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The global options as given; None and False mean "not given here"."""
+    """The global options of one place on the command line; None and False: not set there."""
 
     resource_group: str | None = None
     workspace: str | None = None
@@ -32,7 +32,7 @@ class Options:
     server_url: str | None = None
 
     def over(self, outer: Options) -> Options:
-        """These options, and ``outer``'s where nothing is given here."""
+        """These options; where one is not set, that of ``outer``."""
         return Options(**{f.name: getattr(self, f.name) or getattr(outer, f.name) for f in fields(self)})
 
 
@@ -43,48 +43,60 @@ def _panel(*names: str, help: str, **settings: Any) -> Any:
 def _output(value: str | None) -> str | None:
     value = value.lower() if value is not None else None
     if value is not None and value not in FORMATS:
-        raise typer.BadParameter(f"`{value}` is not one of {', '.join(FORMATS)}")
+        raise typer.BadParameter(f"found `{value}`; allowed: {', '.join(FORMATS)}")
     return value
 
 
-#: Field of Options -> the type that typer reads. Listed after a command's own options in its help.
+#: Field of Options -> the type that typer reads. The help lists them after a command's own options.
 DECLARATIONS: Mapping[str, Any] = {
     "resource_group": Annotated[
         str | None,
         _panel(
-            "--resource-group", "-g", help="Resource group; see ml configure. [env: ML_RESOURCE_GROUP; default: local]"
+            "--resource-group", "-g", help="Resource group. [env: ML_RESOURCE_GROUP; then ml configure; default: local]"
         ),
     ],
     "workspace": Annotated[
         str | None,
-        _panel("--workspace-name", "-w", help="Workspace; see ml configure. [env: ML_WORKSPACE; default: local]"),
+        _panel("--workspace-name", "-w", help="Workspace. [env: ML_WORKSPACE; then ml configure; default: local]"),
     ],
     "subscription": Annotated[
         str | None,
-        _panel("--subscription", help="Subscription; see ml configure. [env: ML_SUBSCRIPTION; default: local]"),
+        _panel("--subscription", help="Subscription. [env: ML_SUBSCRIPTION; then ml configure; default: local]"),
     ],
     "output": Annotated[
         str | None,
-        _panel("--output", "-o", metavar="FORMAT", callback=_output, help=f"{'|'.join(FORMATS)} [default: json]"),
+        _panel(
+            "--output",
+            "-o",
+            metavar="FORMAT",
+            callback=_output,
+            help=f"Output format: {', '.join(FORMATS)}. [default: json]",
+        ),
     ],
     "query": Annotated[
-        str | None, _panel("--query", metavar="JMESPATH", help="Print only what this JMESPath expression selects.")
+        str | None, _panel("--query", metavar="JMESPATH", help="Print only the result of this JMESPath expression.")
     ],
     "debug": Annotated[
-        bool, _panel("--debug", help="Show requests, answers (secrets masked) and tracebacks on stderr.")
+        bool, _panel("--debug", help="Print requests, responses and tracebacks to stderr. Secrets are masked.")
     ],
-    "verbose": Annotated[bool, _panel("--verbose", help="Show one line for each request on stderr.")],
-    "only_show_errors": Annotated[bool, _panel("--only-show-errors", help="No progress and no notes, only errors.")],
+    "verbose": Annotated[bool, _panel("--verbose", help="Print one line for each request to stderr.")],
+    "only_show_errors": Annotated[
+        bool, _panel("--only-show-errors", help="Print only errors to stderr, no progress and no notes.")
+    ],
     "server_url": Annotated[
         str | None,
-        _panel("--server-url", metavar="URL", help="Control plane. [env: ML_SERVER_URL; default: ML_HOME's]"),
+        _panel(
+            "--server-url",
+            metavar="URL",
+            help="Address of the control plane. [env: ML_SERVER_URL; default: the one of ML_HOME]",
+        ),
     ],
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Whose resources: the three names that every address begins with."""
+    """The workspace of a command: the three names with which every ARM id begins."""
 
     subscription: str
     resource_group: str
@@ -92,9 +104,10 @@ class Scope:
 
 
 def scope(options: Options, environ: Mapping[str, str] = os.environ) -> Scope:
-    """The scope of ``options``, else of the environment, else as configured, else ``local`` thrice.
+    """The scope; each name comes from ``options``, else the environment, else the configuration,
+    else is ``local``.
 
-    Raises Error LocalFileError for a configuration that cannot be read.
+    Raises Error LocalFileError if the configuration cannot be read.
     """
     subscription = options.subscription or environ.get("ML_SUBSCRIPTION")
     resource_group = options.resource_group or environ.get("ML_RESOURCE_GROUP")
@@ -111,36 +124,36 @@ def scope(options: Options, environ: Mapping[str, str] = os.environ) -> Scope:
     )
 
 
-# -- options that several verbs have ------------------------------------------------------------------------------
-File = Annotated[str | None, typer.Option("--file", "-f", metavar="FILE", help="YAML document, or - for stdin.")]
-RequiredFile = Annotated[str, typer.Option("--file", "-f", metavar="FILE", help="YAML document, or - for stdin.")]
+# -- options of several verbs ----------------------------------------------------------------------
+File = Annotated[str | None, typer.Option("--file", "-f", metavar="FILE", help="YAML document; - for stdin.")]
+RequiredFile = Annotated[str, typer.Option("--file", "-f", metavar="FILE", help="YAML document; - for stdin.")]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="PATH=VALUE ...", help="Change fields of the document: --set a.b=1 c[0]=x"),
+    typer.Option("--set", metavar="PATH=VALUE ...", help="Set fields of the document, for example --set a.b=1 c[0]=x."),
 ]
-#: The generic update of resources that are there; ``edits.read`` takes what they hold.
+#: The generic update of existing resources; ``edits`` reads their values.
 Add = Annotated[
     list[str] | None,
-    typer.Option("--add", metavar="PATH VALUE ...", help="Append to a list: --add list key=value, or --add list VALUE"),
+    typer.Option(
+        "--add", metavar="PATH VALUE ...", help="Append to a list: --add LIST KEY=VALUE, or --add LIST VALUE."
+    ),
 ]
 Remove = Annotated[
     list[str] | None,
-    typer.Option("--remove", metavar="PATH [INDEX]", help="Remove a field, or an entry of a list: --remove list 0"),
+    typer.Option("--remove", metavar="PATH [INDEX]", help="Remove a field, or an entry of a list: --remove LIST 0."),
 ]
-ForceString = Annotated[
-    bool, typer.Option("--force-string", help="Values of --set and --add are text, whatever they look like.")
-]
-NoWait = Annotated[bool, typer.Option("--no-wait", help="Return when the change is accepted.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+ForceString = Annotated[bool, typer.Option("--force-string", help="Treat all values of --set and --add as text.")]
+NoWait = Annotated[bool, typer.Option("--no-wait", help="Return as soon as the server has accepted the change.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 
 def present(**values: Any) -> dict[str, Any]:
-    """The options that were given."""
+    """The options that are set."""
     return {name: value for name, value in values.items() if value is not None}
 
 
 def view(*, archived_only: bool, include_archived: bool) -> str:
-    """The ``listViewType`` of a list of assets. Raises Error UsageError for both."""
+    """The ``listViewType`` of a list of assets. Raises Error UsageError if both options are set."""
     if archived_only and include_archived:
         from amphitrite.schemas.errors import Error
 

@@ -1,6 +1,7 @@
 """Data as text: az's output formats and ``--query``.
 
-Decides how a value is written to stdout. Must not know which verb it comes from; the verb names its table's columns.
+Decides how a value is written to stdout. Must not know which verb it comes from; the verb passes
+the columns of its table.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from amphitrite.schemas.errors import Error
 
 
 def render(value: Any, form: str, *, columns: Sequence[str] = (), color: bool = False) -> str:
-    """``value`` (JSON types) as ``form`` says, with a final newline; empty for ``none``.
+    """``value`` (JSON types) in the format ``form``, with a final newline; empty for ``none``.
 
-    ``columns``: the keys that ``table`` shows, all scalar ones when empty. ``color``: for ``jsonc`` and ``yamlc``.
+    ``columns``: the keys that ``table`` shows; all scalar ones if empty. ``color``: for ``jsonc``
+    and ``yamlc``. Raises Error UsageError for a table without columns.
     """
     if form == "none":
         return ""
@@ -29,16 +31,17 @@ def render(value: Any, form: str, *, columns: Sequence[str] = (), color: bool = 
 
 
 def select(value: Any, query: str) -> Any:
-    """What the JMESPath expression ``query`` selects. Raises Error UsageError for one that is none."""
+    """The result of the JMESPath expression ``query``. Raises Error UsageError if it is not one."""
     import jmespath
     from jmespath.exceptions import JMESPathError
 
     try:
-        # The class tells an object that the expression made, in its order, from one that was there (see _cells).
+        # The class marks objects that the expression itself makes: they keep their order (see
+        # _cells).
         return jmespath.search(query, value, jmespath.Options(dict_cls=OrderedDict))
     except (JMESPathError, ValueError) as exc:
         reason = " ".join(str(exc).split())
-        raise Error("UsageError", f"--query: {reason}", hint="the language is described at jmespath.org") from exc
+        raise Error("UsageError", f"--query: {reason}", hint="see jmespath.org for the syntax") from exc
 
 
 def _yaml(value: Any) -> str:
@@ -46,7 +49,7 @@ def _yaml(value: Any) -> str:
 
     plain = json.loads(json.dumps(value))
     text: str = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, default_flow_style=False)
-    return text.removesuffix("...\n")  # PyYAML's end mark after a lone scalar
+    return text.removesuffix("...\n")  # PyYAML's end mark after a single scalar
 
 
 def _colored(text: str, language: str) -> str:
@@ -62,7 +65,7 @@ def _colored(text: str, language: str) -> str:
 
 
 def _tsv(value: Any) -> str:
-    """az's rules: one row for each item; nothing for null; a scalar stands bare, without quotes."""
+    """az's rules: one row for each item; nothing for null; a scalar without quotes."""
     if value is None:
         return ""
     rows = value if isinstance(value, list) else [value]
@@ -70,7 +73,7 @@ def _tsv(value: Any) -> str:
 
 
 def _cells(row: Any) -> list[str]:
-    """az's rules: an object's values in the order of its keys, or in the query's order when the query made it."""
+    """az's rules: values sorted by key, or in the query's order if the query made the object."""
     if isinstance(row, Mapping):
         keys = list(row) if isinstance(row, OrderedDict) else sorted(row)
         return [_cell(row[name]) for name in keys]
@@ -80,26 +83,29 @@ def _cells(row: Any) -> list[str]:
 
 
 def _cell(item: Any) -> str:
-    """az's rules inside a row: a list stands as its length, an object as nothing."""
+    """az's rules inside a row: a list is shown as its length, an object as an empty cell."""
     if isinstance(item, list):
         return str(len(item))
     return "" if isinstance(item, Mapping) else str(item)
 
 
-#: Keys that az leaves out of a table that nobody chose the columns of.
+#: Keys that az leaves out of a table without chosen columns.
 _UNSHOWN = frozenset({"id", "type", "etag"})
 
 
 def _table(value: Any, columns: Sequence[str]) -> str:
-    """Aligned plain text: a heading, a rule, a line for each object. Empty for no objects. Raises Error UsageError."""
+    """Aligned plain text: a heading, a rule, a line for each object; empty without objects.
+
+    Raises Error UsageError if no value can be shown in a table.
+    """
     items = value if isinstance(value, list) else [value]
     rows = [_chosen(item, columns) if columns and isinstance(item, Mapping) else _row(item) for item in items]
     if not rows:
         return ""
     shown = list(dict.fromkeys(name for row in rows for name in row))
     if not shown:
-        hint = "--query names what to show, for example --query '[].{Name:name}'"
-        raise Error("UsageError", "there is nothing that a table could show", target="--output", hint=hint)
+        hint = "choose columns, for example with --query '[].{Name:name}'"
+        raise Error("UsageError", "the result has no values that a table can show", target="--output", hint=hint)
     shown = [name for name in columns if name in shown] or shown
     lines = [[_heading(name, columns) for name in shown], *([row.get(name, "") for name in shown] for row in rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(shown))]
@@ -109,13 +115,13 @@ def _table(value: Any, columns: Sequence[str]) -> str:
 
 
 def _chosen(item: Mapping[str, Any], columns: Sequence[str]) -> dict[str, str]:
-    """What a verb's table shows of an object: of its columns those that say something, else as az."""
+    """The cells of a verb's columns that are not empty; without any, az's cells."""
     row = {name: text for name in columns if (text := _chosen_cell(item.get(name)))}
     return row or _row(item)
 
 
 def _chosen_cell(item: Any) -> str | None:
-    """A flat map of scalars (traffic, tags) as ``blue=90 green=10``; anything deeper has no place in a table."""
+    """A flat mapping (traffic, tags) as ``blue=90 green=10``; None for anything deeper."""
     if isinstance(item, Mapping):
         if any(isinstance(share, list | Mapping) for share in item.values()):
             return None
@@ -126,7 +132,7 @@ def _chosen_cell(item: Any) -> str | None:
 
 
 def _row(item: Any) -> dict[str, str]:
-    """az's rules: of an object what is neither null, list nor object; of a list everything, in numbered columns."""
+    """az's rules: the scalars of an object; all items of a list, in numbered columns."""
     if isinstance(item, Mapping):
         shown = {name: cell for name, cell in item.items() if name not in _UNSHOWN and cell is not None}
         return {name: _line(cell) for name, cell in shown.items() if not isinstance(cell, list | Mapping)}
@@ -136,12 +142,12 @@ def _row(item: Any) -> dict[str, str]:
 
 
 def _line(item: Any) -> str:
-    """On one line; what is nested as JSON."""
+    """On one line; lists and objects as JSON."""
     text = json.dumps(item, ensure_ascii=False) if isinstance(item, list | Mapping) else str(item)
     return " ".join(text.split())
 
 
 def _heading(name: str, columns: Sequence[str]) -> str:
-    """``provisioning_state`` -> ``Provisioning state`` where the verb chose it; elsewhere az's, the name as it is."""
+    """``provisioning_state`` -> ``Provisioning state`` in a verb's table, else unchanged."""
     words = name.replace("_", " ") if name in columns else name
     return words[:1].upper() + words[1:]

@@ -1,7 +1,8 @@
-"""The live line of a long verb: what it is about, in which phase, for how long.
+"""The progress line of a long command: its subject, its phase, the time so far.
 
-Decides how waiting looks on a terminal: one line on stderr, rewritten in place, and a last one that stays. Elsewhere
-it is silent. Must not know what is waited for.
+Decides how progress looks on a terminal: one line on stderr that is rewritten in place, and a final
+one that stays. Prints nothing if stderr is not a terminal. Must not know what the command waits
+for.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _REDRAW_S = 0.1
 
 
 class Progress:
-    """``with progress: ...``; ``phase`` changes what the line says, ``done`` leaves a final line."""
+    """``with progress: ...``; ``phase`` changes the text, ``done`` prints the final line."""
 
     def __init__(self, what: str, *, live: bool) -> None:
         self._what = what
@@ -41,11 +42,11 @@ class Progress:
             self._write("\r\x1b[K")
 
     def phase(self, text: str) -> None:
-        """What is going on now, in a few words."""
+        """Set the current phase, in a few words."""
         self._phase = text
 
     def done(self, outcome: str) -> None:
-        """The line that stays: ``blue: Succeeded in 4.2 s``."""
+        """Print the final line, such as ``blue: Succeeded in 4.2 s``."""
         if self._live:
             self._write(f"\r\x1b[K{self._what}: {outcome} in {self._elapsed()}\n")
 

@@ -1,6 +1,6 @@
-"""What ``--verbose`` and ``--debug`` show of the talk with the control plane.
+"""The requests and responses that ``--verbose`` and ``--debug`` print.
 
-Decides which parts are secret. Must not know what the requests are for.
+Decides which parts are secret and are masked. Must not know what the requests are for.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 MASK = "***"
 _SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "x-identity-header", "cookie", "set-cookie"})
-#: Fields of bodies and parameters of addresses that are secrets whatever is in them, in lower case without underscores.
+#: Fields of bodies and query parameters whose values are always secret, in lower case without
+#: underscores.
 _SECRET_FIELDS = frozenset(
     (
         *("primarykey", "secondarykey", "keyvalue", "key", "accesstoken", "refreshtoken", "idtoken", "token"),
@@ -27,7 +28,7 @@ _SECRET_FIELDS = frozenset(
         *("kubeconfig", "accountkey", "connectionstring"),
     )
 )
-#: Environment variables of a deployment whose names say that they are secret.
+#: Names of a deployment's environment variables whose values are probably secret.
 _SECRET_NAME = re.compile(r"key|token|secret|passw|credential|connection_?string", re.IGNORECASE)
 _PARAMETER = re.compile(r"(?<=[?&])([^=&#\s]+)=([^&#\s\"]*)")
 _SHOWN_CHARACTERS = 2_000
@@ -35,7 +36,7 @@ _SHOWN_CHARACTERS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """``lines``: one line for each request; ``bodies``: headers and JSON bodies, too."""
+    """``lines``: print one line for each request. ``bodies``: print headers and JSON bodies."""
 
     lines: bool
     bodies: bool
@@ -45,12 +46,12 @@ class Trace:
         return cls(lines=options.verbose or options.debug, bodies=options.debug)
 
     def exchange(self, request: httpx.Request, response: httpx.Response, seconds: float) -> None:
-        """One request and its answer, which took ``seconds``, to stderr."""
+        """Print a request and its response, which took ``seconds``, to stderr."""
         if self.lines:
             took = f"{seconds * 1000:.0f} ms"
             sys.stderr.write(f"{request.method} {address(str(request.url))} -> {response.status_code} in {took}\n")
         if self.bodies:
-            # A request's body may be a stream of files: only what is JSON is shown.
+            # The body of a request may be a stream of files: only JSON is shown.
             sent = request.content if request.headers.get("content-type", "").startswith("application/json") else b""
             sys.stderr.write(_half(">", request.headers, sent) + _half("<", response.headers, response.content))
 
@@ -68,15 +69,15 @@ def _body(body: bytes) -> str:
     try:
         text = json.dumps(masked(json.loads(body)))
     except ValueError:
-        # Not JSON: it may be anything, a log or a model, and is not for this place.
+        # Anything else (a log, a model) is not shown.
         return f"({len(body)} bytes)"
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}… ({len(text)} characters)"
 
 
 def masked(value: Any, *, environment: bool = False) -> Any:
-    """``value`` with every secret replaced by ``***``, and in addresses their secret parameters.
+    """``value`` with every secret replaced by ``***``, and secret query parameters in URLs as well.
 
-    ``environment``: it is a deployment's environment variables, whose names tell.
+    ``environment``: ``value`` holds environment variables, whose names decide what is secret.
     """
     if isinstance(value, Mapping):
         return {
@@ -91,7 +92,7 @@ def masked(value: Any, *, environment: bool = False) -> Any:
 
 
 def address(text: str) -> str:
-    """``text`` with the values of secret parameters (a shared access signature, a grant) replaced by ``***``."""
+    """``text`` with the values of secret query parameters replaced by ``***``."""
     return _PARAMETER.sub(lambda m: f"{m[1]}={MASK}" if _plain(m[1]) in _SECRET_FIELDS else m[0], text)
 
 

@@ -1,6 +1,6 @@
-"""``ml account``: the subscription, which Azure's scripts set before anything else.
+"""``ml account``: the default subscription, which Azure's scripts set first.
 
-Decides the options and what is printed. Must not know the file (``defaults``) or any server.
+Decides the options and the output. Must not know the file (``configured_defaults``) or any server.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from amphitrite.cli.session.session import Session
 from amphitrite.cli.session.verb_declaration import group, verb
 from amphitrite.cli.terminal.options import scope
 
-app = group("account", "The subscription that commands take where none is given.")
+app = group("account", "Show or set the default subscription.")
 
 
 @verb(app, "show")
@@ -26,13 +26,13 @@ def show(session: Session) -> dict[str, Any]:
 @verb(app, "set")
 def set_(
     session: Session,
-    name: Annotated[str, typer.Option("--name", "-n", "-s", help="The subscription.", show_default=False)] = "",
+    name: Annotated[str, typer.Option("--name", "-n", "-s", help="Name of the subscription.", show_default=False)] = "",
 ) -> None:
-    """Set the subscription, as ml configure --defaults subscription=NAME does."""
+    """Set the default subscription, like ml configure --defaults subscription=NAME."""
     from amphitrite.cli.terminal import configured_defaults
     from amphitrite.schemas.errors import Error
 
     wanted = name or session.options.subscription
     if not wanted:
-        raise Error("UsageError", "which subscription?", hint="--subscription NAME")
+        raise Error("UsageError", "the name of the subscription is missing", hint="add --subscription NAME")
     configured_defaults.change({"subscription": wanted})

@@ -1,7 +1,8 @@
-"""``ml apply`` and ``ml diff``: documents to resources, created or updated, after saying what will be done.
+"""``ml apply`` and ``ml diff``: preview the resources of documents, then create or update them.
 
-Decides the order in which steps are carried out: what others refer to comes first, traffic last, since it needs the
-deployments that it names. Must not know YAML (``apply_documents``), nor how a step was found (``apply_preview``).
+Decides the order of the steps: referenced resources first, traffic last, because it needs its
+deployments. Must not know YAML (``apply_documents``), nor how steps are computed
+(``apply_preview``).
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ _SHARES = ("traffic", "mirror_traffic")
 Files = Annotated[
     list[str],
     typer.Option(
-        "--file", "-f", metavar="FILE ...", help="YAML with one or many documents, a directory of such, or - for stdin."
+        "--file",
+        "-f",
+        metavar="FILE ...",
+        help="YAML file with one or more documents, a directory of such files, or - for stdin.",
     ),
 ]
 
@@ -33,9 +37,9 @@ Files = Annotated[
 def apply(
     session: Session,
     file: Files,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the changes without making them.")] = False,
 ) -> list[dict[str, Any]] | None:
-    """Create or update the models, environments, endpoints and deployments of YAML documents."""
+    """Create or update the models, environments, endpoints and deployments in YAML documents."""
     steps = _planned(session, file)
     if not dry_run:
         session.note(_text(steps).rstrip())
@@ -47,9 +51,9 @@ def apply(
 def diff(
     session: Session,
     file: Files,
-    exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit with 1 when anything would change.")] = False,
+    exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit with code 1 if anything would change.")] = False,
 ) -> list[dict[str, Any]] | None:
-    """Show what ``ml apply`` would do: for each resource, whether and why, field by field."""
+    """Show the changes that ml apply would make, with reasons and fields."""
     steps = _planned(session, file)
     told = _told(session, steps)
     if exit_code and any(step.change != "none" for step in steps):
@@ -68,7 +72,7 @@ def _planned(session: Session, files: Sequence[str]) -> list[Step]:
 
 
 def _told(session: Session, steps: Sequence[Step]) -> list[dict[str, Any]] | None:
-    """Data where a format is asked for; else text for people."""
+    """Return the steps as data for --output and --query; else print them as text."""
     if _as_data(session):
         return [step.shown() for step in steps]
     sys.stdout.write(_text(steps))
@@ -86,7 +90,10 @@ def _text(steps: Sequence[Step]) -> str:
 
 
 def _carry_out(session: Session, steps: Sequence[Step]) -> None:
-    """Raises the Error of the first step that fails, with what was done before it; what comes after is not touched."""
+    """Run the steps.
+
+    Raises the Error of the first one that fails; its hint lists the steps before it.
+    """
     done: list[str] = []
     work = [step for step in steps if step.change != "none"]
     try:
@@ -99,7 +106,7 @@ def _carry_out(session: Session, steps: Sequence[Step]) -> None:
     except Error as error:
         if not done:
             raise
-        hint = f"done before: {', '.join(done)}; mend it and apply again"
+        hint = f"fix the problem and run the command again; already done: {', '.join(done)}"
         raise Error(
             error.code,
             error.message,
@@ -110,7 +117,7 @@ def _carry_out(session: Session, steps: Sequence[Step]) -> None:
 
 
 def _make(session: Session, step: Step) -> None:
-    """All of a step but the traffic of an endpoint."""
+    """Run a step, without the traffic of an endpoint."""
     item = step.item
     if item.kind == "endpoint":
         if step.change == "create" or any(not one.path.startswith(_SHARES) for one in step.fields):

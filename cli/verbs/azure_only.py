@@ -1,7 +1,7 @@
-"""Options and verbs of ``az ml`` that have no meaning here.
+"""Options and verbs of ``az ml`` that are not supported.
 
-Decides which are refused, why, and what to do instead: what cannot be honoured is said, never swallowed. Must not know
-any verb.
+Decides which ones are refused, the reason, and the alternative. They are never accepted and
+ignored. Must not know any verb.
 """
 
 from __future__ import annotations
@@ -13,32 +13,33 @@ import typer
 
 from amphitrite.schemas.errors import Error
 
-_NO_REGISTRY = "there are no registries here; models and environments live in the workspace"
-#: Parameter -> (option, why, what to do).
+_NO_PACKAGE = "models are not packaged into images; instances receive the model files directly"
+_NO_REGISTRY = "there are no registries; models and environments belong to the workspace"
+#: Parameter -> (option, reason, hint).
 _REASONS: Mapping[str, tuple[str, str, str]] = {
-    "web": ("--web", "there is no web page of it to open", "leave it out: show prints the same"),
+    "web": ("--web", "there is no web page for a resource", "remove the option; `show` prints the same data"),
     "vscode_debug": (
         "--vscode-debug",
-        "an instance is a Triton, there is no Python process of yours to attach a debugger to",
-        "ml online-deployment get-logs --follow shows what it does",
+        "instances run Triton; there is no Python process for a debugger",
+        "use `ml online-deployment get-logs --follow` to watch an instance",
     ),
     "package_model": (
         "--package-model",
-        "models are not packaged into images; they are delivered to instances as they are",
-        "leave it out",
+        _NO_PACKAGE,
+        "remove the option",
     ),
     "local_enable_gpu": (
         "--local-enable-gpu",
-        "the instance type says whether an instance uses a GPU",
-        "--set instance_type=Standard_NC6s_v3, for example",
+        "the instance type decides whether an instance has a GPU",
+        "set the instance type, for example --set instance_type=Standard_NC6s_v3",
     ),
-    "registry_name": ("--registry-name", _NO_REGISTRY, "leave it out"),
+    "registry_name": ("--registry-name", _NO_REGISTRY, "remove the option"),
 }
 
 
 def _flag(name: str, *spellings: str) -> Any:
     option, why, _ = _REASONS[name]
-    return typer.Option(option, *spellings, help=f"Refused: {why}.")
+    return typer.Option(option, *spellings, help=f"Not supported: {why}.")
 
 
 Web = Annotated[bool, _flag("web")]
@@ -49,7 +50,7 @@ RegistryName = Annotated[str | None, _flag("registry_name")]
 
 
 def refuse(**given: object) -> None:
-    """Raises Error Unsupported for the first of the options that is given."""
+    """Raises Error Unsupported for the first of the options that is set."""
     for name, value in given.items():
         if value:
             option, why, hint = _REASONS[name]
@@ -57,11 +58,15 @@ def refuse(**given: object) -> None:
 
 
 def share() -> Error:
-    """``ml model share``."""
-    return Error("Unsupported", f"model share: {_NO_REGISTRY}", hint="ml model download, then create it elsewhere")
+    """The error of ``ml model share`` and ``ml environment share``."""
+    return Error(
+        "Unsupported",
+        f"model share: {_NO_REGISTRY}",
+        hint="use `ml model download`, then `ml model create` in the other workspace",
+    )
 
 
 def package() -> Error:
-    """``ml model package``."""
-    why = "models are not packaged into images; they are delivered to instances as they are"
-    return Error("Unsupported", f"model package: {why}", hint="deploy the model: ml online-deployment create")
+    """The error of ``ml model package``."""
+    hint = "deploy the model with `ml online-deployment create`"
+    return Error("Unsupported", f"model package: {_NO_PACKAGE}", hint=hint)

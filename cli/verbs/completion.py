@@ -1,7 +1,7 @@
-"""``ml completion``: scripts by which shells complete command lines, and what they are to offer.
+"""``ml completion``: completion scripts for shells, and the candidates that they offer.
 
-Decides what may stand at the cursor: verbs, options, output formats; elsewhere the shell offers files. Must not know
-any verb: it reads the program as its help does.
+Decides the candidates at the cursor: verbs, options, output formats; elsewhere the shell offers
+files. Must not know any verb: it reads the declared commands, as the help does.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from amphitrite.cli.terminal.arguments import Options
 from amphitrite.cli.terminal.options import FORMATS
 from amphitrite.schemas.errors import Error
 
-app = group("completion", "Print a script that completes commands in a shell.")
+app = group("completion", "Print a completion script for a shell.")
 
-#: Each asks ``ml completion candidates -- WORDS`` for lines of a candidate, a tab and what it means.
+#: Each script runs ``ml completion candidates -- WORDS``, which prints lines of candidate, tab and
+#: meaning.
 _SCRIPTS = {
     "bash": """\
 _ml_candidates() {
@@ -51,10 +52,10 @@ complete --command ml --keep-order --arguments \
 @verb(app, "completion")
 def completion(
     session: Session,
-    shell: Annotated[str, typer.Argument(metavar="bash|zsh|fish", help="The shell.", show_default=False)],
+    shell: Annotated[str, typer.Argument(metavar="bash|zsh|fish", help="Name of the shell.", show_default=False)],
     words: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
 ) -> None:
-    """Print a script that completes commands. For bash, put in ~/.bashrc: eval "$(ml completion bash)"."""
+    """Print a completion script. For bash, add to ~/.bashrc: eval "$(ml completion bash)"."""
     if shell == "candidates":
         from amphitrite.cli.session.program import program
 
@@ -63,13 +64,16 @@ def completion(
     elif shell in _SCRIPTS:
         sys.stdout.write(_SCRIPTS[shell])
     else:
-        raise Error("UsageError", f"`{shell}` is not one of {', '.join(_SCRIPTS)}")
+        raise Error("UsageError", f"found `{shell}`; allowed: {', '.join(_SCRIPTS)}")
 
 
 def candidates(command: Any, words: Sequence[str]) -> list[tuple[str, str]]:
-    """(candidate, what it means) for the last of ``words``, which may be empty; ``command`` is the whole program."""
+    """(candidate, meaning) for the last of ``words``, which may be empty.
+
+    ``command``: the whole program.
+    """
     *before, current = words
-    wanted: str | None = None  # the option whose value stands at the cursor
+    wanted: str | None = None  # the option whose value is at the cursor
     for word in before:
         options = Options.of(command.params)
         if wanted is not None:
@@ -97,7 +101,7 @@ def _long(option: Any) -> list[str]:
 
 
 def _verbs(command: Any) -> list[tuple[str, str]]:
-    """Without importing what is only named."""
+    """(name, summary) of the subcommands; does not import them."""
     if not hasattr(command, "list_commands"):
         return []
     lazy = getattr(command, "groups", {})

@@ -1,6 +1,6 @@
 """``ml compute``: one function for each verb.
 
-Decides the options and what is printed. Must not know YAML (``compute_documents``) or Kubernetes.
+Decides the options and the output. Must not know YAML (``compute_documents``) or Kubernetes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from amphitrite.cli.terminal import options as given
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import compute_id
 
-app = group("compute", "Clusters on which instances run.")
+app = group("compute", "Kubernetes clusters on which instances run.")
 
 _COLUMNS = ("name", "type", "namespace", "default_instance_type", "provisioning_state")
 Name = Annotated[str, typer.Option("--name", "-n", help="Name of the compute.", show_default=False)]
@@ -25,20 +25,28 @@ Name = Annotated[str, typer.Option("--name", "-n", help="Name of the compute.", 
 def attach(
     session: Session,
     file: given.File = None,
-    type_: Annotated[str | None, typer.Option("--type", "-t", help="kubernetes; over the file's.")] = None,
-    name: Annotated[str | None, typer.Option("--name", "-n", help="Name; over the file's.")] = None,
+    type_: Annotated[str | None, typer.Option("--type", "-t", help="Type: kubernetes. Overrides the file.")] = None,
+    name: Annotated[str | None, typer.Option("--name", "-n", help="Name. Overrides the file.")] = None,
     kubeconfig: Annotated[
         str | None,
-        typer.Option("--kubeconfig", metavar="FILE", help="File with the cluster's address and credentials."),
+        typer.Option(
+            "--kubeconfig", metavar="FILE", help="Kubeconfig with the address and credentials of the cluster."
+        ),
     ] = None,
     in_cluster: Annotated[
-        bool, typer.Option("--in-cluster", help="The cluster in which the control plane runs, instead of a file.")
+        bool,
+        typer.Option("--in-cluster", help="Attach the cluster in which the control plane runs. Needs no kubeconfig."),
     ] = False,
-    namespace: Annotated[str | None, typer.Option("--namespace", help="Where instances run; it must be there.")] = None,
+    namespace: Annotated[
+        str | None, typer.Option("--namespace", help="Namespace of the instances. It must exist.")
+    ] = None,
     set_: given.Set = None,
     no_wait: given.NoWait = False,
 ) -> dict[str, Any]:
-    """Attach a namespace of a Kubernetes cluster. Nothing is stored unless it can be used."""
+    """Attach a namespace of a Kubernetes cluster.
+
+    The control plane checks its access before it stores the compute.
+    """
     from amphitrite.cli.resources import compute_documents
     from amphitrite.schemas import wire
 
@@ -52,7 +60,7 @@ def attach(
 
 @verb(app, "show", columns=_COLUMNS)
 def show(session: Session, name: Name) -> dict[str, Any]:
-    """Show a compute: its instance types, its nodes, and how many GPUs are free."""
+    """Show a compute: its instance types, its nodes and its free GPUs."""
     from amphitrite.schemas import wire
 
     client = session.client
@@ -71,8 +79,12 @@ def show(session: Session, name: Name) -> dict[str, Any]:
 @verb(app, "list", columns=_COLUMNS)
 def list_(
     session: Session,
-    type_: Annotated[str | None, typer.Option("--type", "-t", help="Only of this type: local, kubernetes.")] = None,
-    max_results: Annotated[int | None, typer.Option("--max-results", "-r", min=1, help="At most so many.")] = None,
+    type_: Annotated[
+        str | None, typer.Option("--type", "-t", help="Only computes of this type: local or kubernetes.")
+    ] = None,
+    max_results: Annotated[
+        int | None, typer.Option("--max-results", "-r", min=1, help="Maximum number of results.")
+    ] = None,
 ) -> list[dict[str, Any]]:
     """List the computes of the workspace."""
     from amphitrite.schemas import wire
@@ -86,20 +98,21 @@ def list_(
 def update(
     session: Session, name: Name, file: given.File = None, set_: given.Set = None, no_wait: given.NoWait = False
 ) -> dict[str, Any]:
-    """Change a compute. The file is a compute's document, or instance types: ours, which become all that the compute
-    has of its own, or Azure's InstanceType and InstanceTypeList, which are added or replace those of their names."""
+    """Change a compute. The file holds the document of a compute, or instance types.
+
+    A document with instance_types replaces all instance types of the compute. Azure's InstanceType
+    and InstanceTypeList add instance types, or replace those of the same name.
+    """
     from amphitrite.cli.resources import compute_documents
     from amphitrite.schemas import wire
 
     if file is None and not set_:
-        raise Error("UsageError", "what is to change?", hint="give --file or --set")
+        raise Error("UsageError", "no change is specified", hint="add --file or --set")
     client = session.client
     resource = client.get(compute_id(client.workspace, name))
     if not resource["properties"]["isAttachedCompute"]:
-        message = f"compute {resource['name']} is built in: what it is like is set where the server is started"
-        raise Error(
-            "Conflict", message, hint="instance types of a cluster: ML_INSTANCE_TYPES, the chart's instanceTypes"
-        )
+        message = f"compute {resource['name']} is built in; only the settings of the server change it"
+        raise Error("Conflict", message, hint="set ML_INSTANCE_TYPES, or instanceTypes of the Helm chart")
     current = wire.compute_from_wire(name, resource)
     draft = compute_documents.changed(name, current, file, set_ or ())
     with draft.located():
@@ -108,7 +121,7 @@ def update(
 
 @verb(app, "detach")
 def detach(session: Session, name: Name, yes: given.Yes = False, no_wait: given.NoWait = False) -> None:
-    """Detach a compute that nothing uses; the cluster stays as it is."""
+    """Detach a compute that no endpoint uses. The cluster does not change."""
     session.confirm(f"Detach compute {name}?", yes)
     client = session.client
     address = compute_id(client.workspace, name)
@@ -118,7 +131,7 @@ def detach(session: Session, name: Name, yes: given.Yes = False, no_wait: given.
 
 @verb(app, "list-nodes", columns=("node_id", "node_state", "gpus"))
 def list_nodes(session: Session, name: Name) -> list[dict[str, Any]]:
-    """List the nodes of a compute with what is free of each."""
+    """List the nodes of a compute with their total and free resources."""
     from amphitrite.schemas import wire
 
     client = session.client
@@ -129,9 +142,12 @@ def list_nodes(session: Session, name: Name) -> list[dict[str, Any]]:
 @verb(app, "list-sizes", columns=("name", "v_cp_us", "memory_gb", "gpus", "gpu_class", "origin"))
 def list_sizes(
     session: Session,
-    name: Annotated[str | None, typer.Option("--name", "-n", help="[default: where managed endpoints run]")] = None,
+    name: Annotated[
+        str | None,
+        typer.Option("--name", "-n", help="Name of the compute. [default: the compute of managed endpoints]"),
+    ] = None,
 ) -> list[dict[str, Any]]:
-    """List the instance types that deployments on a compute can name, and what each of them asks for."""
+    """List the instance types of a compute and their resources."""
     from amphitrite.schemas import wire
 
     client = session.client

@@ -1,6 +1,6 @@
-"""``ml configure``: names that need not be given with every command.
+"""``ml configure``: default names for all commands.
 
-Decides the options and what is printed. Must not know the file (``defaults``).
+Decides the options and the output. Must not know the file (``configured_defaults``).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from amphitrite.cli.session.session import Session
 from amphitrite.cli.session.verb_declaration import group, verb
 from amphitrite.schemas.errors import Error
 
-app = group("configure", "Set the names that commands take where none is given.")
+app = group("configure", "Set the default workspace, resource group and subscription.")
 
 
 @verb(app, "configure", columns=("name", "value", "source"))
@@ -22,24 +22,29 @@ def configure(
     session: Session,
     defaults: Annotated[
         list[str] | None,
-        typer.Option("--defaults", "-d", metavar="NAME=VALUE ...", help="group=G workspace=W; NAME= forgets it."),
+        typer.Option(
+            "--defaults",
+            "-d",
+            metavar="NAME=VALUE ...",
+            help="For example group=G workspace=W. NAME= removes a default.",
+        ),
     ] = None,
-    list_defaults: Annotated[bool, typer.Option("--list-defaults", "-l", help="Print them.")] = False,
+    list_defaults: Annotated[bool, typer.Option("--list-defaults", "-l", help="Print the defaults.")] = False,
 ) -> list[dict[str, Any]] | None:
-    """Set the names that commands take where none is given: group, workspace, subscription."""
+    """Set the defaults of commands: group, workspace, subscription."""
     from amphitrite.cli.terminal import configured_defaults as kept
 
     if not defaults and not list_defaults:
-        raise Error("UsageError", "nothing to do", hint="--defaults group=G workspace=W, or --list-defaults")
+        raise Error("UsageError", "no option is set", hint="add --defaults group=G workspace=W, or --list-defaults")
     changes = dict(_pair(word) for word in defaults or ())
     if changes:
         kept.change(changes)
     for name, value in changes.items():
         variable = kept.NAMES[name]
         if variable is None and value:
-            session.note(f"{name}: kept, and without effect: there is one {name} here")
+            session.note(f"{name}: stored, but without effect; there is only one {name}")
         elif variable is not None and os.environ.get(variable) not in (None, "", value):
-            session.note(f"{name}: {variable} in the environment wins over it")
+            session.note(f"{name}: the environment variable {variable} takes precedence")
     if not list_defaults:
         return None
     return [{"name": name, "source": str(kept.path()), "value": value} for name, value in sorted(kept.read().items())]
@@ -50,8 +55,8 @@ def _pair(word: str) -> tuple[str, str]:
 
     name, equals, value = word.partition("=")
     if not equals or name not in kept.NAMES:
-        message = f"--defaults: `{word}` is not of the form name=value with one of the names {', '.join(kept.NAMES)}"
+        message = f"--defaults: found `{word}`; allowed: NAME=VALUE with the names {', '.join(kept.NAMES)}"
         raise Error("UsageError", message, target="--defaults")
     if any(character in value for character in "\r\n"):
-        raise Error("UsageError", f"--defaults: {name} has a line break", target="--defaults")
+        raise Error("UsageError", f"--defaults: the value of {name} must not contain a line break", target="--defaults")
     return name, value.strip()

@@ -1,6 +1,7 @@
 """``ml online-deployment``: one function for each verb.
 
-Decides the options and what is printed. Must not know YAML (``intake``) or HTTP (``changes``, ``lookups``).
+Decides the options and the output. Must not know YAML (``document_input``) or HTTP
+(``resource_changes``, ``lookups``).
 """
 
 from __future__ import annotations
@@ -26,10 +27,14 @@ _CONTAINERS = {"inference-server": "InferenceServer", "storage-initializer": "St
 _ENDPOINT = ("--endpoint-name", "--endpoint", "-e")
 Name = Annotated[str, typer.Option("--name", "-n", help="Name of the deployment.", show_default=False)]
 Endpoint = Annotated[str, typer.Option(*_ENDPOINT, help="Name of the endpoint.", show_default=False)]
-OptionalName = Annotated[str | None, typer.Option("--name", "-n", help="Name; over the file's.")]
-OptionalEndpoint = Annotated[str | None, typer.Option(*_ENDPOINT, help="Endpoint; over the file's.")]
-#: Azure ML's clients parse a scoring script before they send it; here there are no scoring scripts to parse.
-SkipScript = Annotated[bool, typer.Option("--skip-script-validation", help="Without effect: no script is validated.")]
+OptionalName = Annotated[str | None, typer.Option("--name", "-n", help="Name. Overrides the file.")]
+OptionalEndpoint = Annotated[str | None, typer.Option(*_ENDPOINT, help="Name of the endpoint. Overrides the file.")]
+#: Azure ML's clients check a scoring script before they send it. Scoring scripts are not supported
+#: here.
+SkipScript = Annotated[
+    bool,
+    typer.Option("--skip-script-validation", help="Accepted without effect: there is no scoring script to validate."),
+]
 
 
 @verb(app, "create", columns=_COLUMNS)
@@ -39,7 +44,10 @@ def create(
     name: OptionalName = None,
     endpoint_name: OptionalEndpoint = None,
     all_traffic: Annotated[
-        bool, typer.Option("--all-traffic", help="Send all of the endpoint's traffic to it when it serves.")
+        bool,
+        typer.Option(
+            "--all-traffic", help="Send all traffic of the endpoint to the deployment as soon as it is ready."
+        ),
     ] = False,
     set_: given.Set = None,
     no_wait: given.NoWait = False,
@@ -58,7 +66,7 @@ def create(
     from amphitrite.cli.resources import lookups, resource_changes
 
     if all_traffic and no_wait:
-        raise Error("UsageError", "--all-traffic takes effect when the deployment serves: leave out --no-wait")
+        raise Error("UsageError", "--all-traffic cannot be combined with --no-wait: the deployment must be ready first")
     draft = document_input.deployment(file, given.present(name=name, endpoint_name=endpoint_name), edits.read(set_))
     endpoint, name = draft.document["endpoint_name"], draft.document["name"]
     if locally:
@@ -115,7 +123,7 @@ def update(
     package_model: azure_only.PackageModel = False,
     web: azure_only.Web = False,
 ) -> dict[str, Any] | None:
-    """Change a deployment: replace it by the file's, or change single fields with --set, --add, --remove."""
+    """Replace a deployment by the file, or change fields with --set, --add and --remove."""
     azure_only.refuse(vscode_debug=vscode_debug, package_model=package_model, web=web)
     from amphitrite.cli.documents import document_input, edits
     from amphitrite.cli.resources import lookups, resource_changes
@@ -128,7 +136,11 @@ def update(
             local_deployments.require_endpoint(session.client, draft.document["endpoint_name"])
         done = resource_changes.put_deployment(session, draft, create=False, no_wait=no_wait)
     elif name is None or endpoint_name is None:
-        raise Error("UsageError", "which deployment?", hint="give --name and --endpoint-name, or --file")
+        raise Error(
+            "UsageError",
+            "the name of the deployment or endpoint is missing",
+            hint="add --name and --endpoint-name, or --file",
+        )
     else:
         if locally:
             local_deployments.require_endpoint(session.client, endpoint_name)
@@ -146,10 +158,13 @@ def delete(
     locally: local_deployments.Local = False,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Also when it has traffic: the others take its share, in proportion to theirs."),
+        typer.Option(
+            "--force",
+            help="Delete a deployment that has traffic. The others take over its share, in proportion to theirs.",
+        ),
     ] = False,
 ) -> None:
-    """Delete a deployment; one that has traffic is not deleted without --force."""
+    """Delete a deployment. One that has traffic needs --force."""
     from amphitrite.cli.resources import lookups
     from amphitrite.cli.session import operation_polling
 
@@ -167,17 +182,17 @@ def get_logs(
     session: Session,
     name: Name,
     endpoint_name: Endpoint,
-    lines: Annotated[int, typer.Option("--lines", "-l", min=1, help="Last lines.")] = 5000,
+    lines: Annotated[int, typer.Option("--lines", "-l", min=1, help="Number of last lines of each log.")] = 5000,
     container: Annotated[
-        str | None, typer.Option("--container", "-c", help="inference-server or storage-initializer.")
+        str | None, typer.Option("--container", "-c", help="Container: inference-server or storage-initializer.")
     ] = None,
     instance: Annotated[
-        str | None, typer.Option("--instance", help="Only of the instance whose name is, or begins with, this.")
+        str | None, typer.Option("--instance", help="Only instances whose name begins with this text.")
     ] = None,
-    follow: Annotated[bool, typer.Option("--follow", help="Go on with what is added, as plain lines.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Keep printing new lines, as plain text.")] = False,
     locally: local_deployments.Local = False,
 ) -> str | None:
-    """Print the log of a deployment's instances as a JSON string, or as it is with -o tsv."""
+    """Print the logs of a deployment's instances as a JSON string, or as plain text with -o tsv."""
     from amphitrite.cli.resources import lookups
     from amphitrite.cli.terminal import log_stream
 

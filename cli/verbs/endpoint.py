@@ -1,6 +1,7 @@
 """``ml online-endpoint``: one function for each verb.
 
-Decides the options and what is printed. Must not know YAML (``intake``) or HTTP (``changes``, ``lookups``).
+Decides the options and the output. Must not know YAML (``document_input``) or HTTP
+(``resource_changes``, ``lookups``).
 """
 
 from __future__ import annotations
@@ -26,14 +27,16 @@ Name = Annotated[str, typer.Option("--name", "-n", help="Name of the endpoint.",
 def create(
     session: Session,
     file: given.File = None,
-    name: Annotated[str | None, typer.Option("--name", "-n", help="Name; over the file's.")] = None,
-    auth_mode: Annotated[str | None, typer.Option("--auth-mode", help="Over the file's. [default: key]")] = None,
+    name: Annotated[str | None, typer.Option("--name", "-n", help="Name. Overrides the file.")] = None,
+    auth_mode: Annotated[
+        str | None, typer.Option("--auth-mode", help="key, aml_token or aad_token. Overrides the file. [default: key]")
+    ] = None,
     set_: given.Set = None,
     no_wait: given.NoWait = False,
     locally: local_deployments.Local = False,
     web: azure_only.Web = False,
 ) -> dict[str, Any] | None:
-    """Create an endpoint, with the deployments and the traffic of its document if it has such."""
+    """Create an endpoint, with the deployments and the traffic in its document."""
     azure_only.refuse(web=web)
     from amphitrite.cli.documents import document_input, edits
     from amphitrite.cli.resources import lookups, resource_changes
@@ -43,7 +46,9 @@ def create(
         local_deployments.require_document(session.client, draft.document)
     if inline:
         if no_wait:
-            raise Error("UsageError", "--no-wait: the deployments in the document come after the endpoint, so wait")
+            raise Error(
+                "UsageError", "--no-wait is not possible: the deployments in the document need the endpoint first"
+            )
         resource_changes.create_with_deployments(session, draft, inline)
     elif not resource_changes.put_endpoint(session, draft, create=True, no_wait=no_wait):
         return None
@@ -78,13 +83,14 @@ def list_(session: Session, locally: local_deployments.Local = False) -> list[di
 @verb(app, "update", columns=_COLUMNS)
 def update(
     session: Session,
-    name: Annotated[str | None, typer.Option("--name", "-n", help="Name; over the file's.")] = None,
+    name: Annotated[str | None, typer.Option("--name", "-n", help="Name. Overrides the file.")] = None,
     file: given.File = None,
     traffic: Annotated[
-        list[str] | None, typer.Option("--traffic", "-r", help='All shares of traffic: "blue=90 green=10".')
+        list[str] | None,
+        typer.Option("--traffic", "-r", help='Traffic in percent of each deployment: "blue=90 green=10".'),
     ] = None,
     mirror_traffic: Annotated[
-        list[str] | None, typer.Option("--mirror-traffic", help='Share of requests to copy: "green=10".')
+        list[str] | None, typer.Option("--mirror-traffic", help='Mirrored traffic in percent: "green=10".')
     ] = None,
     set_: given.Set = None,
     add: given.Add = None,
@@ -94,7 +100,7 @@ def update(
     locally: local_deployments.Local = False,
     web: azure_only.Web = False,
 ) -> dict[str, Any] | None:
-    """Change an endpoint. A file that does not speak of traffic leaves it as it is."""
+    """Change an endpoint. A file without traffic does not change the traffic."""
     azure_only.refuse(web=web)
     from amphitrite.cli.documents import document_input, edits
     from amphitrite.cli.resources import lookups, resource_changes
@@ -136,7 +142,7 @@ def delete(
 
 @verb(app, "get-credentials")
 def get_credentials(session: Session, name: Name) -> dict[str, Any]:
-    """Print the keys (or the token) that clients of the endpoint send."""
+    """Print the keys or the token for scoring requests."""
     from amphitrite.cli.resources import lookups
 
     return lookups.credentials(session.client, name)
@@ -146,10 +152,10 @@ def get_credentials(session: Session, name: Name) -> dict[str, Any]:
 def regenerate_keys(
     session: Session,
     name: Name,
-    key_type: Annotated[str, typer.Option("--key-type", help="primary or secondary.")] = "primary",
+    key_type: Annotated[str, typer.Option("--key-type", help="Key to replace: primary or secondary.")] = "primary",
     no_wait: given.NoWait = False,
 ) -> None:
-    """Replace one key by a new one; the other key goes on working."""
+    """Replace one key by a new one. The other key stays valid."""
     from amphitrite.cli.resources import lookups
     from amphitrite.cli.session import operation_polling
 
@@ -167,17 +173,23 @@ def invoke(
     session: Session,
     name: Name,
     request_file: Annotated[
-        str | None, typer.Option("--request-file", "-r", help="File with the JSON body to send, or - for stdin.")
+        str | None, typer.Option("--request-file", "-r", help="File with the JSON body of the request; - for stdin.")
     ] = None,
     deployment_name: Annotated[
         str | None,
         typer.Option(
-            "--deployment-name", "--deployment", "-d", help="Send it to this deployment, whatever the traffic."
+            "--deployment-name",
+            "--deployment",
+            "-d",
+            help="Send the request to this deployment, regardless of the traffic.",
         ),
     ] = None,
     locally: local_deployments.Local = False,
 ) -> str:
-    """Send a request to an endpoint; prints the answer's body as a JSON string, or as it is with -o tsv."""
+    """Send a request to an endpoint.
+
+    Prints the response body as a JSON string, or as plain text with -o tsv.
+    """
     from amphitrite.cli.resources import scoring
 
     if locally:
@@ -191,31 +203,33 @@ def metrics(
     name: Name,
     names: Annotated[
         list[str] | None,
-        typer.Option("--metrics", "-m", help='Show how these go on: "RequestsPerMinute RequestLatency_P95".'),
+        typer.Option("--metrics", "-m", help='Show these metrics over time: "RequestsPerMinute RequestLatency_P95".'),
     ] = None,
     deployment_name: Annotated[
-        str | None, typer.Option("--deployment-name", "--deployment", "-d", help="Of this deployment only.")
+        str | None, typer.Option("--deployment-name", "--deployment", "-d", help="Only this deployment.")
     ] = None,
     by: Annotated[
         list[str] | None,
-        typer.Option("--by", help="With --metrics, one row for each value: deployment, statusCode, ..."),
+        typer.Option("--by", help="With --metrics, one row for each value of a dimension: deployment, statusCode, ..."),
     ] = None,
-    timespan: Annotated[str, typer.Option("--timespan", help="How far back, or <start>/<end>.")] = "PT1H",
+    timespan: Annotated[str, typer.Option("--timespan", help="ISO 8601 duration up to now, or START/END.")] = "PT1H",
     interval: Annotated[
         str | None,
-        typer.Option("--interval", help="With --metrics, of one row: PT1M, PT5M, ..., FULL. [default: PT1M]"),
+        typer.Option("--interval", help="With --metrics, the time of one row: PT1M, PT5M, ..., FULL. [default: PT1M]"),
     ] = None,
-    keys: Annotated[bool, typer.Option("--keys", help="Show instead when each key was last used.")] = False,
+    keys: Annotated[bool, typer.Option("--keys", help="Show when each key was last used.")] = False,
 ) -> list[dict[str, Any]]:
-    """Show requests, errors and latencies of each deployment; with --metrics, how Azure's metrics go on in time."""
+    """Show requests, errors and latencies of each deployment; with --metrics, metrics over time."""
     from amphitrite.cli.resources import endpoint_metrics as numbers
 
     if keys:
         if names or by or interval or deployment_name:
-            raise Error("UsageError", "--keys goes with no other option: a key is used for all of an endpoint")
+            raise Error(
+                "UsageError", "--keys cannot be combined with other options: a key belongs to the whole endpoint"
+            )
         return numbers.keys(session.client, name)
     if names:
         return numbers.course(session.client, name, names, deployment_name, by or [], timespan, interval or "PT1M")
     if by or interval:
-        raise Error("UsageError", "--by and --interval go with --metrics, which names what to show")
+        raise Error("UsageError", "--by and --interval need --metrics")
     return numbers.totals(session.client, name, deployment_name, timespan)

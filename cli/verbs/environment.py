@@ -1,6 +1,7 @@
 """``ml environment``: one function for each verb.
 
-Decides the options and what is printed. Must not know YAML (``intake``) or registration (``environments``).
+Decides the options and the output. Must not know YAML (``document_input``) or registration
+(``environment_registration``).
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ app = group("environment", "Immutable, numbered versions of container images.")
 
 _COLUMNS = ("name", "version", "image", "description", "tags")
 Name = Annotated[str, typer.Option("--name", "-n", help="Name of the environment.", show_default=False)]
-Version = Annotated[str | None, typer.Option("--version", "-v", help="Version.")]
-Label = Annotated[str | None, typer.Option("--label", "-l", help="latest, in place of a version.")]
+Version = Annotated[str | None, typer.Option("--version", "-v", help="Version of the environment.")]
+Label = Annotated[str | None, typer.Option("--label", "-l", help="Label in place of a version: latest.")]
 Registry = azure_only.RegistryName
 
 
@@ -28,29 +29,40 @@ Registry = azure_only.RegistryName
 def create(
     session: Session,
     file: given.File = None,
-    name: Annotated[str | None, typer.Option("--name", "-n", help="Name; over the file's.")] = None,
+    name: Annotated[str | None, typer.Option("--name", "-n", help="Name. Overrides the file.")] = None,
     version: Annotated[
-        str | None, typer.Option("--version", "-v", help="[default: the newest if it has this content, else the next]")
+        str | None,
+        typer.Option("--version", "-v", help="Version. [default: the newest if it has this content, else the next]"),
     ] = None,
-    image: Annotated[str | None, typer.Option("--image", "-i", help="Image with registry and tag.")] = None,
+    image: Annotated[str | None, typer.Option("--image", "-i", help="Container image, with registry and tag.")] = None,
     conda_file: Annotated[
-        str | None, typer.Option("--conda-file", "-c", metavar="FILE", help="Kept with it; no deployment uses it here.")
+        str | None,
+        typer.Option(
+            "--conda-file",
+            "-c",
+            metavar="FILE",
+            help="Conda specification. It is stored, but no deployment can use it.",
+        ),
     ] = None,
     build_context: Annotated[
-        str | None, typer.Option("--build-context", "-b", help="Refused: no images are built here.")
+        str | None, typer.Option("--build-context", "-b", help="Not supported: the server does not build images.")
     ] = None,
     dockerfile_path: Annotated[
-        str | None, typer.Option("--dockerfile-path", "-d", help="Refused: no images are built here.")
+        str | None, typer.Option("--dockerfile-path", "-d", help="Not supported: the server does not build images.")
     ] = None,
-    os_type: Annotated[str | None, typer.Option("--os-type", help="linux; instances run on nothing else.")] = None,
-    description: Annotated[str | None, typer.Option("--description", help="Over the file's.")] = None,
-    tags: Annotated[list[str] | None, typer.Option("--tags", help="name=value ...")] = None,
-    datastore: Annotated[str | None, typer.Option("--datastore", help="There is one: workspaceblobstore.")] = None,
+    os_type: Annotated[
+        str | None, typer.Option("--os-type", help="Operating system: linux. Others are not supported.")
+    ] = None,
+    description: Annotated[str | None, typer.Option("--description", help="Description. Overrides the file.")] = None,
+    tags: Annotated[list[str] | None, typer.Option("--tags", help="Tags: NAME=VALUE ...")] = None,
+    datastore: Annotated[
+        str | None, typer.Option("--datastore", help="Name of the datastore. The only one is workspaceblobstore.")
+    ] = None,
     set_: given.Set = None,
     no_wait: given.NoWait = False,
     registry_name: Registry = None,
 ) -> dict[str, Any] | None:
-    """Register an image, and the routes of its server, as a version."""
+    """Register an image and the routes of its server as a version of an environment."""
     azure_only.refuse(registry_name=registry_name)
     from amphitrite.cli.assets import environment_registration
     from amphitrite.cli.documents import document_input, edits
@@ -87,9 +99,11 @@ def show(
 def list_(
     session: Session,
     name: Annotated[str | None, typer.Option("--name", "-n", help="List the versions of this environment.")] = None,
-    archived_only: Annotated[bool, typer.Option("--archived-only", help="Only what is archived.")] = False,
-    include_archived: Annotated[bool, typer.Option("--include-archived", help="Archived ones, too.")] = False,
-    max_results: Annotated[int | None, typer.Option("--max-results", "-r", min=1, help="At most so many.")] = None,
+    archived_only: Annotated[bool, typer.Option("--archived-only", help="Only archived ones.")] = False,
+    include_archived: Annotated[bool, typer.Option("--include-archived", help="Include archived ones.")] = False,
+    max_results: Annotated[
+        int | None, typer.Option("--max-results", "-r", min=1, help="Maximum number of results.")
+    ] = None,
     registry_name: Registry = None,
 ) -> list[dict[str, Any]]:
     """List all environments, or all versions of one."""
@@ -118,7 +132,7 @@ def update(
     force_string: given.ForceString = False,
     registry_name: Registry = None,
 ) -> dict[str, Any]:
-    """Change what is said of a version of an environment: description, tags, properties."""
+    """Change the description, tags or properties of a version of an environment."""
     azure_only.refuse(registry_name=registry_name)
     from amphitrite.cli.assets import environment_registration, model_registration
     from amphitrite.cli.documents import edits
@@ -134,7 +148,10 @@ def update(
 def archive(
     session: Session, name: Name, version: Version = None, label: Label = None, registry_name: Registry = None
 ) -> None:
-    """Leave an environment, or one version of it, out of lists; what runs it goes on."""
+    """Hide an environment, or one version of it, from lists.
+
+    Deployments that use it are not affected.
+    """
     azure_only.refuse(registry_name=registry_name)
     from amphitrite.cli.assets import model_registration
 
@@ -145,7 +162,7 @@ def archive(
 def restore(
     session: Session, name: Name, version: Version = None, label: Label = None, registry_name: Registry = None
 ) -> None:
-    """Put an archived environment, or one version of it, on lists again."""
+    """Show an archived environment, or one version of it, in lists again."""
     azure_only.refuse(registry_name=registry_name)
     from amphitrite.cli.assets import model_registration
 
@@ -154,5 +171,5 @@ def restore(
 
 @verb(app, "share", any_words=True)
 def share(session: Session) -> None:
-    """Refused: there are no registries here."""
+    """Not supported: there are no registries."""
     raise azure_only.share()

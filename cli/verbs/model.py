@@ -1,6 +1,7 @@
 """``ml model``: one function for each verb.
 
-Decides the options and what is printed. Must not know YAML (``intake``), uploads (``registration``) or ``downloads``.
+Decides the options and the output. Must not know YAML (``document_input``) or transfers
+(``uploads``, ``downloads``).
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ app = group("model", "Immutable, numbered versions of model files.")
 
 _COLUMNS = ("name", "version", "type", "description", "tags")
 Name = Annotated[str, typer.Option("--name", "-n", help="Name of the model.", show_default=False)]
-Version = Annotated[str | None, typer.Option("--version", "-v", help="Version.")]
-Label = Annotated[str | None, typer.Option("--label", "-l", help="latest, in place of a version.")]
+Version = Annotated[str | None, typer.Option("--version", "-v", help="Version of the model.")]
+Label = Annotated[str | None, typer.Option("--label", "-l", help="Label in place of a version: latest.")]
 Registry = azure_only.RegistryName
 
 
@@ -28,16 +29,20 @@ Registry = azure_only.RegistryName
 def create(
     session: Session,
     file: given.File = None,
-    name: Annotated[str | None, typer.Option("--name", "-n", help="Name; over the file's.")] = None,
-    version: Annotated[str | None, typer.Option("--version", "-v", help="[default: the next number]")] = None,
-    path: Annotated[str | None, typer.Option("--path", "-p", help="File or directory; over the file's.")] = None,
-    type_: Annotated[
-        str | None, typer.Option("--type", "-t", help="triton_model, custom_model or mlflow_model.")
+    name: Annotated[str | None, typer.Option("--name", "-n", help="Name. Overrides the file.")] = None,
+    version: Annotated[str | None, typer.Option("--version", "-v", help="Version. [default: the next number]")] = None,
+    path: Annotated[
+        str | None, typer.Option("--path", "-p", help="File or directory of the model. Overrides the file.")
     ] = None,
-    description: Annotated[str | None, typer.Option("--description", help="Over the file's.")] = None,
-    tags: Annotated[list[str] | None, typer.Option("--tags", help="name=value ...")] = None,
-    stage: Annotated[str | None, typer.Option("--stage", help="A word of yours, such as Production.")] = None,
-    datastore: Annotated[str | None, typer.Option("--datastore", help="There is one: workspaceblobstore.")] = None,
+    type_: Annotated[
+        str | None, typer.Option("--type", "-t", help="Type: triton_model, custom_model or mlflow_model.")
+    ] = None,
+    description: Annotated[str | None, typer.Option("--description", help="Description. Overrides the file.")] = None,
+    tags: Annotated[list[str] | None, typer.Option("--tags", help="Tags: NAME=VALUE ...")] = None,
+    stage: Annotated[str | None, typer.Option("--stage", help="Stage, any text such as Production.")] = None,
+    datastore: Annotated[
+        str | None, typer.Option("--datastore", help="Name of the datastore. The only one is workspaceblobstore.")
+    ] = None,
     set_: given.Set = None,
     no_wait: given.NoWait = False,
     registry_name: Registry = None,
@@ -78,10 +83,12 @@ def show(
 def list_(
     session: Session,
     name: Annotated[str | None, typer.Option("--name", "-n", help="List the versions of this model.")] = None,
-    archived_only: Annotated[bool, typer.Option("--archived-only", help="Only what is archived.")] = False,
-    include_archived: Annotated[bool, typer.Option("--include-archived", help="Archived ones, too.")] = False,
-    max_results: Annotated[int | None, typer.Option("--max-results", "-r", min=1, help="At most so many.")] = None,
-    stage: Annotated[str | None, typer.Option("--stage", help="Only versions of this stage; with --name.")] = None,
+    archived_only: Annotated[bool, typer.Option("--archived-only", help="Only archived ones.")] = False,
+    include_archived: Annotated[bool, typer.Option("--include-archived", help="Include archived ones.")] = False,
+    max_results: Annotated[
+        int | None, typer.Option("--max-results", "-r", min=1, help="Maximum number of results.")
+    ] = None,
+    stage: Annotated[str | None, typer.Option("--stage", help="With --name, only versions of this stage.")] = None,
     registry_name: Registry = None,
 ) -> list[dict[str, Any]]:
     """List all models, or all versions of one."""
@@ -91,7 +98,7 @@ def list_(
 
     view = given.view(archived_only=archived_only, include_archived=include_archived)
     if stage is not None and name is None:
-        raise Error("UsageError", "--stage: versions have stages, models do not", hint="give --name")
+        raise Error("UsageError", "--stage needs --name: only versions of a model have a stage", hint="add --name")
     client = session.client
     if name is None:
         found = client.pages(f"{client.workspace}/models", listViewType=view)
@@ -109,14 +116,14 @@ def update(
     name: Name,
     version: Version = None,
     label: Label = None,
-    stage: Annotated[str | None, typer.Option("--stage", help="A word of yours, such as Production.")] = None,
+    stage: Annotated[str | None, typer.Option("--stage", help="Stage, any text such as Production.")] = None,
     set_: given.Set = None,
     add: given.Add = None,
     remove: given.Remove = None,
     force_string: given.ForceString = False,
     registry_name: Registry = None,
 ) -> dict[str, Any]:
-    """Change what is said of a version of a model; its files stay."""
+    """Change the description, stage, tags or properties of a version of a model."""
     azure_only.refuse(registry_name=registry_name)
     from amphitrite.cli.assets import model_changes, model_registration
     from amphitrite.cli.documents import edits
@@ -135,11 +142,14 @@ def download(
     version: Version = None,
     label: Label = None,
     download_path: Annotated[
-        str, typer.Option("--download-path", "-p", help="Where a directory of the model's name is made.")
+        str,
+        typer.Option(
+            "--download-path", "-p", help="Directory in which a directory with the name of the model is created."
+        ),
     ] = ".",
     registry_name: Registry = None,
 ) -> None:
-    """Write the files of a version of a model to this machine."""
+    """Download the files of a version of a model."""
     azure_only.refuse(registry_name=registry_name)
     from pathlib import Path
 
@@ -157,7 +167,7 @@ def download(
 def archive(
     session: Session, name: Name, version: Version = None, label: Label = None, registry_name: Registry = None
 ) -> None:
-    """Leave a model, or one version of it, out of lists; what serves it goes on serving."""
+    """Hide a model, or one version of it, from lists. Deployments that use it are not affected."""
     azure_only.refuse(registry_name=registry_name)
     from amphitrite.cli.assets import model_registration
 
@@ -168,7 +178,7 @@ def archive(
 def restore(
     session: Session, name: Name, version: Version = None, label: Label = None, registry_name: Registry = None
 ) -> None:
-    """Put an archived model, or one version of it, on lists again."""
+    """Show an archived model, or one version of it, in lists again."""
     azure_only.refuse(registry_name=registry_name)
     from amphitrite.cli.assets import model_registration
 
@@ -177,13 +187,13 @@ def restore(
 
 @verb(app, "share", any_words=True)
 def share(session: Session) -> None:
-    """Refused: there are no registries here."""
+    """Not supported: there are no registries."""
     raise azure_only.share()
 
 
 @verb(app, "package", any_words=True)
 def package(session: Session) -> None:
-    """Refused: models are not packaged into images here."""
+    """Not supported: models are not packaged into images."""
     raise azure_only.package()
 
 
@@ -192,10 +202,16 @@ def validate(
     session: Session,
     path: Annotated[str, typer.Argument(help="Directory of the model repository.", show_default=False)],
     instance_type: Annotated[
-        str | None, typer.Option("--instance-type", help="Judge GPUs by what this type has; asks the control plane.")
+        str | None,
+        typer.Option(
+            "--instance-type", help="Check for the GPUs of this instance type, which the control plane knows."
+        ),
     ] = None,
 ) -> None:
-    """Find out whether Triton would load a model repository, without Triton. Exit code 1: it would not."""
+    """Check whether Triton would load a model repository.
+
+    Needs no Triton. Exit code 1: it would not.
+    """
     from amphitrite.cli.assets import model_validation
 
     if not model_validation.report(session, path, instance_type):

@@ -1,6 +1,7 @@
 """``ml server``: the control plane and data plane of this machine.
 
-Decides what is said about them. Must not know how they are run (``process``) or found by others (``connection``).
+Decides the options and the output. Must not know how processes run (``server_process``) or how
+clients find them (``connection``).
 """
 
 from __future__ import annotations
@@ -30,14 +31,16 @@ _LOGS = ("controlplane", "agent", "envoy")
 @verb(app, "start", columns=_COLUMNS)
 def start(
     session: Session,
-    detach: Annotated[bool, typer.Option("--detach", "-d", help="Return when it runs.")] = False,
+    detach: Annotated[
+        bool, typer.Option("--detach", "-d", help="Run in the background. Return as soon as the server is ready.")
+    ] = False,
     host: Annotated[str | None, typer.Option(help="Address to listen on. [default: 127.0.0.1]")] = None,
     port: Annotated[int | None, typer.Option(help="Port of the control plane. [default: 8443]")] = None,
     scoring_port: Annotated[int | None, typer.Option(help="Port for scoring. [default: 9443]")] = None,
     scoring_domain: Annotated[
         str | None,
         typer.Option(
-            metavar="DOMAIN", help="Endpoints are also at https://<endpoint>.DOMAIN. [default: by path alone]"
+            metavar="DOMAIN", help="Serve endpoints also at https://<endpoint>.DOMAIN. [default: by path only]"
         ),
     ] = None,
     runtime: Annotated[
@@ -45,17 +48,22 @@ def start(
     ] = None,
     database: Annotated[
         str | None,
-        typer.Option(help="sqlite:///FILE or postgresql+psycopg://USER@HOST/NAME. [default: SQLite in ML_HOME]"),
+        typer.Option(
+            help="Database: sqlite:///FILE or postgresql+psycopg://USER@HOST/NAME. [default: SQLite in ML_HOME]"
+        ),
     ] = None,
     models: Annotated[
-        str | None, typer.Option(help="file:///DIRECTORY or s3://BUCKET/PREFIX. [default: in ML_HOME]")
+        str | None, typer.Option(help="Model store: file:///DIRECTORY or s3://BUCKET/PREFIX. [default: in ML_HOME]")
     ] = None,
     kubeconfig: Annotated[
-        str | None, typer.Option(metavar="FILE", help="The cluster of --runtime kubernetes. [default: KUBECONFIG]")
+        str | None,
+        typer.Option(metavar="FILE", help="Kubeconfig of the cluster for --runtime kubernetes. [default: KUBECONFIG]"),
     ] = None,
-    namespace: Annotated[str | None, typer.Option(help="Where instances run in it. [default: default]")] = None,
+    namespace: Annotated[
+        str | None, typer.Option(help="Namespace of the instances in the cluster. [default: default]")
+    ] = None,
 ) -> None:
-    """Start the control plane of ML_HOME, and with it the data plane."""
+    """Start the control plane and the data plane of ML_HOME."""
     from amphitrite.cli.server import server_process
 
     server_process.require_server()
@@ -80,7 +88,7 @@ def _addresses(state: dict[str, Any]) -> str:
     return f"control plane: {state['api_url']}\nscoring: {state['scoring_url']}"
 
 
-#: Options that ``server.json`` answers for; the others cannot be compared.
+#: Option -> its field in ``server.json``. Other options cannot be compared.
 _COMPARED = {
     "--host": "host",
     "--port": "port",
@@ -91,7 +99,7 @@ _COMPARED = {
 
 
 def _as_asked(running: dict[str, Any], given: dict[str, Any]) -> bool:
-    """Whether what runs has every setting that was asked for."""
+    """Whether the running server has all the settings in ``given``."""
     asked = {name: value for name, value in given.items() if value is not None}
     return all(name in _COMPARED and running.get(_COMPARED[name]) == value for name, value in asked.items())
 
@@ -100,10 +108,10 @@ def _as_asked(running: dict[str, Any], given: dict[str, Any]) -> bool:
 def stop(
     session: Session,
     keep_serving: Annotated[
-        bool, typer.Option("--keep-serving", help="End only the control plane; Envoy and the instances go on.")
+        bool, typer.Option("--keep-serving", help="Stop only the control plane. Envoy and the instances keep running.")
     ] = False,
 ) -> None:
-    """End what runs of ML_HOME."""
+    """Stop the control plane and the data plane of ML_HOME."""
     from amphitrite.cli.server import server_process
 
     server_process.require_server()
@@ -118,8 +126,11 @@ def stop(
 
 @verb(app, "status", columns=_COLUMNS)
 def status(session: Session) -> dict[str, Any]:
-    """Whether the control plane runs, and where: running, starting, unhealthy or stopped. Of ML_HOME's, unless
-    --server-url or ML_SERVER_URL names another; `leader` tells whether it is the one that reconciles."""
+    """Show the state and the addresses of the control plane.
+
+    The state is running, starting, unhealthy or stopped. The control plane is the one of ML_HOME,
+    unless --server-url or ML_SERVER_URL is set. `leader` is true for the one that reconciles.
+    """
     from importlib.metadata import version
 
     server = remote(session.options.server_url)
@@ -139,7 +150,7 @@ def status(session: Session) -> dict[str, Any]:
 
 
 def _remote_status(session: Session, server: Server) -> dict[str, Any]:
-    """What a server elsewhere tells of itself. Raises Error ServerUnreachable."""
+    """The status of a remote server. Raises Error ServerUnreachable."""
     health, leader = _answers(session, server.url)
     unknown = ("version", "runtime", "scoring_url", "scoring_domain", "studio_url", "home", "pid")
     shown: dict[str, Any] = dict.fromkeys(unknown)
@@ -148,8 +159,10 @@ def _remote_status(session: Session, server: Server) -> dict[str, Any]:
 
 
 def _health(session: Session, state: dict[str, Any]) -> tuple[str, bool | None]:
-    """``starting``, ``running``, or ``unhealthy`` when the process lives and does not say that it is ready; whether it
-    leads, None while it does not say."""
+    """(state, whether it leads) of a live process; whether it leads is None if it does not answer.
+
+    The state is ``starting``, ``running``, or ``unhealthy`` if the process is not ready.
+    """
     if state["state"] != "running":
         return str(state["state"]), None
     try:
@@ -171,15 +184,15 @@ def _answers(session: Session, url: str) -> tuple[str, bool | None]:
 @verb(app, "env")
 def env(
     session: Session,
-    shell: Annotated[str, typer.Option(help='sh for `eval "$(ml server env)"`, or json.')] = "sh",
+    shell: Annotated[str, typer.Option(help='Output: sh for `eval "$(ml server env)"`, or json.')] = "sh",
     authentication: Annotated[
-        str, typer.Option(help="How Azure's clients sign in: managed-identity, or environment (a client's secret).")
+        str, typer.Option(help="How Azure's clients sign in: managed-identity, or environment (with a client secret).")
     ] = "managed-identity",
     discovery: Annotated[
-        str, typer.Option(help="How Azure ML's SDK finds the server: mfe, or metadata (as a cloud of its own).")
+        str, typer.Option(help="How Azure ML's SDK finds the server: mfe, or metadata (as a separate cloud).")
     ] = "mfe",
 ) -> dict[str, str] | None:
-    """Print what clients of Azure ML, tritonclient and curl need to find this server."""
+    """Print the environment variables for clients: Azure ML, tritonclient, curl."""
     from amphitrite.cli.server import client_environment
 
     client_environment.check(shell=shell, authentication=authentication, discovery=discovery)
@@ -200,16 +213,21 @@ def env(
 @verb(app, "logs")
 def logs(
     session: Session,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is written from now on.")] = False,
-    lines: Annotated[int, typer.Option("--lines", "-l", min=0, help="Last lines of each log.")] = 200,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep printing new lines.")] = False,
+    lines: Annotated[int, typer.Option("--lines", "-l", min=0, help="Number of last lines of each log.")] = 200,
 ) -> None:
-    """Print the logs of the control plane, the agent and Envoy, each line with the name of its log."""
+    """Print the logs of the control plane, the agent and Envoy.
+
+    Each line begins with the name of its log.
+    """
     from amphitrite.cli.server import file_tail
 
     server = remote(session.options.server_url)
     if server is not None:
-        message = f"the logs of {server.url} are on its machine"
-        raise Error("Unsupported", message, hint="in Kubernetes: kubectl logs -l app.kubernetes.io/name=amphitrite")
+        message = f"the logs of {server.url} are stored on its machine only"
+        raise Error(
+            "Unsupported", message, hint="in Kubernetes, run `kubectl logs -l app.kubernetes.io/name=amphitrite`"
+        )
     directory = homes.logs(homes.path())
     files = {name: directory / f"{name}.log" for name in _LOGS}
     if not any(file.exists() for file in files.values()):

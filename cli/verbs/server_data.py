@@ -1,7 +1,7 @@
-"""``ml server migrate``, ``backup`` and ``restore``: moving what a control plane keeps.
+"""``ml server migrate``, ``backup`` and ``restore``: the data of a control plane.
 
-Decides their options and what is said afterwards. Must not know how it is done: it is run as
-``python -m amphitrite.controlplane.transfer``, which answers with one JSON object.
+Decides the options and the output. Must not know how data are copied: ``python -m
+amphitrite.controlplane.transfer`` does it, and prints one JSON object.
 """
 
 from __future__ import annotations
@@ -23,15 +23,18 @@ _LINES = 15
 
 Database = Annotated[
     str | None,
-    typer.Option(help="sqlite:///FILE or postgresql+psycopg://USER@HOST/NAME. [default: ML_DATABASE_URL, else SQLite]"),
+    typer.Option(
+        help="Database: sqlite:///FILE or postgresql+psycopg://USER@HOST/NAME. [default: ML_DATABASE_URL, else SQLite]"
+    ),
 ]
 Models = Annotated[
-    str | None, typer.Option(help="file:///DIRECTORY or s3://BUCKET/PREFIX. [default: ML_MODELS_URL, else ML_HOME]")
+    str | None,
+    typer.Option(help="Model store: file:///DIRECTORY or s3://BUCKET/PREFIX. [default: ML_MODELS_URL, else ML_HOME]"),
 ]
 
 
 def register(app: typer.Typer) -> None:
-    """Make them verbs of ``app``."""
+    """Add the three verbs to ``app``."""
     verb(app, "migrate", columns=("from", "to"))(migrate)
     verb(app, "backup", columns=("file", "created_at", "content"))(backup)
     verb(app, "restore", columns=("file", "created_at", "content"))(restore)
@@ -39,44 +42,48 @@ def register(app: typer.Typer) -> None:
 
 def migrate(
     session: Session,
-    source: Annotated[str, typer.Option("--from", metavar="URL", help="The database that is, such as sqlite:///FILE.")],
-    target: Annotated[str, typer.Option("--to", metavar="URL", help="The one that is to be, without anything in it.")],
+    source: Annotated[str, typer.Option("--from", metavar="URL", help="Present database, such as sqlite:///FILE.")],
+    target: Annotated[str, typer.Option("--to", metavar="URL", help="New database. It must be empty.")],
     models_from: Annotated[
-        str | None, typer.Option(metavar="URL", help="Copy the content of models too, from file:///DIRECTORY or s3://…")
+        str | None,
+        typer.Option(metavar="URL", help="Copy model files as well, from file:///DIRECTORY or s3://BUCKET/PREFIX."),
     ] = None,
-    models_to: Annotated[str | None, typer.Option(metavar="URL", help="... to this place.")] = None,
+    models_to: Annotated[str | None, typer.Option(metavar="URL", help="Destination of the model files.")] = None,
     compute: Annotated[
-        str | None, typer.Option(help="What deployments of this machine are to run on, such as kubernetes.")
+        str | None, typer.Option(help="New compute of deployments that run on this machine, such as kubernetes.")
     ] = None,
 ) -> dict[str, Any]:
-    """Copy the state of a control plane that has ended into another database."""
+    """Copy the state of a stopped control plane into another database."""
     given = {"--from": source, "--to": target, "--models-from": models_from, "--models-to": models_to}
     answer = _run(session, "migrate", {**given, "--compute": compute})
-    session.note(f"copied {sum(answer['rows'].values())} rows; now start the control plane with --database or")
-    session.note("ML_DATABASE_URL set to the new database. The old one is left as it is.")
+    session.note(f"copied {sum(answer['rows'].values())} rows; the old database is unchanged")
+    session.note("start the control plane with --database or ML_DATABASE_URL set to the new database")
     return answer
 
 
 def backup(
     session: Session,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="The backup; nothing may be there yet.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Path of the backup. No file may exist there.")],
     database: Database = None,
     models: Models = None,
 ) -> dict[str, Any]:
-    """Write database, model files, credentials and certificates into one file. The control plane may run meanwhile."""
+    """Write database, model files, credentials and certificates into one file.
+
+    The control plane may be running.
+    """
     answer = _run(session, "backup", {"--database": database, "--models": models}, file)
     _note_left_out(session, answer)
-    session.note("it holds keys and private keys: keep it as you would keep those")
+    session.note("the backup contains private keys and credentials; store it securely")
     return answer
 
 
 def restore(
     session: Session,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="What `ml server backup` wrote.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Backup from `ml server backup`.")],
     database: Database = None,
     models: Models = None,
 ) -> dict[str, Any]:
-    """Go on from a backup, in an ML_HOME and a database without anything in them."""
+    """Restore a backup into an empty ML_HOME and an empty database."""
     answer = _run(session, "restore", {"--database": database, "--models": models}, file)
     _note_left_out(session, answer)
     return answer
@@ -88,7 +95,7 @@ def _note_left_out(session: Session, answer: dict[str, Any]) -> None:
 
 
 def _run(session: Session, name: str, options: dict[str, str | None], *words: str) -> dict[str, Any]:
-    """What the process answered. Raises the Error with which it refused."""
+    """The JSON object that the process printed. Raises the Error that it reported."""
     server_process.require_server()
     command = [sys.executable, "-m", "amphitrite.controlplane.transfer", name, "--home", str(homes.path())]
     command += [f"{option}={value}" for option, value in options.items() if value is not None]
@@ -103,4 +110,4 @@ def _run(session: Session, name: str, options: dict[str, str | None], *words: st
         if line.startswith(server_process.REFUSAL):
             raise Error.from_body(json.loads(line.removeprefix(server_process.REFUSAL)))
     tail = "\n".join(ended.stderr.strip().splitlines()[-_LINES:])
-    raise Error("InternalServerError", f"{name} ended with code {ended.returncode}\n{tail}")
+    raise Error("InternalServerError", f"{name} exited with code {ended.returncode}\n{tail}")

@@ -1,4 +1,7 @@
-"""``ml version``: which release this is."""
+"""``ml version``: the installed release.
+
+Decides only the output. Must not know any server.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""``ml workspace``: the one workspace of a control plane, as Azure's scripts ask for it.
+"""``ml workspace``: the only workspace of a control plane, in the form that Azure's scripts expect.
 
-Decides the options and what is printed. Must not know what lives in a workspace.
+Decides the options and the output. Must not know the resources of a workspace.
 """
 
 from __future__ import annotations
@@ -13,14 +13,17 @@ from amphitrite.cli.session.session import Session
 from amphitrite.cli.session.verb_declaration import group, verb
 from amphitrite.cli.terminal.options import Options
 
-app = group("workspace", "The workspace that everything lives in.")
+app = group("workspace", "The workspace of all resources.")
 
 _COLUMNS = ("name", "resource_group", "location")
 
 
 @verb(app, "show", columns=_COLUMNS)
 def show(
-    session: Session, name: Annotated[str | None, typer.Option("--name", "-n", help="Over --workspace-name.")] = None
+    session: Session,
+    name: Annotated[
+        str | None, typer.Option("--name", "-n", help="Name of the workspace. Overrides --workspace-name.")
+    ] = None,
 ) -> dict[str, Any]:
     """Show the workspace."""
     return _shown(session.with_options(Options(workspace=name)) if name else session)
@@ -28,7 +31,7 @@ def show(
 
 @verb(app, "list", columns=_COLUMNS)
 def list_(session: Session) -> list[dict[str, Any]]:
-    """List all workspaces: a control plane has one."""
+    """List all workspaces. A control plane has one."""
     return [_shown(session)]
 
 

@@ -1,7 +1,8 @@
 """Documents that users write: their JSON Schemas, their validation and their canonical form.
 
-Decides the public functions: ``load``, ``validate``, ``normalize`` and the kinds. It imports nothing costly on its own:
-the work is in modules that are imported when they are first used. The schema files lie in ``schemas``.
+Decides the public functions: ``load``, ``validate``, ``normalize`` and the kinds. Modules with
+expensive imports are imported on first use. The schema files are in the folder above. Must not know
+files of users, or the control plane.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ __all__ = [
 
 
 def load(kind: str) -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of ``kind``, self-contained; shared, so not to be changed.
+    """The self-contained JSON Schema (draft 2020-12) of ``kind``. It is shared; do not change it.
 
     Raises ValueError for a kind that is not in KINDS.
     """
@@ -34,10 +35,11 @@ def load(kind: str) -> dict[str, Any]:
 
 
 def validate(kind: str, document: object, texts: Mapping[tuple[str | int, ...], str] | None = None) -> list[Violation]:
-    """Everything wrong with ``document``, in the order of its paths; empty when it is valid.
+    """All violations of ``document``, sorted by path; empty if it is valid.
 
-    Any object may be given. ``texts`` are the source texts of scalars by path, where known: fields that are text by
-    meaning (a version ``1.0``) take them. Spellings that Azure ML accepts are accepted: see ``normalize``.
+    ``document`` may be any object. ``texts``: path -> the source text of a scalar, if known; text
+    fields use it (a version ``1.0``). Spellings that Azure ML accepts are accepted: see
+    ``normalize``.
     """
     from amphitrite.schemas.documents.violations import violations
 
@@ -49,9 +51,9 @@ def normalize(
 ) -> dict[str, Any]:
     """The canonical form of a valid document.
 
-    Enumerations become snake_case (``AMLToken`` -> ``aml_token``), numbers written as text become numbers, versions,
-    tags and environment variables become text, ``nvidia.com/gpu`` becomes ``gpu``; ``$schema`` and read-only fields
-    are dropped. Defaults are not filled in.
+    Enumerations become snake_case (``AMLToken`` -> ``aml_token``), numbers written as text become
+    numbers, versions, tags and environment variables become text, ``nvidia.com/gpu`` becomes
+    ``gpu``; ``$schema`` and read-only fields are dropped. Defaults are not filled in.
     """
     from amphitrite.schemas.documents.normalization import canonical
 

@@ -1,8 +1,8 @@
-"""Rules between fields of one document, which a JSON Schema cannot say or cannot say well.
+"""Rules between fields of one document that a JSON Schema cannot express.
 
-Decides only what one document shows by itself; what depends on other resources is the control plane's. Takes any
-object, in canonical spelling as far as that was clear: a rule whose fields have the wrong type says nothing, because
-the schema does.
+Decides only what depends on one document. Must not know other resources: the control plane checks
+rules between resources. Takes any object; a rule does not report fields of the wrong type, because
+the JSON Schema does.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def check(kind: str, document: object) -> Iterator[Violation]:
 
 
 def _shares(value: object) -> dict[str, int] | None:
-    """A traffic map if it is one that the schema accepts."""
+    """The traffic map; None if the JSON Schema refuses it."""
     if not isinstance(value, Mapping):
         return None
     right = all(type(share) is int and 0 <= share <= 100 for share in value.values())
@@ -39,13 +39,17 @@ def _shares(value: object) -> dict[str, int] | None:
 
 
 def _twice(names: Iterable[tuple[tuple[str | int, ...], object]]) -> Iterator[Violation]:
-    """Names are compared without case, so two that differ only in case are one."""
+    """A violation for each name that equals an earlier one without regard to case."""
     seen: dict[str, str] = {}
     for path, name in names:
         if isinstance(name, str):
             first = seen.setdefault(name.lower(), name)
             if first is not name:
-                yield Violation(path, f'"{name}" names the same deployment as "{first}"', "remove one of the two")
+                yield Violation(
+                    path,
+                    f'"{name}" is the same name as "{first}", because case is ignored',
+                    "remove one of the two",
+                )
 
 
 def _traffic(document: Mapping[str, Any]) -> Iterator[Violation]:
@@ -57,7 +61,9 @@ def _traffic(document: Mapping[str, Any]) -> Iterator[Violation]:
         if total not in (0, 100):
             listed = ", ".join(f"{name}={share}" for name, share in traffic.items())
             yield Violation(
-                ("traffic",), f"{listed} sum to {total}; percentages must sum to 0 or 100", _missing_share(total)
+                ("traffic",),
+                f"the percentages must sum to 0 or 100; found {listed}, which sum to {total}",
+                _missing_share(total),
             )
     if mirror:
         yield from _twice([(("mirror_traffic", name), name) for name in mirror])
@@ -66,13 +72,13 @@ def _traffic(document: Mapping[str, Any]) -> Iterator[Violation]:
         if share and name.lower() in live:
             yield Violation(
                 ("mirror_traffic", name),
-                f"{name} has live traffic: a deployment receives live or mirrored traffic, not both",
+                f"{name} has live traffic; a deployment cannot have both live and mirrored traffic",
                 f"set {name} to 0 in traffic or in mirror_traffic",
             )
 
 
 def _missing_share(total: int) -> str:
-    return f"{100 - total} more are needed" if total < 100 else f"{total - 100} are too many"
+    return f"add {100 - total} percent" if total < 100 else f"remove {total - 100} percent"
 
 
 def _identity(document: Mapping[str, Any]) -> Iterator[Violation]:
@@ -82,10 +88,10 @@ def _identity(document: Mapping[str, Any]) -> Iterator[Violation]:
     assigned = identity.get("user_assigned_identities")
     if identity.get("type") == "user_assigned" and not assigned:
         path = ("identity", "user_assigned_identities")
-        yield Violation(path, "required with type user_assigned", "give the resource_id of the identity")
+        yield Violation(path, "required for type user_assigned, but missing", "add the resource_id of the identity")
     if assigned and identity.get("type") in ("system_assigned", "none"):
         path = ("identity", "user_assigned_identities")
-        yield Violation(path, f"not allowed with type {identity['type']}", "set type to user_assigned")
+        yield Violation(path, f"not allowed for type {identity['type']}", "set type to user_assigned")
 
 
 def _scale(document: Mapping[str, Any]) -> Iterator[Violation]:
@@ -96,26 +102,26 @@ def _scale(document: Mapping[str, Any]) -> Iterator[Violation]:
         for name in _SCALED:
             if name in settings:
                 path = ("scale_settings", name)
-                yield Violation(path, "not allowed with type default", "set type to target_utilization")
+                yield Violation(path, "not allowed for type default", "set type to target_utilization")
     least, most = settings.get("min_instances"), settings.get("max_instances")
     if type(least) is int and type(most) is int and least > most:
         yield Violation(("scale_settings", "min_instances"), f"must be at most max_instances {most}; found {least}")
 
 
 def _container(document: Mapping[str, Any]) -> Iterator[Violation]:
-    """An image is named or built, and a conda specification comes on top of one that is named."""
+    """An environment has an image, with an optional conda specification, or a build."""
     if document.get("build") is None:
         if "image" not in document:
-            yield Violation(("image",), "required, but missing", "give the container image, with registry and tag")
+            yield Violation(("image",), "required, but missing", "add the container image, with registry and tag")
         return
     for field in ("image", "conda_file"):
         if document.get(field) is not None:
-            yield Violation((field,), "not allowed beside build", "remove one of the two")
+            yield Violation((field,), "not allowed together with build", "remove one of the two")
 
 
 def _legacy(document: Mapping[str, Any]) -> Iterator[Violation]:
     if document.get("compute") is not None and "public_network_access" in document:
-        yield Violation(("public_network_access",), "not a field of Kubernetes endpoints", "remove it, or compute")
+        yield Violation(("public_network_access",), "not allowed together with compute", "remove one of the two")
     deployments = document.get("deployments")
     if isinstance(deployments, list):
         names = [
@@ -132,4 +138,4 @@ def _endpoint_names(name: object, deployments: list[Any]) -> Iterator[Violation]
         other = deployment.get("endpoint_name") if isinstance(deployment, Mapping) else None
         if isinstance(other, str) and isinstance(name, str) and other.lower() != name.lower():
             path = ("deployments", index, "endpoint_name")
-            yield Violation(path, f'must be "{name}" or left out; found "{other}"', "remove it")
+            yield Violation(path, f'must be "{name}" or absent; found "{other}"', "remove it")

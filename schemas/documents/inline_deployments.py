@@ -1,6 +1,6 @@
-"""The older single document: an endpoint with ``deployments:`` and ``traffic:`` inline.
+"""Azure ML's older single document: an endpoint with ``deployments:`` and ``traffic:`` inline.
 
-Decides how it is taken apart into the documents of today. Must not judge the parts.
+Decides how to split it into an endpoint and deployments. Must not validate the parts.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ Path = tuple[str | int, ...]
 
 
 def is_legacy(document: object) -> bool:
-    """An endpoint document with ``deployments``."""
+    """Whether ``document`` is an endpoint with ``deployments``."""
     return isinstance(document, Mapping) and "deployments" in document
 
 
 def split(document: Mapping[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """(endpoint, deployments) of a normalised ``legacy_endpoint`` document.
+    """(endpoint, deployments) of a normalized ``legacy_endpoint`` document.
 
-    The endpoint still has its traffic, which can take effect only when the deployments exist.
+    The endpoint keeps its traffic, which can be applied only after the deployments exist.
     """
     endpoint = {key: value for key, value in document.items() if key not in ("deployments", "type")}
     return endpoint, [dict(deployment) for deployment in document["deployments"]]
@@ -30,7 +30,10 @@ def split(document: Mapping[str, Any]) -> tuple[dict[str, Any], list[dict[str, A
 def inline_deployments(
     document: Mapping[str, Any], texts: Mapping[Path, str]
 ) -> Iterator[tuple[str, Mapping[str, Any], dict[Path, str]]]:
-    """(kind, document, source texts) of each inline deployment, ``endpoint_name`` filled in; any object may be one."""
+    """(kind, document, source texts) of each inline deployment, with ``endpoint_name`` added.
+
+    An inline deployment may be any object.
+    """
     deployments = document.get("deployments")
     for index, deployment in enumerate(deployments if isinstance(deployments, list) else ()):
         shifted = {path[2:]: text for path, text in texts.items() if path[:2] == ("deployments", index)}

@@ -1,10 +1,10 @@
-"""The kinds of documents, and how the kind of a document is recognised.
+"""The kinds of documents, and how to recognize the kind of a document.
 
-Decides names only. Must not know what any kind says.
+Decides only the names of kinds. Must not know their fields.
 
-``legacy_endpoint`` is Azure ML's older single document with ``deployments:`` inline, which ``inline_deployments.split``
-takes apart. ``instance_types`` is ours; ``azure_instance_type`` and ``azure_instance_type_list`` are Azure ML's custom
-resources.
+``legacy_endpoint`` is Azure ML's older single document with ``deployments:`` inline.
+``azure_instance_type`` and ``azure_instance_type_list`` are Azure ML's custom resources;
+``instance_types`` is our own form.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ KINDS = (
 
 
 def endpoint_kind(document: object) -> str:
-    """``compute`` makes an endpoint a Kubernetes endpoint."""
+    """The kind of an endpoint: with ``compute`` it is a Kubernetes endpoint."""
     kubernetes = isinstance(document, Mapping) and document.get("compute") is not None
     return "kubernetes_online_endpoint" if kubernetes else "managed_online_endpoint"
 
 
 def deployment_kind(document: object) -> str:
-    """``type: kubernetes`` (in any case) makes a deployment a Kubernetes deployment."""
+    """The kind of a deployment: a Kubernetes one has ``type: kubernetes`` (in any case)."""
     kind = document.get("type") if isinstance(document, Mapping) else None
     kubernetes = isinstance(kind, str) and kind.lower() == "kubernetes"
     return "kubernetes_online_deployment" if kubernetes else "managed_online_deployment"
 
 
 def instance_types_kind(document: object) -> str:
-    """``kind: InstanceTypeList`` and ``kind: InstanceType``, or their ``apiVersion``, make it a custom resource."""
+    """The kind of a document of instance types: custom resources have ``kind``."""
     kind = document.get("kind") if isinstance(document, Mapping) else None
     if kind == "InstanceTypeList" or (isinstance(document, Mapping) and "items" in document):
         return "azure_instance_type_list"

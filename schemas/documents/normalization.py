@@ -1,7 +1,7 @@
-"""From what users write to the canonical form: Azure ML's leniency, guided by the JSON Schemas.
+"""Converts a document to its canonical form, with the leniency of Azure ML's clients.
 
-Decides which other spellings of a value are taken for it. Must not refuse anything: what it cannot read it leaves as
-it is, and the schema, which knows only the canonical form, refuses that.
+Decides which spellings of a value are accepted. Must not refuse anything: it leaves an unknown
+spelling as it is, and the JSON Schema, which accepts only the canonical form, refuses it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BOOLEANS = {
 
 
 def canonical(kind: str, document: Mapping[str, Any], texts: Texts) -> dict[str, Any]:
-    """See ``amphitrite.schemas.normalize``."""
+    """See ``amphitrite.schemas.documents.normalize``."""
     root = schema_files.schema(kind)
     pruned = _pruned(coerce(kind, document, texts), root, root)
     if kind == "legacy_endpoint":
@@ -42,7 +42,7 @@ def canonical(kind: str, document: Mapping[str, Any], texts: Texts) -> dict[str,
 
 
 def coerce(kind: str, document: object, texts: Texts) -> Any:
-    """``document`` with every value in its canonical spelling where that is clear. Any object may be given."""
+    """``document`` with each known spelling made canonical. ``document`` may be any object."""
     root = schema_files.schema(kind)
     return _coerce(document, root, root, (), texts)
 
@@ -50,7 +50,7 @@ def coerce(kind: str, document: object, texts: Texts) -> Any:
 def _coerce(value: Any, node: Mapping[str, Any], root: Mapping[str, Any], path: Path, texts: Texts) -> Any:
     node = schema_files.branch(schema_files.resolve(node, root), value, root)
     if isinstance(value, float) and not math.isfinite(value):
-        value = str(value)  # no JSON number
+        value = str(value)  # not a number in JSON
     if node.get("x-text"):
         value = _text(value, texts.get(path))
     wanted = node.get("type")
@@ -81,7 +81,7 @@ def _coerce_object(
         name = str(key)
         target = aliases.get(name, name)
         if target in value and target != name:
-            target = name  # both are written: the schema refuses the alias
+            target = name  # both names are present: the JSON Schema refuses the alias
         coerced[target] = _coerce(entry, properties.get(target, others), root, (*path, name), texts)
     return coerced
 
@@ -95,7 +95,7 @@ def _integer(value: Any) -> Any:
 
 
 def _text(value: Any, source: str | None) -> Any:
-    """The text of a scalar as it was written (``source``), else as JSON writes it."""
+    """The text of a scalar as it was written (``source``), or in JSON if that is unknown."""
     if isinstance(value, bool):
         return source if source is not None else str(value).lower()
     if isinstance(value, float):
@@ -106,7 +106,7 @@ def _text(value: Any, source: str | None) -> Any:
 
 
 def _pruned(value: Any, node: Mapping[str, Any], root: Mapping[str, Any]) -> Any:
-    """``value`` without ``$schema`` and without what only ``show`` says."""
+    """``value`` without ``$schema`` and read-only fields."""
     node = schema_files.branch(schema_files.resolve(node, root), value, root)
     if isinstance(value, list):
         return [_pruned(item, node.get("items", {}), root) for item in value]

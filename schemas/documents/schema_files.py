@@ -1,6 +1,6 @@
-"""The JSON Schema files of this package, made self-contained.
+"""Reads the JSON Schema files of this package and makes them self-contained.
 
-Decides how a schema is found and how ``$ref`` is followed. Must not know what any schema says.
+Decides how a schema is found and how ``$ref`` is resolved. Must not know the content of any schema.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _COMMON = "common.schema.json"
 
 @cache
 def schema(kind: str) -> dict[str, Any]:
-    """See ``amphitrite.schemas.load``: references to the common file become local ones."""
+    """See ``documents.load``. References to the common file become local ones."""
     if kind not in KINDS:
         raise ValueError(f"unknown kind {kind!r}; known: {', '.join(KINDS)}")
     definitions = _read(_COMMON)["$defs"]
@@ -35,7 +35,10 @@ def schema(kind: str) -> dict[str, Any]:
 
 
 def resolve(node: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """``node`` with its ``$ref`` followed; what stands beside the reference wins, ``required`` adds up."""
+    """``node`` with its ``$ref`` resolved.
+
+    Keys beside ``$ref`` take precedence; ``required`` is joined.
+    """
     reference = node.get("$ref")
     if reference is None:
         return node
@@ -48,7 +51,7 @@ def resolve(node: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, An
 
 
 def branch(node: Mapping[str, Any], value: object, root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Of an ``anyOf`` the alternative for values of this type: text or a mapping."""
+    """The alternative of an ``anyOf`` for the type of ``value``: text or a mapping."""
     if "anyOf" not in node:
         return node
     wanted = "string" if isinstance(value, str) else "object" if isinstance(value, Mapping) else None

@@ -1,7 +1,8 @@
-"""Errors of the JSON Schema validator as violations in our words.
+"""Converts the errors of the JSON Schema validator to violations.
 
-Decides messages, hints and suggestions. Must not decide what is valid. Values are quoted only where the field is of a
-kind that can be wrong in its value (a word, a number, a name), never those of free maps, which may be secret.
+Decides messages, hints and suggestions. Must not decide what is valid. Messages quote a value only
+if the schema restricts it (a word, a number, a name). They never quote the values of free maps,
+which may be secret.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ _TYPES = {
     "array": "a list",
 }
 _OTHER_KIND = {
-    "managed_online_deployment": ("kubernetes_online_deployment", "type: kubernetes"),
-    "kubernetes_online_deployment": ("managed_online_deployment", "type: managed"),
-    "managed_online_endpoint": ("kubernetes_online_endpoint", "compute: azureml:<name>"),
-    "kubernetes_online_endpoint": ("managed_online_endpoint", "no compute"),
+    "managed_online_deployment": ("kubernetes_online_deployment", "with type: kubernetes"),
+    "kubernetes_online_deployment": ("managed_online_deployment", "with type: managed"),
+    "managed_online_endpoint": ("kubernetes_online_endpoint", "with compute: azureml:<name>"),
+    "kubernetes_online_endpoint": ("managed_online_endpoint", "without compute"),
 }
 _QUOTED_LENGTH = 60
 
 
 def worded(error: ValidationError, kind: str) -> Iterator[Violation]:
-    """The violations that one validator error stands for."""
+    """The violations for one error of the validator."""
     path = tuple(error.absolute_path)
     rule = str(error.validator)
     allowed: Any = error.validator_value
@@ -59,14 +60,16 @@ def worded(error: ValidationError, kind: str) -> Iterator[Violation]:
         for name, others in allowed.items():
             for other in others:
                 if name in value and other not in value:
-                    yield Violation((*path, name), f"needs {other} beside it", f"add {other}, or remove {name}")
+                    yield Violation(
+                        (*path, name), f"requires {other}, which is missing", f"add {other}, or remove {name}"
+                    )
     elif "propertyNames" in error.schema_path:
         name = str(value)
         message = _sentence(rule, allowed, name, hint)
         yield Violation((*path, name), message, hint if rule != "pattern" else None, about_key=True)
     elif rule == "type" and value is None:
         message = f"must be {_TYPES[allowed]}; found nothing"
-        yield Violation(path, message, "give a value, or remove the field")
+        yield Violation(path, message, "set a value, or remove the field")
     elif rule == "enum":
         yield Violation(path, _sentence(rule, allowed, value, hint), _near_word(value, allowed) or hint)
     elif rule == "pattern":
@@ -76,12 +79,12 @@ def worded(error: ValidationError, kind: str) -> Iterator[Violation]:
 
 
 def full_pattern(pattern: str) -> re.Pattern[str]:
-    """A schema's pattern for Python, where ``$`` would also match before a final newline."""
+    """A schema's pattern as a regular expression that does not accept a final newline."""
     return re.compile(pattern[:-1] + r"\Z" if pattern.endswith("$") else pattern)
 
 
 def found(value: object) -> str:
-    """A short word for a value: scalars themselves, containers only by what they are."""
+    """A short description of a value: a scalar itself, a container only by its type."""
     if value is None:
         return "nothing"
     if isinstance(value, Mapping):
@@ -117,11 +120,11 @@ def _sentence(rule: str, allowed: Any, value: object, hint: str | None) -> str:
         return f"must have {bound} {allowed} character{'s' if allowed != 1 else ''}; found {found(value)}"
     if rule in ("maxProperties", "maxItems") and isinstance(value, (Mapping, list)):
         return f"must have at most {allowed} entr{'ies' if allowed != 1 else 'y'}; found {len(value)}"
-    return f"breaks the rule {rule} {allowed}"
+    return f"violates the rule {rule}: {allowed}"
 
 
 def _alternative(error: ValidationError, kind: str) -> Iterator[Violation]:
-    """The errors of the alternative that has the value's type; without one, which types there are."""
+    """The violations of the alternative for the type of the value, or else the allowed types."""
     branches: dict[object, list[ValidationError]] = {}
     for inner in error.context or ():
         branches.setdefault(inner.relative_schema_path[0], []).append(inner)
@@ -142,9 +145,9 @@ def _unknown(path: tuple[str | int, ...], name: str, known: Mapping[str, Any], k
     if near:
         hint = f'did you mean "{near}"?'
     elif len(path) == 1 and kind in _OTHER_KIND and name in schema_files.schema(_OTHER_KIND[kind][0])["properties"]:
-        hint = f"it is a field of documents with {_OTHER_KIND[kind][1]}"
+        hint = f"remove it; only documents {_OTHER_KIND[kind][1]} have this field"
     else:
-        hint = f"fields here: {', '.join(writable)}"
+        hint = f"use one of the fields {', '.join(writable)}"
     return Violation(path, "unknown field", hint, about_key=True)
 
 
@@ -162,6 +165,6 @@ def _near_word(value: object, words: Iterable[Any]) -> str | None:
 
 
 def _prefixed(pattern: str, value: object) -> str | None:
-    """References are often written without their prefix or their version."""
+    """A suggestion for a reference without its prefix or its version."""
     corrected = f"{value}@latest" if str(value).startswith("azureml:") else f"azureml:{value}"
     return f'did you mean "{corrected}"?' if full_pattern(pattern).search(corrected) else None

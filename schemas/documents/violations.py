@@ -1,7 +1,7 @@
-"""All violations of a document at once, in words that say what was found and what is allowed.
+"""Validates a document and returns all its violations at once.
 
-Decides the order of the checks: canonical spelling, JSON Schema, rules between fields. Must not know files: whoever
-knows them adds locations. ``jsonschema`` is imported here alone, when first needed.
+Decides the order of the checks: canonical spelling, JSON Schema, rules between fields. Must not
+know files: their reader adds locations. Only this module imports ``jsonschema``, on first use.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 Path = tuple[str | int, ...]
 
-#: Deeper than any schema, and shallow enough for every recursive walk.
+#: Levels of nesting: more than any schema has, and few enough for recursive functions.
 MAX_DEPTH = 64
 _UNFIT_CHARACTER = re.compile("[\\x00\\ud800-\\udfff]")
 
 
 def violations(kind: str, document: object, texts: normalization.Texts) -> list[Violation]:
-    """See ``amphitrite.schemas.validate``."""
+    """See ``amphitrite.schemas.documents.validate``."""
     unfit = list(_unfit(document))
     if unfit:
         return unfit
@@ -40,11 +40,11 @@ def violations(kind: str, document: object, texts: normalization.Texts) -> list[
 
 
 def _inside(document: Mapping[str, object], texts: normalization.Texts) -> Iterator[Violation]:
-    """Violations of inline deployments, with paths from the root of the whole document."""
+    """Violations of inline deployments, with paths from the root of the document."""
     for index, (kind, deployment, shifted) in enumerate(inline_deployments.inline_deployments(document, texts)):
         for inner in violations(kind, deployment, shifted):
             if inner.path == ("endpoint_name",):
-                continue  # the endpoint's name, judged there
+                continue  # the name of the endpoint, which the endpoint's own schema checks
             path = ("deployments", index, *inner.path)
             yield Violation(path, inner.message, inner.hint, about_key=inner.about_key)
 
@@ -63,19 +63,19 @@ def _validator(kind: str) -> Any:
 
 
 def _unfit(document: object) -> Iterator[Violation]:
-    """What no document may hold, wherever it stands; each would break something behind the validation."""
+    """Values that no document may contain anywhere, because they break storage or recursion."""
     waiting: list[tuple[object, Path]] = [(document, ())]
     while waiting:
         value, path = waiting.pop()
         if len(path) > MAX_DEPTH:
-            yield Violation(path[:1], f"is nested more than {MAX_DEPTH} levels deep")
+            yield Violation(path[:1], f"the nesting is too deep; allowed: {MAX_DEPTH} levels")
             return
         if isinstance(value, Mapping):
             for key, entry in value.items():
                 waiting.append((entry, (*path, str(key))))
                 if _UNFIT_CHARACTER.search(str(key)):
-                    yield Violation(path, "has a field whose name holds NUL or half a surrogate pair")
+                    yield Violation(path, "the name of a field must not contain NUL or an unpaired surrogate")
         elif isinstance(value, (list, tuple)):
             waiting.extend((entry, (*path, index)) for index, entry in enumerate(value))
         elif isinstance(value, str) and _UNFIT_CHARACTER.search(value):
-            yield Violation(path, "must not hold NUL or half a surrogate pair")
+            yield Violation(path, "must not contain NUL or an unpaired surrogate")

@@ -1,9 +1,14 @@
-"""Whether Triton would load a model repository, found out without Triton.
+"""Checks whether Triton would load a model repository. Needs no Triton.
 
-Decides what others import. The rules: ``layout`` (directories, versions), ``text_format`` (config.pbtxt),
-``backends`` (what loads a model), ``tensors``, ``batching``, ``instances``, ``warmup``, ``ensembles``,
-``python_model``, ``onnx_rules``, ``completion``. Each names the part of Triton whose rule it repeats. Must not know
-where files lie or who asks."""
+Decides the public names. Must not know where files are stored or who calls it. Each module names
+the part of Triton whose rules it repeats. Its folders:
+
+- ``config``: the text and the fields of config.pbtxt
+- ``files``: listings of files, and findings
+- ``models``: directories, versions and the backend of a model
+- ``onnx``: ONNX files
+- ``rules``: the rules for each part of a configuration
+"""
 
 from amphitrite.schemas.repository.files.file_listing import ANY_SERVER, LOCAL_BACKENDS, Repository, Server
 from amphitrite.schemas.repository.files.findings import Finding, errors

@@ -1,9 +1,13 @@
-"""Documents (snake_case) and Azure Resource Manager's wire bodies (camelCase), both ways, and what ``show`` prints.
+"""Conversion between documents (snake_case) and Azure Resource Manager's wire bodies (camelCase).
 
-Decides only what is public; the tables are in ``wire_*.py``, the shown shapes in ``shown.py``. Everything here is
-pure. ``*_to_wire`` takes a valid, normalised document. ``*_from_wire`` takes any JSON value, drops what is read-only
-(so a GET's answer can be PUT again), and raises Error("BadArgument") with all violations, whose paths are those of the
-wire body; what it returns still has to be judged by ``amphitrite.schemas.validate``.
+Decides what is public: ``*_to_wire``, ``*_from_wire``, and ``show_*`` for the output of ``show``.
+Everything is pure, and must not know files, the network or the store.
+
+``*_to_wire`` takes a valid, normalized document. ``*_from_wire`` takes any JSON value and drops
+read-only properties, so that the response of a GET can be PUT again. It raises Error BadArgument
+with all violations, whose paths are those of the wire body. The caller must still validate its
+result with ``amphitrite.schemas.documents.validate``. Outside contract: Azure's REST API for
+Machine Learning services, version 2023-04-01-preview.
 """
 
 from __future__ import annotations

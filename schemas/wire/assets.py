@@ -1,7 +1,7 @@
-"""The wire form of models, environments and code: versions of registered assets.
+"""The wire form of versions of models, environments and code.
 
-Decides which wire property is which field, and refuses fields that a workspace of ours has no place for. Must not
-read files or upload anything: paths, conda text and build contexts come from the caller.
+Decides the field of each wire property, and refuses fields that a workspace does not support. Must
+not read or upload files: paths, conda text and build contexts come from the caller.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from amphitrite.schemas.wire.field_tables import Field, Reader, enumeration, wri
 
 _TEXT_AND_TAGS = (Field("description", "description"), Field("tags", "tags"), Field("properties", "properties"))
 MODEL = (
-    Field("type", "modelType", read=casing.to_document),  # written as in documents: triton_model
+    Field("type", "modelType", read=casing.to_document),  # spelled as in documents: triton_model
     Field("path", "modelUri"),
     *_TEXT_AND_TAGS,
     Field("stage", "stage"),
@@ -50,16 +50,17 @@ _DATASTORES = frozenset({"workspaceblobstore", "azureml:workspaceblobstore", "az
 def model_to_wire(
     document: Mapping[str, Any], model_uri: str, *, anonymous: bool = False, archived: bool = False
 ) -> dict[str, Any]:
-    """The PUT body of a model version whose files are at ``model_uri``.
+    """The PUT body of a model version with its files at ``model_uri``.
 
-    Raises Error("Unsupported") for deployment templates and for a datastore other than the workspace's own.
+    Raises Error Unsupported for deployment templates and for a datastore other than the workspace's
+    own.
     """
     refuse_datastore(document)
     for field in ("default_deployment_template", "allowed_deployment_templates"):
         if field in document:
             raise Error(
                 "Unsupported",
-                f"{field}: deployment templates belong to registries, which this workspace does not have",
+                f"{field}: deployment templates are not supported, because there are no registries",
                 target=field,
                 hint="remove the field",
             )
@@ -69,14 +70,14 @@ def model_to_wire(
 
 
 def model_from_wire(name: str, version: str, body: object) -> dict[str, Any]:
-    """The document of a model version; ``path`` is the modelUri. Raises Error("BadArgument")."""
+    """The document of a model version; ``path`` is the modelUri. Raises Error BadArgument."""
     return _from_wire("models", MODEL, name, version, body)
 
 
 def model_flags(body: Mapping[str, Any]) -> tuple[bool, bool]:
-    """(archived, anonymous) of a model, container or environment body that ``*_from_wire`` has accepted.
+    """(archived, anonymous) of the body of a model, an environment or a container.
 
-    Raises Error("BadArgument") for anything but booleans.
+    Raises Error BadArgument for values other than booleans.
     """
     properties = body.get("properties") or {}
     flags = []
@@ -89,7 +90,7 @@ def model_flags(body: Mapping[str, Any]) -> tuple[bool, bool]:
 
 
 def container_from_wire(name: str, body: object) -> dict[str, Any]:
-    """``description``, ``tags``, ``properties`` of all versions together. Raises Error("BadArgument")."""
+    """``description``, ``tags`` and ``properties`` of a container. Raises Error BadArgument."""
     reader = Reader()
     envelope = reader.object(body, ())
     reader.read((), envelope, (), ENVELOPE | {"properties"})
@@ -109,8 +110,8 @@ def environment_to_wire(
 ) -> dict[str, Any]:
     """The PUT body of an environment version.
 
-    ``conda_text`` is the content of the file that ``conda_file`` names, ``context_uri`` where the build context was
-    put; an inline ``conda_file`` is sent as JSON, which is YAML too.
+    ``conda_text``: the content of the file ``conda_file``. ``context_uri``: the address of the
+    build context. An inline ``conda_file`` is sent as JSON, which is valid YAML.
     """
     refuse_datastore(document)
     values = dict(document)
@@ -124,18 +125,18 @@ def environment_to_wire(
 
 
 def environment_from_wire(name: str, version: str, body: object) -> dict[str, Any]:
-    """The document of an environment version; ``conda_file`` is its text. Raises Error("BadArgument")."""
+    """The document of an environment version; ``conda_file`` is text. Raises Error BadArgument."""
     return _from_wire("environments", ENVIRONMENT, name, version, body)
 
 
 def code_to_wire(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The body of a code version. A version is anonymous always: it is named by its uploader's accident."""
+    """The body of a code version. It is always anonymous, because clients generate its name."""
     body = {"tags": {}, "properties": {}, **write(CODE, document)}
     return {"properties": {**body, "isAnonymous": True, "isArchived": False}}
 
 
 def code_from_wire(name: str, version: str, body: object) -> dict[str, Any]:
-    """The document of a code version; ``path`` is the codeUri. Raises Error("BadArgument")."""
+    """The document of a code version; ``path`` is the codeUri. Raises Error BadArgument."""
     return _from_wire("codes", CODE, name, version, body)
 
 
@@ -151,12 +152,12 @@ def _from_wire(kind: str, fields: tuple[Field, ...], name: str, version: str, bo
 
 
 def refuse_datastore(document: Mapping[str, Any]) -> None:
-    """Raises Error("Unsupported") when ``datastore`` is another than the workspace's only one."""
+    """Raises Error Unsupported if ``datastore`` is not the workspace's only one."""
     datastore = document.get("datastore")
     if datastore is not None and datastore not in _DATASTORES:
         raise Error(
             "Unsupported",
-            f"datastore: this workspace has only workspaceblobstore, found {datastore!r}",
+            f"datastore: found {datastore!r}; allowed: workspaceblobstore",
             target="datastore",
             hint="remove the field",
         )

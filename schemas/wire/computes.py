@@ -1,8 +1,8 @@
 """The wire form of Kubernetes computes and of the instance types of a cluster.
 
-Decides which wire property is which field of a compute's document, and which are read-only. ``kubeconfig`` (the text of
-the file) is written and never read back; it and what Azure's InstanceTypeSchema lacks are properties of ours. Must not
-judge values or read files.
+Decides the field of each wire property, and which properties are read-only. Must not validate
+values or read files. ``kubeconfig`` (the text of the file) is only ever written. It, and fields
+that Azure's InstanceTypeSchema lacks, are properties of our own.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _write_types(types: list[Mapping[str, Any]]) -> dict[str, Any]:
 
 def _read_types(body: object) -> list[dict[str, Any]]:
     if not isinstance(body, Mapping):
-        raise ValueError("must be a JSON object: instance types by name")
+        raise ValueError("must be a JSON object with instance types by name")
     reader, types = Reader(), []
     for name, entry in body.items():
         types.append({"name": name, **reader.read(INSTANCE_TYPE, reader.object(entry, (name,)), (name,))})
@@ -60,7 +60,7 @@ READ_ONLY = STATE | {"createdOn", "modifiedOn", "isAttachedCompute", "disableLoc
 
 
 def compute_to_wire(document: Mapping[str, Any], location: str) -> dict[str, Any]:
-    """The PUT body of a compute; ``kubeconfig`` is the text of the file by now."""
+    """The PUT body of a compute; its ``kubeconfig`` is the text of the file."""
     inner = {field.name for field in KUBERNETES}
     nested = {name: value for name, value in document.items() if name in inner}
     outer = {name: value for name, value in document.items() if name not in inner}
@@ -69,7 +69,7 @@ def compute_to_wire(document: Mapping[str, Any], location: str) -> dict[str, Any
 
 
 def compute_from_wire(name: str, body: object) -> dict[str, Any]:
-    """The document of compute ``name``. Raises Error("BadArgument")."""
+    """The document of compute ``name``. Raises Error BadArgument."""
     reader = Reader()
     envelope = reader.object(body, ())
     document: dict[str, Any] = {"name": name}
@@ -82,7 +82,7 @@ def compute_from_wire(name: str, body: object) -> dict[str, Any]:
 
 
 def listed_types(kind: str, document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Instance types of a canonical document of ``kind`` (``schemas.instance_types_kind``) as ours list them."""
+    """The instance types in a canonical document of ``kind``, in our own form."""
     if kind == "instance_types":
         return list(document["instance_types"])
     items = document["items"] if kind == "azure_instance_type_list" else [document]
@@ -97,7 +97,10 @@ def listed_types(kind: str, document: Mapping[str, Any]) -> list[dict[str, Any]]
 
 
 def show_compute(resource: Mapping[str, Any], nodes: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """A compute as ``show`` and ``list`` print it; ``nodes``: the answer of listNodes. Secrets are not in it."""
+    """A compute as ``show`` and ``list`` print it, without secrets.
+
+    ``nodes``: the response of listNodes.
+    """
     body = resource["properties"]
     inner = body.get("properties") or {}
     shown = {
@@ -121,7 +124,7 @@ def show_compute(resource: Mapping[str, Any], nodes: Mapping[str, Any] | None = 
 
 
 def show_node(node: Mapping[str, Any]) -> dict[str, Any]:
-    """A node as ``ml compute list-nodes`` prints it, in the words of Azure ML's AmlComputeNodeInfo, and what it has."""
+    """A node in the output of ``list-nodes``: keys of Azure ML's AmlComputeNodeInfo, and resources."""
     return {
         "node_id": node["nodeId"],
         "node_state": node["nodeState"],
@@ -131,6 +134,6 @@ def show_node(node: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def show_size(size: Mapping[str, Any]) -> dict[str, Any]:
-    """A size as ``ml compute list-sizes`` prints it: Azure ML's keys, and what a pod of it asks for on a cluster."""
+    """A size in the output of ``list-sizes``: Azure ML's keys, and the resources of a pod."""
     names = {"vCPUs": "v_cp_us", "memoryGB": "memory_gb", "gpuClass": "gpu_class"}
     return {names.get(name, casing.snake(name)): value for name, value in size.items()}

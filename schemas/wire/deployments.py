@@ -1,7 +1,7 @@
-"""The wire form of deployments, managed and Kubernetes.
+"""The wire form of managed and Kubernetes deployments.
 
-Decides which wire property is which field of a deployment document, and which are read-only. Must not judge values,
-and must not look anything up: references become ARM ids by the caller's ``resolve``.
+Decides the field of each wire property, and which properties are read-only. Must not validate
+values or look up resources: the caller's ``resolve`` converts references to ARM ids.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from amphitrite.schemas.errors import Error
 from amphitrite.schemas.wire.endpoints import ENVELOPE, STATE, TAGS
 from amphitrite.schemas.wire.field_tables import Field, Reader, enumeration, milliseconds, seconds, write
 
-#: (kind of asset, reference as the document has it) -> full ARM id, without ``azureml:``.
+#: (kind of asset, reference in the document) -> ARM id without ``azureml:``.
 Resolve = Callable[[Literal["models", "environments", "codes", "data"], str], str]
 
 
 def without_prefix(kind: str, reference: str) -> str:
-    """The default ``Resolve``: for references that are ARM ids already."""
+    """The default ``Resolve``, for references that are ARM ids."""
     return reference.removeprefix("azureml:")
 
 
 def _write_collector(collector: Mapping[str, Any]) -> dict[str, Any]:
-    """The sampling rate is the collector's in a document and each collection's on the wire."""
+    """In a document the collector has one sampling rate; on the wire each collection has it."""
     collections = {}
     for name, entry in collector["collections"].items():
         enabled = entry["enabled"] == "true"
@@ -38,7 +38,7 @@ def _write_collector(collector: Mapping[str, Any]) -> dict[str, Any]:
 
 def _read_collector(body: object) -> dict[str, Any]:
     if not isinstance(body, Mapping) or not isinstance(body.get("collections"), Mapping):
-        raise ValueError("must be a JSON object with an object `collections`")
+        raise ValueError("must be a JSON object with a property `collections`, which is a JSON object")
     reader = Reader()
     document: dict[str, Any] = {"collections": {}}
     for name, entry in body["collections"].items():
@@ -126,15 +126,16 @@ PROPERTIES = (
 )
 _SKU = Field("instance_count", "capacity")
 _SKU_READ_ONLY = frozenset({"name", "tier", "size", "family"})
-#: What clients and our own answers state although it is the default; left out so that equal documents are equal.
+#: Defaults that clients and our own responses write out. They are dropped, so that equal documents
+#: compare equal.
 _DEFAULTS = {"type": "managed", "app_insights_enabled": False, "scale_settings": {"type": "default"}}
 
 
 def deployment_to_wire(document: Mapping[str, Any], location: str, resolve: Resolve = without_prefix) -> dict[str, Any]:
     """The PUT body of a deployment.
 
-    Inline models, environments, code and data are registered first: here they are references, which ``resolve`` turns
-    into ARM ids. Raises Error("BadArgument") for one that is still inline.
+    ``resolve`` converts references to models, environments, code and data to ARM ids. Raises Error
+    BadArgument for an inline one, which the caller must register first.
     """
     body: dict[str, Any] = {"properties": {}, "environmentVariables": {}, "appInsightsEnabled": False}
     body.update(write(PROPERTIES, {"type": "managed", **_resolved(document, resolve)}))
@@ -149,7 +150,7 @@ def deployment_to_wire(document: Mapping[str, Any], location: str, resolve: Reso
 def _resolved(document: Mapping[str, Any], resolve: Resolve) -> dict[str, Any]:
     def reference(kind: Literal["models", "environments", "codes", "data"], value: object, at: str) -> str:
         if not isinstance(value, str):
-            raise Error("BadArgument", f"{at} is inline: register it first", target=at)
+            raise Error("BadArgument", f"{at} must be a reference here; found an inline definition", target=at)
         return resolve(kind, value)
 
     resolved = dict(document)
@@ -174,7 +175,10 @@ def _resolved(document: Mapping[str, Any], resolve: Resolve) -> dict[str, Any]:
 
 
 def deployment_from_wire(endpoint: str, name: str, body: object) -> dict[str, Any]:
-    """The document of deployment ``name`` of ``endpoint``; references stay ARM ids. Raises Error("BadArgument")."""
+    """The document of deployment ``name`` of ``endpoint``; references stay ARM ids.
+
+    Raises Error BadArgument.
+    """
     reader = Reader()
     envelope = reader.object(body, ())
     document: dict[str, Any] = {"name": name, "endpoint_name": endpoint}

@@ -1,7 +1,8 @@
-"""What ``show`` and ``list`` print: Azure ML's snake_case objects, made of our own wire responses.
+"""The output of ``show`` and ``list``: Azure ML's snake_case objects, made from wire responses.
 
-Decides keys and their order (Azure ML's), and that what is absent is left out. Must not judge: a response of ours is
-well-formed. ``status`` at the end is ours: how a resource is doing, in words.
+Decides the keys and their order (those of Azure ML's clients), and omits absent values. Must not
+validate: our own responses are well-formed. The last key, ``status``, is our own: the condition of
+the resource.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ _MODEL_TAIL = (
 
 
 def show_endpoint(resource: Mapping[str, Any], deployments: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
-    """An endpoint. ``deployments`` (wire resources): those without a share of traffic are shown with 0."""
+    """An endpoint. ``deployments`` (wire resources): those without traffic are shown with 0."""
     body = resource["properties"]
     traffic = dict(body.get("traffic") or {})
     mirror = dict(body.get("mirrorTraffic") or {})
@@ -83,7 +84,7 @@ def show_endpoint(resource: Mapping[str, Any], deployments: Sequence[Mapping[str
 
 
 def show_deployment(resource: Mapping[str, Any]) -> dict[str, Any]:
-    """A deployment. The endpoint's name is read from the resource's id."""
+    """A deployment. The name of its endpoint comes from the ARM id."""
     body = resource["properties"]
     tail = show(_DEPLOYMENT_TAIL, body)
     kubernetes = tail.get("type") == "kubernetes"
@@ -104,7 +105,7 @@ def show_deployment(resource: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def show_model(resource: Mapping[str, Any]) -> dict[str, Any]:
-    """A model version. Its name is read from the resource's id, its version is the resource's name."""
+    """A model version. Its name comes from the ARM id; its version is the name of the resource."""
     body = resource["properties"]
     return _present(
         name=resource["id"].split("/")[-3],
@@ -118,7 +119,10 @@ def show_model(resource: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def show_model_container(resource: Mapping[str, Any]) -> dict[str, Any]:
-    """All versions of a model together. ``type`` is always the default, as Azure ML prints it."""
+    """The container of all versions of a model.
+
+    ``type`` is always the default, as Azure ML prints it.
+    """
     body = resource["properties"]
     return _present(
         name=resource["name"],
@@ -148,7 +152,7 @@ def show_environment(resource: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def show_environment_container(resource: Mapping[str, Any]) -> dict[str, Any]:
-    """All versions of an environment together."""
+    """The container of all versions of an environment."""
     shown = show_model_container(resource)
     del shown["type"]
     return shown
@@ -167,7 +171,7 @@ def _creation(resource: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _injected(resource: Mapping[str, Any]) -> dict[str, str]:
-    """Azure ML shows three facts of systemData among an endpoint's properties, with an offset without a colon."""
+    """The values of systemData that Azure ML shows in ``properties``, with UTC offsets without colon."""
     facts = resource.get("systemData") or {}
     shown = {name: facts[name] for name in ("createdBy", "createdAt", "lastModifiedAt") if facts.get(name)}
     return {

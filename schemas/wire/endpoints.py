@@ -1,6 +1,7 @@
 """The wire form of endpoints.
 
-Decides which wire property is which field of an endpoint document, and which are read-only. Must not judge values.
+Decides the field of each wire property, and which properties are read-only. Must not validate
+values.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from typing import Any
 from amphitrite.schemas import casing
 from amphitrite.schemas.wire.field_tables import Field, Reader, enumeration, write
 
-#: What a resource's envelope carries beside the document; location is the workspace's own.
+#: Properties of a resource that are not part of its document.
 ENVELOPE = frozenset({"id", "name", "type", "kind", "location", "systemData", "etag"})
-#: What we answer inside ``properties`` beside the document.
+#: Properties below ``properties`` that only responses have.
 STATE = frozenset({"provisioningState", "status", "error"})
-#: Clients copy these from systemData into ``properties`` and send them back.
+#: Values of systemData that clients copy into ``properties`` and send back.
 INJECTED = frozenset({"createdBy", "createdAt", "lastModifiedAt"})
 
 
@@ -39,7 +40,7 @@ def _read_identity(body: object) -> dict[str, Any]:
     if not isinstance(assigned, Mapping):
         raise ValueError("userAssignedIdentities must be a JSON object")
     if kind == "system_assigned" and not assigned:
-        return {}  # the default: every client sends it
+        return {}  # the default, which every client sends
     document: dict[str, Any] = {"type": kind}
     if assigned:
         document["user_assigned_identities"] = [{"resource_id": name} for name in assigned]
@@ -61,7 +62,7 @@ _READ_ONLY = STATE | {"scoringUri", "swaggerUri"}
 
 
 def endpoint_to_wire(document: Mapping[str, Any], location: str) -> dict[str, Any]:
-    """The PUT body of an endpoint; ``compute`` must be a full ARM id by now (with or without ``azureml:``)."""
+    """The PUT body of an endpoint; ``compute`` must be an ARM id (with or without ``azureml:``)."""
     body = {"authMode": "Key", "properties": {}, "traffic": {}, "mirrorTraffic": {}}
     body.update(write(PROPERTIES, document))
     identity = write([IDENTITY], document)
@@ -74,7 +75,7 @@ def endpoint_to_wire(document: Mapping[str, Any], location: str) -> dict[str, An
 
 
 def endpoint_from_wire(name: str, body: object) -> dict[str, Any]:
-    """The document of endpoint ``name``. Raises Error("BadArgument")."""
+    """The document of endpoint ``name``. Raises Error BadArgument."""
     reader = Reader()
     envelope = reader.object(body, ())
     document: dict[str, Any] = {"name": name}
@@ -86,7 +87,7 @@ def endpoint_from_wire(name: str, body: object) -> dict[str, Any]:
 
 
 def without_injected(document: dict[str, Any]) -> dict[str, Any]:
-    """The document without the three entries that clients add to ``properties``."""
+    """The document without the entries of INJECTED in ``properties``."""
     properties = document.get("properties")
     if isinstance(properties, Mapping):
         kept = {key: value for key, value in properties.items() if key not in INJECTED}

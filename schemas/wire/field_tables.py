@@ -1,7 +1,7 @@
-"""Tables of fields, and the two walks over them: document -> wire body, wire body -> document.
+"""Tables of fields, and the conversion between documents and wire bodies with them.
 
-Decides how a table is walked and that no wire property is accepted and ignored unless its table says that it is
-read-only. Must not know any table. Values are not judged here: that is the JSON Schemas' work, on the document.
+Decides how a table is applied, and that an unknown wire property is refused unless it is read-only.
+Must not know any table. Does not validate values: the JSON Schemas do, on the document.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ def _same(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """``name`` in a document is ``wire`` in a body.
+    """One field: ``name`` in a document, ``wire`` in a body.
 
-    ``write`` makes the wire value of a valid document's value; ``read`` does the reverse and raises ValueError with a
-    sentence about a value that it cannot read. A field with ``fields`` is an object of these.
+    ``write``: converts the value of a valid document to the wire value. ``read``: the reverse;
+    raises ValueError with a message about a value that it cannot read. ``fields``: the fields of an
+    object.
     """
 
     name: str
@@ -48,7 +49,7 @@ def seconds(name: str, wire: str) -> Field:
 
 
 def write(fields: Sequence[Field], document: Mapping[str, Any]) -> dict[str, Any]:
-    """The wire object of a valid document's object; absent and None fields are left out."""
+    """The wire object of an object in a valid document, without absent and None fields."""
     body = {}
     for field in fields:
         value = document.get(field.name)
@@ -58,7 +59,7 @@ def write(fields: Sequence[Field], document: Mapping[str, Any]) -> dict[str, Any
 
 
 class Reader:
-    """Reads one wire body and gathers everything that is wrong with it; ``finish`` raises it all at once."""
+    """Reads one wire body and collects its violations; ``finish`` raises them all at once."""
 
     def __init__(self) -> None:
         self.violations: list[Violation] = []
@@ -67,7 +68,7 @@ class Reader:
         self.violations.append(Violation(path, message, hint))
 
     def object(self, body: object, path: Path) -> Mapping[str, Any]:
-        """``body`` if it is a JSON object; null counts as empty, anything else is refused."""
+        """``body`` if it is a JSON object; an empty one for null; any other value is refused."""
         if body is None:
             return {}
         if isinstance(body, Mapping):
@@ -78,7 +79,7 @@ class Reader:
     def read(
         self, fields: Sequence[Field], body: Mapping[str, Any], path: Path, read_only: frozenset[str] = frozenset()
     ) -> dict[str, Any]:
-        """The document's object of a wire object. Null and empty objects count as absent."""
+        """The document of a wire object. Null and empty objects count as absent."""
         document: dict[str, Any] = {}
         for field in fields:
             value = body.get(field.wire)
@@ -98,11 +99,13 @@ class Reader:
         known = {field.wire for field in fields}
         for name in body:
             if name not in known and name not in read_only:
-                self.refuse((*path, str(name)), "unknown property", f"known here: {', '.join(sorted(known))}")
+                self.refuse(
+                    (*path, str(name)), "unknown property", f"use one of the properties {', '.join(sorted(known))}"
+                )
         return document
 
     def finish(self, target: str) -> None:
-        """Raises Error("BadArgument") when anything was refused."""
+        """Raises Error BadArgument with all violations, if there are any."""
         if self.violations:
             first = self.violations[0]
             more = f" (and {len(self.violations) - 1} more)" if len(self.violations) > 1 else ""
@@ -116,7 +119,10 @@ class Reader:
 
 
 def show(fields: Sequence[Field], body: Mapping[str, Any]) -> dict[str, Any]:
-    """The shown object of an object in a response of ours: as ``Reader.read``, but empty maps are kept."""
+    """The printed object of an object in our own response.
+
+    Like ``Reader.read``, but keeps empty maps.
+    """
     shown = {}
     for field in fields:
         value = body.get(field.wire)

@@ -130,7 +130,7 @@ class Stage:
 
     def connect(self, options: Options) -> Client:
         self.options.append(options)
-        return Client(self.client, scope(options), trace=Trace.of(options), unreachable_hint="ml server start -d")
+        return Client(self.client, scope(options), trace=Trace.of(options), unreachable_hint="run `ml server start -d`")
 
     def run(self, *arguments: str) -> tuple[int, str, str]:
         """(exit code, stdout, stderr) of ``ml`` with these arguments."""

@@ -35,7 +35,7 @@ def test_a_write_is_not_repeated(stage: Stage) -> None:
     stage.machine.faults = [REFUSED]
     code, out, err = stage.run("online-endpoint", "create", "-n", "ep1")
     assert (code, out) == (3, "")
-    assert err == "error: no control plane at https://127.0.0.1:8443\nhint: ml server start -d\n"
+    assert err == "error: no control plane at https://127.0.0.1:8443\nhint: run `ml server start -d`\n"
     assert [line for line in stage.machine.requests if line.startswith("PUT")] == stage.machine.requests
 
 
@@ -43,7 +43,7 @@ def test_who_does_not_answer_in_time_is_not_asked_again(stage: Stage) -> None:
     stage.machine.faults = [httpx.ReadTimeout("timed out")]
     code, _, err = stage.run("online-endpoint", "list")
     assert (code, len(stage.machine.requests)) == (3, 1)
-    assert err == "error: no answer from the control plane at https://127.0.0.1:8443 in time\n"
+    assert err == "error: the control plane at https://127.0.0.1:8443 did not answer in time\n"
 
 
 def test_an_operation_outlives_a_control_plane_that_is_away_for_a_moment(stage: Stage) -> None:
@@ -83,7 +83,7 @@ def test_a_refused_token_says_which_one_is_sent() -> None:
     body = {"error": {"code": "AuthenticationFailed", "message": "no token"}}
     with pytest.raises(Error) as caught:
         answering(httpx.Response(401, json=body)).get("/subscriptions/x")
-    assert (caught.value.code, caught.value.hint) == ("AuthenticationFailed", "ML_TOKEN is the token to send")
+    assert (caught.value.code, caught.value.hint) == ("AuthenticationFailed", "set ML_TOKEN to a valid token")
 
 
 def test_addresses_in_answers_are_asked_where_the_control_plane_was_reached() -> None:

@@ -57,18 +57,18 @@ def test_what_has_no_effect_is_said(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err.splitlines() == [
-        "workspace: ML_WORKSPACE in the environment wins over it",
-        "location: kept, and without effect: there is one location here",
+        "workspace: the environment variable ML_WORKSPACE takes precedence",
+        "location: stored, but without effect; there is only one location",
     ]
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "nothing to do"),
-        (["--defaults", "vm=x"], "one of the names group, workspace, subscription, location"),
-        (["--defaults", "group"], "`group` is not of the form name=value"),
-        (["--defaults", "group=a\nworkspace=b"], "group has a line break"),
+        ([], "no option is set"),
+        (["--defaults", "vm=x"], "NAME=VALUE with the names group, workspace, subscription, location"),
+        (["--defaults", "group"], "found `group`; allowed: NAME=VALUE"),
+        (["--defaults", "group=a\nworkspace=b"], "the value of group must not contain a line break"),
     ],
 )
 def test_refused(arguments: list[str], said: str, home: Path, capsys: pytest.CaptureFixture[str]) -> None:

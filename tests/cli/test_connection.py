@@ -65,7 +65,7 @@ def test_a_server_elsewhere_has_an_authority_of_its_own(home: Path) -> None:
 def test_nothing_was_started(environ: dict[str, str], url: str, tmp_path: Path) -> None:
     with pytest.raises(Error) as caught:
         connection.find(None, {"ML_HOME": str(tmp_path), **environ})
-    assert caught.value == Error("ServerUnreachable", f"no control plane at {url}", hint="ml server start -d")
+    assert caught.value == Error("ServerUnreachable", f"no control plane at {url}", hint="run `ml server start -d`")
 
 
 def test_tokens_travel_encrypted_only(home: Path) -> None:

@@ -79,9 +79,9 @@ def test_rules_between_fields_have_a_place_too(tmp_path: Path) -> None:
     with pytest.raises(Error) as caught:
         check(load(tmp_path, BAD_ENDPOINT), "managed_online_endpoint")
     assert lines(caught.value, tmp_path) == [
-        "doc.yml:3:1: traffic: blue=60, green=30 sum to 90; percentages must sum to 0 or 100",
-        "doc.yml:6:24: mirror_traffic.blue: blue has live traffic: "
-        "a deployment receives live or mirrored traffic, not both",
+        "doc.yml:3:1: traffic: the percentages must sum to 0 or 100; found blue=60, green=30, which sum to 90",
+        "doc.yml:6:24: mirror_traffic.blue: blue has live traffic; "
+        "a deployment cannot have both live and mirrored traffic",
     ]
 
 
@@ -115,15 +115,15 @@ def test_a_template_says_which_placeholder_is_left(tmp_path: Path) -> None:
         with pytest.raises(Error) as caught:
             check(load(tmp_path, text), "managed_online_endpoint")
         assert caught.value.hint is not None
-        assert "doc.yml:1 has the placeholder {{" in caught.value.hint
+        assert "replace the placeholder {{" in caught.value.hint
 
 
 @pytest.mark.parametrize(
     ("content", "code", "message"),
     [
         (b"a: \xff", "InvalidDocument", "doc.yml:1:4: not UTF-8: byte 0xff"),
-        (b"# " + b"x" * (1 << 20), "LimitExceeded", "has more than 1048576 bytes (1 MiB), the limit of a document"),
-        (b"name: a\n---\nname: b\n", "InvalidDocument", "doc.yml:3:1: a second document; found 2, allowed: one"),
+        (b"# " + b"x" * (1 << 20), "LimitExceeded", "is too large; allowed: 1048576 bytes (1 MiB)"),
+        (b"name: a\n---\nname: b\n", "InvalidDocument", "doc.yml:3:1: found 2 documents; allowed: one"),
         (b"", "InvalidDocument", "doc.yml:1:1: the document is empty"),
         (b"# nothing\n", "InvalidDocument", "doc.yml:1:1: the document is empty"),
     ],

@@ -34,14 +34,14 @@ def test_set(value: Any, assignments: list[str], want: object) -> None:
 @pytest.mark.parametrize(
     ("value", "assignment", "message"),
     [
-        ({}, "a", "--set 'a' is not of the form path=value"),
-        ({}, "=1", "--set '=1' is not of the form path=value"),
-        ({}, "a..b=1", "--set 'a..b=1' is not of the form path=value"),
-        ({}, "a[x]=1", "--set 'a[x]=1' is not of the form path=value"),
-        ({}, "a[1]=1", "--set a[1]: index 1 is past the end of 0 entries"),
-        ({"model": "azureml:m:1"}, "model.path=x", "--set model.path: a mapping is needed on the way, found text"),
-        ({"a": {}}, "a[0]=x", "--set a[0]: a list is needed on the way, found a mapping"),
-        ([], "a=x", "--set a: a mapping is needed on the way, found a list"),
+        ({}, "a", "--set: found 'a'; allowed: PATH=VALUE"),
+        ({}, "=1", "--set: found '=1'; allowed: PATH=VALUE"),
+        ({}, "a..b=1", "--set: found 'a..b=1'; allowed: PATH=VALUE"),
+        ({}, "a[x]=1", "--set: found 'a[x]=1'; allowed: PATH=VALUE"),
+        ({}, "a[1]=1", "--set a[1]: found index 1; allowed: 0 to 0"),
+        ({"model": "azureml:m:1"}, "model.path=x", "--set model.path: found text; allowed: a mapping"),
+        ({"a": {}}, "a[0]=x", "--set a[0]: found a mapping; allowed: a list"),
+        ([], "a=x", "--set a: found a list; allowed: a mapping"),
     ],
 )
 def test_refused(value: Any, assignment: str, message: str) -> None:

@@ -56,10 +56,14 @@ def test_files_are_put_inside(directory: Path) -> None:
     ("text", "code", "message"),
     [
         ("[", "InvalidDocument", "is not YAML"),
-        ("a: b", "InvalidDocument", "is no kubeconfig: it has no clusters"),
-        (CONFIG.replace("tokenFile: token", "exec: {command: aws}"), "InvalidDocument", "logs in by a program (exec)"),
+        ("a: b", "InvalidDocument", "is not a kubeconfig: it has no clusters"),
+        (
+            CONFIG.replace("tokenFile: token", "exec: {command: aws}"),
+            "InvalidDocument",
+            "logs in with a program (exec)",
+        ),
         (CONFIG.replace("ca.pem", "nowhere"), "LocalFileError", "nowhere: No such file or directory"),
-        (CONFIG + "#" * (1 << 20), "LimitExceeded", "has more than 1048576 bytes"),
+        (CONFIG + "#" * (1 << 20), "LimitExceeded", "is too large; allowed: 1048576 bytes"),
     ],
 )
 def test_what_cannot_travel(directory: Path, text: str, code: str, message: str) -> None:

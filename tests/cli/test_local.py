@@ -41,6 +41,6 @@ def test_on_a_cluster_nothing_is_local() -> None:
 
 def test_an_endpoint_on_an_attached_cluster_is_not_found() -> None:
     server = client(local_runtime=True, compute=compute_id(WORKSPACE, "k8s"))
-    with pytest.raises(Error, match="the endpoint of this name runs on compute k8s") as caught:
+    with pytest.raises(Error, match="the endpoint with this name runs on compute k8s") as caught:
         local_deployments.require_endpoint(server, "ep-1")
     assert caught.value.code == "ResourceNotFound"

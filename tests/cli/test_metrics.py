@@ -81,8 +81,8 @@ def test_when_keys_were_last_used(counted: Stage) -> None:
     ("arguments", "said"),
     [
         (("-m", "ConnectionsActive"), "ConnectionsActive is not given"),
-        (("--by", "deployment"), "--by and --interval go with --metrics"),
-        (("--keys", "-d", "blue"), "--keys goes with no other option"),
+        (("--by", "deployment"), "--by and --interval need --metrics"),
+        (("--keys", "-d", "blue"), "--keys cannot be combined with other options"),
         (("--timespan", "1h"), "PT1H, or <start>/<end>"),
         (("-m", "RequestLatency", "--by", "statusCode"), "RequestLatency has no statusCode"),
         (("-d", "it's"), "conditions such as"),

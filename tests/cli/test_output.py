@@ -77,7 +77,7 @@ def test_color_is_only_around_the_text() -> None:
 
 @pytest.mark.parametrize("value", [{}, [{"id": "x"}], [{"a": [1]}, {"b": None}]])
 def test_a_table_of_nothing_is_refused(value: Any) -> None:
-    with pytest.raises(Error, match="nothing that a table could show") as caught:
+    with pytest.raises(Error, match="no values that a table can show") as caught:
         render(value, "table")
     assert caught.value.code == "UsageError"
 

@@ -19,7 +19,7 @@ def _no_database_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_there_and_back(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert stage.run("online-endpoint", "create", "-n", "ep1")[0] == 0
     code, out, err = stage.run("server", "backup", "state.tar")
-    assert (code, err) == (0, "it holds keys and private keys: keep it as you would keep those\n")
+    assert (code, err) == (0, "the backup contains private keys and credentials; store it securely\n")
     answer = json.loads(out)
     assert answer["rows"]["endpoints"] == 1 and answer["file"] == str(stage.directory / "state.tar")
     monkeypatch.setenv("ML_HOME", str(tmp_path / "fresh"))

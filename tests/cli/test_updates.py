@@ -175,11 +175,11 @@ def test_kubernetes_resources_stay_too() -> None:
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
-        (Edit("set", ("provisioning_state=Failed",)), "the server decides provisioning_state; it cannot be changed"),
-        (Edit("set", ("scoring_uri=x",)), "the server decides scoring_uri"),
-        (Edit("remove", ("id",)), "the server decides id"),
-        (Edit("set", ("name=other",)), "name is fixed when a resource is created"),
-        (Edit("remove", ("name",)), "name is fixed when a resource is created"),
+        (Edit("set", ("provisioning_state=Failed",)), "provisioning_state is read-only"),
+        (Edit("set", ("scoring_uri=x",)), "scoring_uri is read-only"),
+        (Edit("remove", ("id",)), "id is read-only"),
+        (Edit("set", ("name=other",)), "name cannot change after a resource is created"),
+        (Edit("remove", ("name",)), "name cannot change after a resource is created"),
     ],
 )
 def test_what_no_update_can_change_is_refused(wanted: Edit, message: str) -> None:

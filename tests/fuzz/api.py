@@ -239,7 +239,7 @@ def _refused_by_a_rule(operation: str, path: Mapping[str, Any], body: Any, respo
         (one.path, one.message) for one in cross_field_rules.check(kind, normalization.coerce(kind, document, {}))
     ]
     # Nor can it say what no text anywhere inside of free objects may hold.
-    found = [one for one in documents.validate(kind, document) if "NUL or half a surrogate" not in one.message]
+    found = [one for one in documents.validate(kind, document) if "NUL or an unpaired surrogate" not in one.message]
     return all((one.path, one.message) in across for one in found)
 
 

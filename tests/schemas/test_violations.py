@@ -22,7 +22,7 @@ ROWS: list[tuple[str, Any, list[str]]] = [
     ("managed_online_endpoint", {}, ["name: required, but missing"]),
     ("managed_online_endpoint", [], ["must be a mapping; found a list"]),
     ("managed_online_endpoint", {"name": None},
-     ["name: must be text; found nothing | give a value, or remove the field"]),
+     ["name: must be text; found nothing | set a value, or remove the field"]),
     ("managed_online_endpoint", {"name": "ep"}, [f'name: must have at least 3 characters; found "ep" | {NAME}']),
     ("managed_online_endpoint", {"name": "my-"}, [f'name: found "my-"; allowed: {NAME}']),
     ("managed_online_endpoint", {"name": "my-ep\n"}, [f'name: found "my-ep\\n"; allowed: {NAME}']),
@@ -32,29 +32,30 @@ ROWS: list[tuple[str, Any, list[str]]] = [
      ['auth_mode: must be one of key, aml_token, aad_token; found "kye" | did you mean "key"?']),
     ("managed_online_endpoint", {**EP, "authMode": "key"}, ['authMode: unknown field | did you mean "auth_mode"?']),
     ("managed_online_endpoint", {**EP, "traffic": {"blue": 60, "green": 30}},
-     ["traffic: blue=60, green=30 sum to 90; percentages must sum to 0 or 100 | 10 more are needed"]),
+     ["traffic: the percentages must sum to 0 or 100; found blue=60, green=30, which sum to 90 | add 10 percent"]),
     ("managed_online_endpoint", {**EP, "traffic": {"blue": 101}}, ["traffic.blue: must be at most 100; found 101"]),
     ("managed_online_endpoint", {**EP, "traffic": {"blue": "some"}},
      ['traffic.blue: must be a whole number; found "some"']),
     ("managed_online_endpoint", {**EP, "traffic": {"blue": 50, "Blue": 50}},
-     ['traffic.Blue: "Blue" names the same deployment as "blue" | remove one of the two']),
+     ['traffic.Blue: "Blue" is the same name as "blue", because case is ignored | remove one of the two']),
     ("managed_online_endpoint", {**EP, "traffic": {"b!": 100}},
      [f'traffic.b!: found "b!"; allowed: {NAME}', f'traffic.b!: must have at least 3 characters; found "b!" | {NAME}']),
     ("managed_online_endpoint", {**EP, "mirror_traffic": {"blue": 101}},
      ["mirror_traffic.blue: must be at most 100; found 101"]),
     ("managed_online_endpoint", {**EP, "mirror_traffic": {"blue": 5, "green": 100}}, []),
     ("managed_online_endpoint", {**EP, "mirror_traffic": {"blue": 5, "Blue": 6}},
-     ['mirror_traffic.Blue: "Blue" names the same deployment as "blue" | remove one of the two']),
+     ['mirror_traffic.Blue: "Blue" is the same name as "blue", because case is ignored | remove one of the two']),
     ("managed_online_endpoint", {**EP, "traffic": {"blue": 100}, "mirror_traffic": {"Blue": 5}},
-     ["mirror_traffic.Blue: Blue has live traffic: a deployment receives live or mirrored traffic, not both"
+     ["mirror_traffic.Blue: Blue has live traffic; a deployment cannot have both live and mirrored traffic"
       " | set Blue to 0 in traffic or in mirror_traffic"]),
     ("managed_online_endpoint", {**EP, "identity": {"type": "user_assigned"}},
-     ["identity.user_assigned_identities: required with type user_assigned | give the resource_id of the identity"]),
+     ["identity.user_assigned_identities: required for type user_assigned, but missing"
+      " | add the resource_id of the identity"]),
     ("kubernetes_online_endpoint", {**EP, "compute": "k8s"},
      ['compute: found "k8s"; allowed: write azureml:<name of the attached compute> or its ARM id'
       ' | did you mean "azureml:k8s"?']),
     ("kubernetes_online_endpoint", {**EP, "compute": "azureml:k8s", "public_network_access": "enabled"},
-     ["public_network_access: unknown field | it is a field of documents with no compute"]),
+     ["public_network_access: unknown field | remove it; only documents without compute have this field"]),
     ("managed_online_deployment", {**BLUE, "model": "m:1"},
      [f'model: found "m:1"; allowed: {REFERENCE} | did you mean "azureml:m:1"?']),
     ("managed_online_deployment", {**BLUE, "model": "azureml:m"},
@@ -64,9 +65,9 @@ ROWS: list[tuple[str, Any, list[str]]] = [
      ['model.type: must be one of custom_model, mlflow_model, triton_model; found "triton"'
       ' | did you mean "triton_model"?']),
     ("managed_online_deployment", {**BLUE, "model": {"path": ".", "version": 1}},
-     ["model.version: needs name beside it | add name, or remove version"]),
+     ["model.version: requires name, which is missing | add name, or remove version"]),
     ("managed_online_deployment", {**BLUE, "resources": {}},
-     ["resources: unknown field | it is a field of documents with type: kubernetes"]),
+     ["resources: unknown field | remove it; only documents with type: kubernetes have this field"]),
     ("managed_online_deployment", {**BLUE, "scale_settings": {"type": "target_utilization"}},
      ['scale_settings.type: must be default; found "target_utilization"'
       ' | a managed deployment is scaled by instance_count']),
@@ -77,21 +78,21 @@ ROWS: list[tuple[str, Any, list[str]]] = [
      ['environment_variables.: found ""; allowed: at least one character, and no =',
       'environment_variables.A=B: found "A=B"; allowed: at least one character, and no =']),
     ("managed_online_deployment", {**BLUE, "environment_variables": {"A": "secret\0"}},
-     ["environment_variables.A: must not hold NUL or half a surrogate pair"]),
+     ["environment_variables.A: must not contain NUL or an unpaired surrogate"]),
     ("managed_online_deployment", {**BLUE, "data_collector": {"collections": {}, "sampling_rate": float("nan")}},
      ['data_collector.sampling_rate: must be a number; found "nan"']),
     ("kubernetes_online_deployment", {**K8S, "resources": {"requests": {"cpu": 1}}},
      ["resources.requests.cpu: must be text; found 1 | quantities are text: quote them"]),
     ("kubernetes_online_deployment", {**K8S, "scale_settings": {"type": "default", "min_instances": 1}},
-     ["scale_settings.min_instances: not allowed with type default | set type to target_utilization"]),
+     ["scale_settings.min_instances: not allowed for type default | set type to target_utilization"]),
     ("model", {"name": "bad name!", "path": "."},
      ['name: found "bad name!"; allowed: up to 255 letters, digits, hyphens, underscores and points,'
       " the first a letter or a digit"]),
     ("environment", {"name": "env"},
-     ["image: required, but missing | give the container image, with registry and tag"]),
+     ["image: required, but missing | add the container image, with registry and tag"]),
     ("environment", {"name": "env", "image": "i:1", "conda_file": "c.yml", "build": {"path": "."}},
-     ["conda_file: not allowed beside build | remove one of the two",
-      "image: not allowed beside build | remove one of the two"]),
+     ["conda_file: not allowed together with build | remove one of the two",
+      "image: not allowed together with build | remove one of the two"]),
     ("environment", {"name": "env", "image": "i:1", "inference_config": {"scoring_route": {"port": 0, "path": "/"}}},
      ["inference_config.liveness_route: required, but missing",
       "inference_config.readiness_route: required, but missing",
@@ -99,8 +100,8 @@ ROWS: list[tuple[str, Any, list[str]]] = [
     ("legacy_endpoint", {**EP, "deployments": [{"name": "blue", "instance_type": "x", "model": 5}, 7]},
      ["deployments[0].model: must be text or a mapping; found 5", "deployments[1]: must be a mapping; found 7"]),
     ("legacy_endpoint", {**EP, "deployments": [{**BLUE, "endpoint_name": "other"}, {**BLUE, "name": "BLUE"}]},
-     ['deployments[0].endpoint_name: must be "my-ep" or left out; found "other" | remove it',
-      'deployments[1].name: "BLUE" names the same deployment as "blue" | remove one of the two']),
+     ['deployments[0].endpoint_name: must be "my-ep" or absent; found "other" | remove it',
+      'deployments[1].name: "BLUE" is the same name as "blue", because case is ignored | remove one of the two']),
 ]  # fmt: skip
 
 
@@ -130,4 +131,4 @@ def test_deep_nesting_is_refused_before_anything_walks_it() -> None:
         deep = [deep]
     assert [
         str(violation) for violation in documents.validate("model", {"name": "m", "path": ".", "flavors": deep})
-    ] == ["flavors: is nested more than 64 levels deep"]
+    ] == ["flavors: the nesting is too deep; allowed: 64 levels"]

@@ -105,15 +105,15 @@ def test_references_become_ids_on_the_way() -> None:
 
 
 def test_an_inline_model_has_no_wire_form() -> None:
-    with pytest.raises(Error, match="model is inline: register it first"):
+    with pytest.raises(Error, match="model must be a reference here; found an inline definition"):
         wire.deployment_to_wire({**DEPLOYMENT, "model": {"path": "."}}, "here")
 
 
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"default_deployment_template": {"asset_id": "t"}}, "deployment templates belong to registries"),
-        ({"datastore": "other"}, "this workspace has only workspaceblobstore"),
+        ({"default_deployment_template": {"asset_id": "t"}}, "deployment templates are not supported"),
+        ({"datastore": "other"}, "found 'other'; allowed: workspaceblobstore"),
     ],
 )
 def test_what_a_workspace_has_no_place_for_is_refused(fields: dict[str, Any], message: str) -> None:

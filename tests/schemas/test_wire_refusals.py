@@ -20,15 +20,15 @@ ROWS: list[tuple[str, Any, list[str]]] = [
         "deployment",
         {"properties": {"requestSettings": {"requestTimeout": 5, "maxQueueWait": "PT0.0005S"}}},
         [
-            "properties.requestSettings.requestTimeout: must be an ISO 8601 duration such as PT5S, found '5'",
-            "properties.requestSettings.maxQueueWait: must be whole milliseconds, found 'PT0.0005S'",
+            "properties.requestSettings.requestTimeout: must be an ISO 8601 duration such as PT5S; found '5'",
+            "properties.requestSettings.maxQueueWait: must be a whole number of milliseconds; found 'PT0.0005S'",
         ],
     ),
     (
         "deployment",
         {"properties": {"livenessProbe": {"period": "PT0.5S", "path": "/"}}},
         [
-            "properties.livenessProbe.period: must be whole seconds, found 'PT0.5S'",
+            "properties.livenessProbe.period: must be a whole number of seconds; found 'PT0.5S'",
             "properties.livenessProbe.path: unknown property",
         ],
     ),

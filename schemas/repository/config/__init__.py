@@ -1,4 +1,4 @@
-"""config.pbtxt: protobuf's text format, read into typed values that know their places.
+"""config.pbtxt: protobuf's text format as typed values with their positions.
 
-Decides what is valid text of a ModelConfig. It knows no rule about what a model needs.
+Decides which text is a valid ModelConfig. It must not know the rules for models.
 """

@@ -1,6 +1,7 @@
 """The fields of Triton's ModelConfig: names, types, enumerations (``model_config.json``).
 
-Decides only how the table is looked up. Must not know text or rules.
+Decides only how to look up the table. Must not know text or rules. Outside contract: Triton's
+``model_config.proto``.
 """
 
 from __future__ import annotations
@@ -16,8 +17,12 @@ ROOT = "ModelConfig"
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """``type``: a scalar's name, an enumeration's or a message's; of a map, the type of its values. ``key``: the type
-    of a map's keys. ``since``: the Triton that first knows it, where 2.51 does not."""
+    """One field of a message.
+
+    ``type``: the name of a scalar type, an enumeration or a message; of a map, the type of its
+    values. ``key``: the type of a map's keys. ``since``: the first Triton version with the field,
+    if later than 2.51.
+    """
 
     type: str
     repeated: bool = False
@@ -45,7 +50,7 @@ def table() -> Table:
 
 
 def word(enum: str, number: int) -> str:
-    """The name of a value of an enumeration; its number where it has none."""
+    """The name of an enumeration's value, or its number if it has no name."""
     return next((name for name, value in table().enums[enum].items() if value == number), str(number))
 
 

@@ -1,7 +1,8 @@
-"""Protobuf's text format cut into tokens.
+"""Splits protobuf's text format into tokens with positions.
 
-Decides what a word, a number and a string are, as ``google/protobuf/io/tokenizer.cc`` does, and says where each stands.
-Must not know fields.
+Decides what a word, a number and a string are. Must not know fields. Outside contract: the Text
+Format Language Specification of Protocol Buffers, as ``google/protobuf/io/tokenizer.cc`` implements
+it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|[xX]([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL)
-#: What may not follow a number without a space.
+#: Characters that must not follow a number without a space.
 _GLUED = re.compile(r"[A-Za-z_.][A-Za-z0-9_.]*")
 _BAD_ESCAPE = re.compile(
     r"""
@@ -42,7 +43,7 @@ _TAB = 8
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """``text`` as it stands in the file. ``wrong``: no token of the format; its text says what was met."""
+    """``text``: as in the file. ``kind``: ``wrong`` for characters that are not a token."""
 
     kind: Kind
     text: str
@@ -54,8 +55,11 @@ class Token:
 
 
 def tokens(text: str) -> Iterator[Token]:
-    """All tokens, the last one of kind ``end``. Lines and columns are 1-based; a tab goes on to the next multiple of 8,
-    as Triton counts."""
+    """All tokens; the last one has the kind ``end``.
+
+    Lines and columns are 1-based. As in Triton's messages, a tab advances to the next multiple of
+    8.
+    """
     at, line, column = 0, 1, 1
     while at < len(text):
         match = _TOKEN.match(text, at)
@@ -76,27 +80,30 @@ def tokens(text: str) -> Iterator[Token]:
 
 
 def string_value(text: str) -> str:
-    """The value of a string token: escapes resolved, quotes off."""
+    """The value of a string token, without quotes and with escape sequences resolved."""
     return _ESCAPE.sub(_escaped, text[1:-1])
 
 
 def integer_value(text: str) -> int:
-    """Of an integer token: decimal, ``0x…`` or octal with a leading 0. Raises ValueError for ``08``."""
+    """The value of an integer token: decimal, ``0x…``, or octal with a leading 0.
+
+    Raises ValueError for an invalid octal number such as ``08``.
+    """
     if text[:2] in ("0x", "0X"):
         return int(text[2:], 16)
     return int(text, 8) if text.startswith("0") and text != "0" else int(text)
 
 
 def wrong(text: str) -> str:
-    """What is wrong with a token of kind ``wrong``, in words."""
+    """The message for a token of kind ``wrong``."""
     if text[0] in "0123456789.":
-        return f"a space is missing between the number and what follows it: `{shortened(text)}`"
+        return f"a space is missing after the number; found `{shortened(text)}`"
     if text[0] not in "\"'":
         shown = repr(text[0]) if text[0].isprintable() else "a character"
-        return f"{shown} (U+{ord(text[0]):04X}) may stand only inside a text in quotes"
+        return f"{shown} (U+{ord(text[0]):04X}) is allowed only inside quotes"
     if len(text) > 1 and text[0] == text[-1] and (bad := _BAD_ESCAPE.search(text)):
-        return f"`{bad[0]}` is no escape sequence"
-    return "a text ends on the line on which it begins; this one is not closed"
+        return f"`{bad[0]}` is not an escape sequence"
+    return "the closing quote is missing on this line"
 
 
 def shortened(text: str) -> str:
@@ -104,7 +111,7 @@ def shortened(text: str) -> str:
 
 
 def _other(text: str, at: int) -> tuple[int, str]:
-    """A symbol, or what is no token at all: an open string up to the end of its line, a character that is not ASCII."""
+    """(length, kind) of a symbol, an unclosed string or a character that is not ASCII."""
     character = text[at]
     if character in "\"'":
         end = text.find("\n", at)

@@ -1,6 +1,7 @@
-"""One value of a scalar field: a number, a flag, a text, a word of an enumeration.
+"""Reads one value of a scalar field: a number, a boolean, a string or a word of an enumeration.
 
-Decides which tokens are a value of a type and what is said of those that are not. Must not know fields or messages.
+Decides which tokens are a value of a type, and the message for those that are not. Must not know
+fields or messages. Outside contract: ``google/protobuf/text_format.cc``.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _SPECIAL = {"inf", "infinity", "nan"}
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """As in ``findings.Finding``."""
+    """The message of a finding; the fields have the meaning of ``findings.Finding``."""
 
     message: str
     allowed: str
@@ -35,7 +36,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """``length``: tokens that belong to the value, 0 when nothing there can be one."""
+    """``length``: number of tokens of the value; 0 if there is no value."""
 
     value: str | int | float | bool
     length: int
@@ -43,7 +44,7 @@ class Read:
 
 
 class ScalarReader:
-    """Reads at ``at`` of ``tokens`` a value of ``kind``: a scalar's name or an enumeration's."""
+    """Reads a value of ``kind`` (a scalar type or an enumeration) at index ``at`` of ``tokens``."""
 
     def __init__(self, tokens: Sequence[Token], at: int, kind: str) -> None:
         self._tokens, self._at, self._kind = tokens, at, kind
@@ -61,7 +62,10 @@ class ScalarReader:
         return self._tokens[min(self._at + offset, len(self._tokens) - 1)]
 
     def _wrong(self, message: str, allowed: str, *, near: str | None = None, fix: str | None = None) -> Read:
-        """A scalar of another type is skipped as the value that it was meant to be."""
+        """The result for an invalid value.
+
+        A scalar of another type is skipped as if it were the value.
+        """
         token = self._token()
         sign = 1 if token.text == "-" else 0
         after = self._token(sign)
@@ -78,7 +82,7 @@ class ScalarReader:
         if not parts:
             token = self._token()
             fix = f'write "{token.text}"' if token.kind in ("word", "integer", "float") else None
-            return self._wrong("must be a text in quotes", 'a text in "quotes"', fix=fix)
+            return self._wrong("must be a string in quotes", "a string in quotes", fix=fix)
         return Read("".join(parts), len(parts))
 
     def _integer(self, low: int, high: int) -> Read:
@@ -90,7 +94,7 @@ class ScalarReader:
         try:
             value = integer_value(token.text)
         except ValueError:
-            return self._wrong("a number that begins with 0 is octal", allowed, fix=f"write {token.text.lstrip('0')}")
+            return self._wrong("a number with a leading 0 is octal", allowed, fix=f"write {token.text.lstrip('0')}")
         value = -value if sign else value
         if not low <= value <= high:
             return self._wrong("the number is out of range", f"{low} to {high}")
@@ -105,7 +109,7 @@ class ScalarReader:
             return self._wrong("must be a number", "a number", fix=_unquoted(token))
         try:
             value = float(text if is_special else text.rstrip("f"))
-        except ValueError:  # 0x10, which is no decimal number.
+        except ValueError:  # 0x10 is not a decimal number.
             return self._wrong("must be a decimal number", "a decimal number")
         return Read(-value if sign else value, sign + 1)
 
@@ -123,7 +127,7 @@ class ScalarReader:
         sign = 1 if self._token().text == "-" else 0
         token = self._token(sign)
         if token.kind == "integer":
-            # A number without a name is taken, as Triton's parser takes it; the rules say what becomes of it.
+            # Triton's parser accepts a number without a name; the rules check it.
             try:
                 value = integer_value(token.text)
             except ValueError:
@@ -133,11 +137,11 @@ class ScalarReader:
         if token.kind == "word" and not sign and token.text in words:
             return Read(words[token.text], 1)
         plain = token.text.strip("\"'").upper()
-        return self._wrong("unknown word", listed(list(words)), near=_near(plain, list(words)))
+        return self._wrong("unknown value", listed(list(words)), near=_near(plain, list(words)))
 
 
 def _near(word: str, words: list[str]) -> str | None:
-    """``FP32``, ``fp32`` and ``float32`` for TYPE_FP32, ``GPU`` for KIND_GPU."""
+    """A suggestion: TYPE_FP32 for ``FP32``, ``fp32`` and ``float32``, KIND_GPU for ``GPU``."""
     ends = [known for known in words if known == word or known.endswith(f"_{word}")]
     if ends:
         return ends[0]

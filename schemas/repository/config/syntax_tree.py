@@ -1,6 +1,6 @@
-"""A parsed config.pbtxt: typed values, each with its place.
+"""A parsed config.pbtxt: typed values, each with its position.
 
-Decides how rules ask for a value, its default and its place. Must not know text or rules.
+Decides how rules read a value, its default and its position. Must not know text or rules.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Scalar = str | int | float | bool
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """1-based."""
+    """A position in config.pbtxt, 1-based."""
 
     line: int
     column: int
@@ -23,7 +23,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A scalar or a message. ``key_place``: where its field's name stands."""
+    """A scalar or a message. ``key_place``: the position of the field's name."""
 
     value: Scalar | Message
     place: Place
@@ -41,8 +41,11 @@ class Value:
 
 @dataclass(slots=True)
 class Message:
-    """One message of the type ``type``. ``path``: dotted, ``input[0]``; empty for the configuration itself.
-    ``incomplete``: something in it could not be read, so what seems to be missing may be there."""
+    """One message of the type ``type``.
+
+    ``path``: such as ``input[0]``; empty for the configuration itself. ``incomplete``: part of it
+    could not be read, so a field that seems to be missing may be present.
+    """
 
     type: str
     place: Place
@@ -57,12 +60,12 @@ class Message:
         return self.values.get(name, ())
 
     def text(self, name: str) -> str:
-        """The last value of a field of text; empty by default."""
+        """The last value of a string field; empty by default."""
         found = self.all(name)
         return str(found[-1].value) if found else ""
 
     def number(self, name: str) -> int:
-        """The last value of a number, a flag or an enumeration (its number); 0 by default."""
+        """The last value of a number, a boolean or an enumeration (as its number); 0 by default."""
         found = self.all(name)
         return found[-1].number if found else 0
 
@@ -70,7 +73,7 @@ class Message:
         return tuple(value.number for value in self.all(name))
 
     def child(self, name: str) -> Message | None:
-        """The message of a field that is not repeated; None when it is not there."""
+        """The message of a field that is not repeated; None if it is absent."""
         found = self.all(name)
         return found[-1].message if found else None
 
@@ -78,15 +81,15 @@ class Message:
         return [value.message for value in self.all(name)]
 
     def word(self, name: str) -> str:
-        """The name of an enumeration's value."""
+        """The last value of an enumeration as its name."""
         return fields.word(fields.table().messages[self.type][name].type, self.number(name))
 
     def mapping(self, name: str) -> Mapping[str, Value]:
-        """A map: key -> its last value, in the order of the file."""
+        """A map field: key -> its last value, in the order of the file."""
         return {str(key): value for key, value in self._entries(name)}
 
     def at(self, name: str) -> str:
-        """The path of a field of this message."""
+        """The path of a field in this message."""
         return f"{self.path}.{name}" if self.path else name
 
     def _entries(self, name: str) -> Iterator[tuple[Scalar, Value]]:
@@ -101,7 +104,7 @@ class Message:
 
 
 def _empty(message: str, name: str, entry: Message) -> Scalar | Message:
-    """What a map's entry without a value stands for."""
+    """The value of a map entry without one: the default of its type."""
     kind = fields.table().messages[message][name].type
     if kind in fields.table().messages:
         return Message(kind, entry.place, entry.path)

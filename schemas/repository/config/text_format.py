@@ -1,7 +1,8 @@
-"""config.pbtxt: protobuf's text format, read into typed values with every error it has.
+"""Parses config.pbtxt, in protobuf's text format, into typed values, and reports all errors.
 
-Decides what Triton's parser takes (``google/protobuf/text_format.cc``, with unknown fields and repeated single fields
-refused), and how reading goes on after an error: with the next field. Must not know what Triton does with the values.
+Decides what Triton's parser accepts, and how parsing continues after an error: with the next field.
+Must not know how Triton uses the values. Outside contract: ``google/protobuf/text_format.cc``,
+which refuses unknown fields and repeated single fields.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ _CLOSING = {"{": "}", "<": ">", "[": "]"}
 
 
 class _Wrong(Exception):
-    """The rest of a field cannot be understood; what is wrong has been said."""
+    """The rest of a field cannot be parsed; the finding has been reported."""
 
 
 def parse(text: str, file: str, version: tuple[int, int] = (2, 51)) -> tuple[Message, list[Finding]]:
-    """The configuration, without what could not be read, and what is wrong with the text. Never raises."""
+    """The configuration, without the parts that cannot be read, and the findings. Never raises."""
     reader = _Reader(list(tokens(text)), file, version)
     root = Message(fields.ROOT, Place(1, 1))
     reader.message(root, None)
@@ -38,7 +39,7 @@ class _Reader:
         self._table = fields.table()
         self.findings: list[Finding] = []
 
-    # What stands next.
+    # The next token.
 
     @property
     def _next(self) -> Token:
@@ -57,7 +58,7 @@ class _Reader:
     # Messages and fields.
 
     def message(self, into: Message, opened: Token | None) -> None:
-        """The fields of a message up to the symbol that closes ``opened``; up to the end of the file for None."""
+        """Read fields up to the symbol that closes ``opened``, or to the end of the file for None."""
         closing = _CLOSING[opened.text] if opened else None
         while True:
             token = self._next
@@ -65,7 +66,7 @@ class _Reader:
                 if opened is not None:
                     self._say(
                         opened, "unclosed", f"`{opened.text}` is not closed", into.path,
-                        fix=f"add `{closing}` where the field ends",
+                        fix=f"add `{closing}` at the end of the field",
                     )  # fmt: skip
                 return
             if closing and self._accept(closing):
@@ -73,7 +74,7 @@ class _Reader:
             if token.kind == "symbol" and token.text in "}>]":
                 self._take()
                 wanted = f"`{closing}`" if closing else "a field"
-                self._say(token, "syntax", f"nothing is open that `{token.text}` closes", into.path, allowed=wanted)
+                self._say(token, "syntax", f"`{token.text}` closes nothing", into.path, allowed=wanted)
                 if opened is not None:
                     return
                 continue
@@ -122,7 +123,7 @@ class _Reader:
             if self._accept("]"):
                 return
             if self._next.kind == "end":
-                self._say(opened, "unclosed", "`[` is not closed", path, fix="add `]` where the list ends")
+                self._say(opened, "unclosed", "`[` is not closed", path, fix="add `]` at the end of the list")
                 return
             if self._accept(",") is None:
                 self._syntax(self._next, "`,` or `]`", path)
@@ -151,20 +152,20 @@ class _Reader:
         if opened is None:
             fix = 'write value { string_value: "..." }' if field.type == "ModelParameter" or into.type.endswith(
                 "ModelParameter>") else None  # fmt: skip
-            self._syntax(token, "`{`", path, message=f"`{name.text}` is a message", fix=fix)
+            self._syntax(token, "`{`", path, message=f"`{name.text}` must be a message", fix=fix)
         message = Message(self._entry(field) if field.key else field.type, place, path)
         values.append(Value(message, place, key_place))
         self.message(message, opened)
 
     def _entry(self, field: Field) -> str:
-        """The type of a map's entries, made up once for each pair of types."""
+        """The message type for the entries of a map; it is added to the table once."""
         name = f"map<{field.key}, {field.type}>"
         if name not in self._table.messages:
             entry = {"key": Field(str(field.key)), "value": Field(field.type)}
-            self._table.messages[name] = entry  # type: ignore[index]  # The one table, which only grows by this.
+            self._table.messages[name] = entry  # type: ignore[index]  # Only this changes the table.
         return name
 
-    # What is wrong.
+    # Findings.
 
     def _check_single(self, token: Token, into: Message, name: str, field: Field) -> None:
         if field.repeated or field.key is not None:
@@ -172,34 +173,37 @@ class _Reader:
         if into.has(name):
             first = into.all(name)[0].key_place.line
             self._say(
-                token, "duplicate", f"`{name}` is there already, in line {first}", into.at(name),
-                allowed="once", fix="remove one of the two",
+                token, "duplicate", f"duplicate field `{name}`; the first one is in line {first}", into.at(name),
+                fix="remove one of the two",
             )  # fmt: skip
             return
         for other, values in into.values.items():
             rival = self._table.messages[into.type][other]
             if field.oneof and values and rival.oneof == field.oneof:
                 self._say(
-                    token, "conflict", f"`{name}` cannot stand beside `{other}` of line {values[0].key_place.line}",
-                    into.at(name), allowed="one of the two", fix=f"remove `{name}` or `{other}`",
+                    token, "conflict", f"`{name}` cannot be combined with `{other}` in line {values[0].key_place.line}",
+                    into.at(name), fix=f"remove `{name}` or `{other}`",
                 )  # fmt: skip
 
     def _unknown(self, token: Token, into: Message, field: Field | None) -> None:
-        where = into.path.rpartition(".")[2].partition("[")[0] or "a model's configuration"
+        where = into.path.rpartition(".")[2].partition("[")[0] or "the configuration of a model"
         names = sorted(n for n, f in self._table.messages[into.type].items() if not f.since or f.since <= self._version)
         if field is not None and field.since is not None:
             since = ".".join(map(str, field.since))
             self._say(
-                token, "unknown-field", f"`{token.text}` is not known to Triton {'.'.join(map(str, self._version))}",
-                into.at(token.text), fix=f"remove it: Triton knows it from {since} on",
-            )  # fmt: skip
+                token,
+                "unknown-field",
+                f"Triton {'.'.join(map(str, self._version))} does not know the field `{token.text}`",
+                into.at(token.text),
+                fix=f"remove it; Triton {since} and later know it",
+            )
             return
         guess = near(token.text, names)
         home = _home(token.text) if guess is None else None
         self._say(
             token, "unknown-field", f"unknown field `{token.text}` in {where}", into.at(token.text),
             allowed=None if guess else listed(names), near=guess,
-            fix=f"it belongs into {home}" if home else None,
+            fix=f"move it to a message {home}" if home else None,
         )  # fmt: skip
 
     def _syntax(self, token: Token, allowed: str, path: str, *, message: str = "", fix: str | None = None) -> NoReturn:
@@ -223,10 +227,10 @@ class _Reader:
             Finding(self._file, message, code, "error", token.line, token.column, path, found, allowed, near, fix)
         )
 
-    # On to the next field.
+    # Recovery: the next field.
 
     def _recover(self, began: Token) -> None:
-        """Skip the rest of a field: to the next line, a closing symbol or a separator, past whatever is opened."""
+        """Skip the rest of a field, with nested messages, up to the next line or a closing symbol."""
         line = self._next.line if self._next.line == began.line else began.line
         while self._next.kind != "end" and self._next.line == line:
             if self._next.kind == "symbol" and self._next.text in "}>]":
@@ -236,7 +240,7 @@ class _Reader:
             self._skip()
 
     def _skip(self) -> None:
-        """One value that is not understood: all that it opens, or one token with the texts that go on with it."""
+        """Skip one unknown value: a message or list with its content, or a scalar."""
         depth = 0
         first = True
         while self._next.kind != "end":
@@ -257,7 +261,7 @@ class _Reader:
 
 
 def _home(name: str) -> str | None:
-    """The one message that has a field of this name."""
+    """The only message type with a field of this name; None if there are none or several."""
     homes = [
         f"`{message}`" for message, known in fields.table().messages.items() if name in known and "<" not in message
     ]
@@ -265,7 +269,7 @@ def _home(name: str) -> str | None:
 
 
 def _comment_hint(token: Token) -> str | None:
-    return "a comment begins with `#`" if token.text == "/" else None
+    return "begin a comment with `#`" if token.text == "/" else None
 
 
 def _wrong_hint(text: str) -> str | None:

@@ -1,4 +1,4 @@
-"""The files of a model repository, and findings about them.
+"""The files of a model repository, and findings.
 
-Decides how files are read and how a finding is stated. It knows no rule.
+Decides how files are read and how a finding is written. It must not know any rule.
 """

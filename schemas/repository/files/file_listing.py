@@ -1,7 +1,7 @@
-"""The files of a repository as the validator sees them, and the server that is to load it.
+"""The files of a repository for the validator, and the server that would load it.
 
-Decides what a listing must offer, how much of a file is read at most, and what a server is described by. Must not know
-where files lie.
+Decides the interface of a listing, how much of a file is read, and the properties of a server. Must
+not know where files are stored.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import BinaryIO, Protocol
 
 from amphitrite.schemas.repository.files.onnx_releases import Release
 
-#: Bytes of a config.pbtxt, a model.py or a file of labels that are read at most; Triton's own limit is far above.
+#: Maximum bytes of config.pbtxt or model.py. Triton's own limit is much higher.
 TEXT_BYTES_MAX = 1024 * 1024
-#: Backends of the wheel's Triton and of ours (``dataplane/triton/backends``).
+#: Backends of the Triton wheel, and our own (``dataplane/triton/backends``).
 LOCAL_BACKENDS = frozenset({"python", "onnxruntime"})
 
 
 class TooMuch(Exception):
-    """To read on in a file costs more than its judgement is worth."""
+    """A file is too expensive to read further."""
 
 
 class Repository(Protocol):
-    """Files by their path relative to the repository's root, with ``/`` between the parts."""
+    """Files by their path relative to the repository's root, with ``/`` as separator."""
 
     @property
     def sizes(self) -> Mapping[str, int]:
@@ -32,11 +32,11 @@ class Repository(Protocol):
 
     @property
     def directories(self) -> frozenset[str]:
-        """Directories that hold no file, where the listing can tell; those of files follow from ``sizes``."""
+        """Directories without files, if the listing knows them. Others follow from ``sizes``."""
         ...
 
     def open(self, path: str) -> BinaryIO:
-        """The content, readable and seekable. Raises OSError; reading may raise TooMuch as well."""
+        """The content as a seekable stream. Raises OSError; reading may also raise TooMuch."""
         ...
 
 
@@ -44,10 +44,13 @@ class Repository(Protocol):
 class Server:
     """A Triton.
 
-    ``backends``: what it can load, None when that is not known (an image of the user's). ``onnxruntime_is_ours``: its
-    ``onnxruntime`` backend is the one of ``dataplane/triton/backends``, which honours less than Triton's own.
-    ``onnxruntime``: the release that this backend loads; None when that is not known: then the newest one counts.
-    ``gpus``: how many GPUs an instance has, None when that is not known: then what needs one is only warned of."""
+    ``backends``: what it can load, None when that is not known (an image of the user's).
+    ``onnxruntime_is_ours``: its ``onnxruntime`` backend is the one of
+    ``dataplane/triton/backends``, which honours less than Triton's own. ``onnxruntime``: the
+    release that this backend loads; None when that is not known, then the newest one counts.
+    ``gpus``: how many GPUs an instance has, None when that is not known: then what needs one is
+    only warned of.
+    """
 
     version: tuple[int, int] = (2, 51)
     backends: frozenset[str] | None = LOCAL_BACKENDS
@@ -61,14 +64,14 @@ class Server:
         return f"Triton {self.version[0]}.{self.version[1]}"
 
 
-#: For what is to hold wherever the model is served: other servers have more backends, and another one for ONNX.
+#: Any server: it may have more backends, and another backend for ONNX.
 ANY_SERVER = Server(backends=None, onnxruntime_is_ours=False)
 
 
 def read_text(files: Repository, path: str) -> str | None:
-    """The text of a file, None when it is larger than TEXT_BYTES_MAX. Bytes that are not UTF-8 become surrogates.
+    """The text of a file; None if it is larger than TEXT_BYTES_MAX.
 
-    Raises OSError.
+    Bytes that are not UTF-8 become surrogates. Raises OSError.
     """
     if files.sizes[path] > TEXT_BYTES_MAX:
         return None

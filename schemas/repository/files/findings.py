@@ -1,6 +1,7 @@
-"""What is wrong with a model repository, and where.
+"""Findings: the problems of a model repository, with their locations.
 
-Decides what a finding says and how it reads on one line. Must not know Triton's rules, files or who prints it.
+Decides the parts of a finding and its form on one line. Must not know Triton's rules, files or who
+prints it.
 """
 
 from __future__ import annotations
@@ -11,21 +12,22 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 Severity = Literal["error", "warning"]
-#: Most findings that one file may have; whoever reads more than that reads none.
+#: Maximum number of findings for one file.
 FINDINGS_MAX = 100
-#: Most words that a list of what is allowed shows.
+#: Maximum number of words in a list of allowed values.
 _SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing wrong with a repository.
+    """One problem of a repository.
 
-    ``severity``: ``error`` where Triton does not load the model, ``warning`` where it does and the model does not do
-    what was meant. ``file``: relative to the repository, a directory where no file is to blame, empty for the
-    repository itself. ``line``, ``column``: 1-based. ``path``: the field of config.pbtxt, ``input[0].dims``.
-    ``code``: one word for the rule. ``found``, ``allowed``, ``near`` (what was probably meant) and ``fix`` (what to
-    do) are None where there is none."""
+    ``severity``: ``error`` if Triton does not load the model, ``warning`` if it does, but probably
+    not as intended. ``file``: relative to the repository; a directory if no file is affected; empty
+    for the repository itself. ``line``, ``column``: 1-based. ``path``: the field of config.pbtxt,
+    such as ``input[0].dims``. ``code``: the name of the rule. ``found``, ``allowed``, ``near`` (a
+    suggestion) and ``fix`` (what to do) are None if there is none.
+    """
 
     file: str
     message: str
@@ -41,12 +43,12 @@ class Finding:
 
     @property
     def location(self) -> str:
-        """``model_1/config.pbtxt:3:14``, or the part of it that is known."""
+        """``model_1/config.pbtxt:3:14``, or as much of it as is known."""
         return self.file if self.line is None else f"{self.file}:{self.line}:{self.column or 1}"
 
     @property
     def sentence(self) -> str:
-        """The message with what was found and what is allowed."""
+        """The message with the value found and what is allowed."""
         parts = [self.message]
         if self.found is not None:
             parts.append(f"found {self.found}")
@@ -56,7 +58,7 @@ class Finding:
 
     @property
     def hint(self) -> str | None:
-        """The near miss and the fix."""
+        """The suggestion and the fix; None if there is neither."""
         near = f'did you mean "{self.near}"?' if self.near else None
         return "; ".join(part for part in (near, self.fix) if part) or None
 
@@ -64,7 +66,7 @@ class Finding:
         return ": ".join(part for part in (self.location, self.path, self.sentence) if part)
 
     def to_document(self) -> dict[str, Any]:
-        """As ``ml model validate -o json`` prints it: every field, None where there is nothing to say."""
+        """The output of ``ml model validate -o json``: every field, None if it is unknown."""
         return {
             "severity": self.severity,
             "code": self.code,
@@ -81,12 +83,12 @@ class Finding:
 
 
 def errors(findings: Iterable[Finding]) -> list[Finding]:
-    """Those for which Triton does not load the repository."""
+    """The findings with severity ``error``."""
     return [finding for finding in findings if finding.severity == "error"]
 
 
 def near(word: str, words: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """The one of ``words`` that was probably meant."""
+    """The one of ``words`` that is most similar to ``word``; None if none is."""
     known = list(words)
     same = [one for one in known if one.lower() == word.lower()]
     found = same or difflib.get_close_matches(word[:60], known, n=1, cutoff=cutoff)
@@ -94,7 +96,7 @@ def near(word: str, words: Iterable[str], cutoff: float = 0.6) -> str | None:
 
 
 def listed(words: Sequence[str]) -> str:
-    """``a, b, c``, at most twenty of them; ``none`` for none."""
+    """``a, b, c``, at most twenty of them; ``none`` for an empty list."""
     if not words:
         return "none"
     return ", ".join(words[:_SHOWN]) + (f" and {len(words) - _SHOWN} more" if len(words) > _SHOWN else "")

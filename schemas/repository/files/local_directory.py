@@ -1,6 +1,7 @@
 """A repository in a directory of this machine.
 
-Decides only how a directory becomes a listing; links are followed as an upload follows them. Must not know any rule.
+Decides how a directory becomes a listing: links are followed, as in an upload. Must not know any
+rule.
 """
 
 from __future__ import annotations
@@ -10,13 +11,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
-#: More than any repository has; the rest is not looked at.
+#: Maximum number of entries, more than any repository has. Others are ignored.
 _ENTRIES_MAX = 20_000
 
 
 class LocalRepository:
-    """``files``: path in the repository -> (where it lies, bytes), as an upload would send them; or the directory of
-    which all files are meant. Raises OSError when that cannot be read."""
+    """A listing of local files.
+
+    ``files``: path in the repository -> (local path, bytes), as in an upload; or a directory, for
+    all files in it. Raises OSError if the directory cannot be read.
+    """
 
     def __init__(self, files: Mapping[str, tuple[Path, int]] | Path) -> None:
         self._files: dict[str, tuple[Path, int]] = {}
@@ -47,7 +51,7 @@ class LocalRepository:
 
 
 def _walk(directory: Path, prefix: str, above: tuple[Path, ...]) -> Iterator[tuple[str, int | None]]:
-    """(path, bytes) of files and (path, None) of directories without anything in them."""
+    """(path, bytes) of files and (path, None) of empty directories."""
     real = directory.resolve()
     if real in above:
         return

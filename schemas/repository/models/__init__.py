@@ -1,4 +1,4 @@
-"""One model of a repository: its directories, its versions, its backend, and where rules report.
+"""One model of a repository: its directories, versions and backend, and the report of its findings.
 
-Decides which files belong to which model and version. Single rules are in ``rules``.
+Decides which files belong to which model and version. It must not know the rules in ``rules``.
 """

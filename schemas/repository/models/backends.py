@@ -1,8 +1,9 @@
-"""Which program loads a model: platform, backend and file name, as Triton completes and checks them.
+"""The backend of a model: platform, backend and file name, as Triton completes and checks them.
 
-Decides what Triton fills in from what lies in the first version directory (``AutoCompleteBackendFields``), which
-pairs it refuses (``ValidateModelConfig``) and whether a server has the backend (``TritonModel::Create``). Must not
-know tensors."""
+Decides the fields that Triton completes from the first version directory
+(``AutoCompleteBackendFields``), the pairs that it refuses (``ValidateModelConfig``), and whether a
+server has the backend (``TritonModel::Create``). Must not know tensors.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from amphitrite.schemas.repository.files.findings import listed, near
 from amphitrite.schemas.repository.models.rule_report import Report
 
 ENSEMBLE = "ensemble"
-#: Backend -> (its platform, its file). A platform belongs to its backend; other backends take any.
+#: Backend -> (its platform, its file). Other backends accept any platform.
 _KNOWN = {
     "tensorrt": ("tensorrt_plan", "model.plan"),
     "onnxruntime": ("onnxruntime_onnx", "model.onnx"),
@@ -30,7 +31,7 @@ _PLATFORMS = ("ensemble", "onnxruntime_onnx", "pytorch_libtorch", "tensorrt_plan
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """What Triton makes of the three fields; all empty for nothing."""
+    """The three fields after completion by Triton; each is empty if it is unknown."""
 
     platform: str = ""
     backend: str = ""
@@ -38,8 +39,11 @@ class Resolved:
 
 
 def resolve(config: Message, name: str, first_version: Mapping[str, bool] | None) -> Resolved | None:
-    """Completed from ``first_version``: the entries of the first directory of the model, name -> whether it is a
-    directory; None when the model has no directory. None where Triton cannot tell."""
+    """The completed fields; None if Triton cannot tell the backend.
+
+    ``first_version``: the entries of the model's first directory, name -> whether it is a
+    directory; None if the model has no directory.
+    """
     platform, backend, filename = config.text("platform"), config.text("backend"), config.text("default_model_filename")
     entries = first_version or {}
     bare = not platform and not filename and first_version is not None
@@ -52,7 +56,7 @@ def resolve(config: Message, name: str, first_version: Mapping[str, bool] | None
         return Resolved(platform, backend or "tensorflow", filename or _TENSORFLOW[platform])
     for known, (its_platform, its_file) in _KNOWN.items():
         if not backend:
-            # An ONNX model may be a directory, a plan may not; nobody looks at the others.
+            # An ONNX model may be a directory; a TensorRT plan or PyTorch model may not.
             lies_there = its_file in entries and not (known in ("tensorrt", "pytorch") and entries[its_file])
             if (its_platform and platform == its_platform) or filename == its_file or (bare and lies_there):
                 backend = known
@@ -65,13 +69,13 @@ def resolve(config: Message, name: str, first_version: Mapping[str, bool] | None
 
 
 def check(report: Report, config: Message, found: Resolved | None, server: Server) -> bool:
-    """Says what is wrong; whether it makes sense to look at the model's own rules."""
+    """Report problems of the backend; return whether the other rules can be checked."""
     problems = len(report.findings)
     if found is None:
         report.model(
             "no-backend",
             "Triton cannot tell which backend loads this model",
-            allowed="`backend` in config.pbtxt, or a file called model.onnx or model.py in the first directory",
+            allowed="`backend` in config.pbtxt, or a file model.onnx or model.py in the first directory",
             fix=_no_backend_fix(report),
         )
         return False
@@ -81,7 +85,7 @@ def check(report: Report, config: Message, found: Resolved | None, server: Serve
                 config,
                 "backend",
                 "ensemble-backend",
-                "an ensemble has no backend",
+                "an ensemble must not have a backend",
                 found=f'"{found.backend}"',
                 fix="remove `backend`",
             )
@@ -98,7 +102,7 @@ def _check_pair(report: Report, config: Message, found: Resolved) -> None:
     wanted = sorted(_TENSORFLOW) if found.backend == "tensorflow" else [belongs]
     if found.backend in _STRICT and found.platform not in wanted:
         report.field(
-            config, "platform", "platform", f'platform "{found.platform}" does not go with backend "{found.backend}"',
+            config, "platform", "platform", f'platform "{found.platform}" does not match backend "{found.backend}"',
             allowed=listed(wanted), fix="remove `platform`",
         )  # fmt: skip
 
@@ -108,8 +112,8 @@ def _check_available(report: Report, config: Message, found: Resolved, server: S
     runtime = config.text("runtime")
     if server.backends is not None and found.backend not in server.backends:
         field = "backend" if config.has("backend") else "platform" if config.has("platform") else ""
-        text, allowed = f"this server has no backend `{found.backend}`", listed(sorted(server.backends))
-        fix = "export the model to ONNX, or serve it on a cluster with an image that has this backend"
+        text, allowed = f"this server does not have the backend `{found.backend}`", listed(sorted(server.backends))
+        fix = "export the model to ONNX, or use a cluster with an image that has this backend"
         if field:
             guess = near(found.backend, sorted(server.backends), cutoff=0.75)
             report.field(
@@ -123,7 +127,7 @@ def _check_available(report: Report, config: Message, found: Resolved, server: S
             config,
             "runtime",
             "runtime",
-            f"backend `{found.backend}` has no such runtime",
+            f"unknown runtime of backend `{found.backend}`",
             found=f'"{runtime}"',
             fix="remove `runtime`",
         )
@@ -143,7 +147,7 @@ def _unknown_platform(report: Report, config: Message, found: Resolved) -> None:
     meant = {"onnx": "onnxruntime", "py": "python", "plan": "tensorrt", "pt": "pytorch"}.get(suffix)
     report.field(
         config, "default_model_filename", "no-backend",
-        "a file of another name does not say which backend loads it: `backend` is missing",
+        "the name of this file does not imply a backend, and `backend` is missing",
         fix=f'add backend: "{meant}"' if meant else "add `backend`",
     )  # fmt: skip
 
@@ -151,12 +155,12 @@ def _unknown_platform(report: Report, config: Message, found: Resolved) -> None:
 def _no_backend_fix(report: Report) -> str:
     hidden = [directory for directory in report.directories if not directory[:1].isalnum()]
     if hidden and hidden[0] == report.directories[0]:
-        return f"remove the directory `{hidden[0]}`: Triton looks at the first one, and takes it for a version"
-    return 'add config.pbtxt with backend: "onnxruntime" or "python", or name the file model.onnx or model.py'
+        return f"remove the directory `{hidden[0]}`: Triton takes the first directory for a version"
+    return 'add config.pbtxt with backend: "onnxruntime" or "python", or rename the file to model.onnx or model.py'
 
 
 def entries(paths: Iterator[str], directory: str) -> dict[str, bool]:
-    """What lies in a directory of the model: name -> whether it is a directory."""
+    """The entries of a directory of the model: name -> whether it is a directory."""
     found: dict[str, bool] = {}
     for path in paths:
         first, slash, rest = path.partition("/")

@@ -1,10 +1,10 @@
-"""The directories of a repository: models, versions, and which versions Triton would load.
+"""The directories of a repository: models, versions, and the versions that Triton would load.
 
-Decides what a model and a version are from paths alone, and what is wrong with their layout. Repeats
-``ModelRepositoryManager::Poll`` and ``VersionsToLoad`` of Triton, and refuses besides what this product cannot serve:
-names that do not fit into an address. Must not know contents.
+Decides from paths which directories are models and versions, and reports problems of the layout.
+Must not know the content of files. Repeats Triton's ``ModelRepositoryManager::Poll`` and
+``VersionsToLoad``. It also refuses names of models that are not valid in a URL.
 
-The layout::
+The layout, as in Triton's document "Model Repository"::
 
     <path>/<model>/config.pbtxt        optional
     <path>/<model>/<version>/model.onnx
@@ -20,12 +20,12 @@ from amphitrite.schemas.repository.config.syntax_tree import Message
 from amphitrite.schemas.repository.files.findings import Finding
 
 CONFIG = "config.pbtxt"
-EXPECTED = "expected <path>/<model name>/<version number>/model.onnx, for example model_1/1/model.onnx"
+EXPECTED = "use the layout <path>/<model name>/<version number>/model.onnx, for example model_1/1/model.onnx"
 
-#: Directories of a model that are no versions.
+#: Directories of a model that are not versions.
 _RESERVED = frozenset({"warmup", "initial_state", "configs"})
 _MODEL_SUFFIXES = frozenset({".onnx", ".py", ".plan", ".pt", ".pth", ".graphdef", ".pb", ".pbtxt", ".xml"})
-#: What Triton looks for in a version directory when no config.pbtxt names another file.
+#: Files that Triton looks for in a version directory, unless config.pbtxt names another one.
 _DEFAULT_FILES = frozenset(
     {
         "model.onnx", "model.py", "model.plan", "model.pt", "model.savedmodel", "model.graphdef",
@@ -34,15 +34,15 @@ _DEFAULT_FILES = frozenset(
 )  # fmt: skip
 #: Triton ignores a version directory whose name has a leading zero.
 _VERSION = re.compile(r"0|[1-9][0-9]*")
-#: What C++'s ``stoll`` takes for a number.
+#: The texts that C++'s ``stoll`` reads as a number.
 _NUMBER = re.compile(r"[ \t\n\v\f\r]*[+-]?[0-9]+")
-#: A model's name is a part of a URL, so it holds only what needs no escaping there.
+#: The name of a model is part of a URL: only characters that need no escaping.
 _MODEL_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._~-]*")
 _VERSION_MAX = 2**63 - 1
 
 
 def models(paths: Iterable[str]) -> dict[str, list[str]]:
-    """Top-level directory -> the paths below it, relative to it; both sorted."""
+    """Top-level directory -> the paths below it, relative to it. Both are sorted."""
     found: dict[str, list[str]] = {}
     for path in sorted(paths):
         first, slash, rest = path.partition("/")
@@ -52,16 +52,16 @@ def models(paths: Iterable[str]) -> dict[str, list[str]]:
 
 
 def check(paths: Sequence[str]) -> list[Finding]:
-    """Everything wrong with the layout that needs no config.pbtxt to be read."""
+    """The problems of the layout that do not depend on config.pbtxt."""
     top = sorted(path for path in paths if "/" not in path)
     found = models(paths)
     if _is_single_model(top, found):
-        message = "this is the directory of a single model, not of a repository"
-        return [Finding("", message, "single-model", fix="point `path` to the parent directory")]
+        message = "this is the directory of a single model, not a model repository"
+        return [Finding("", message, "single-model", fix="set `path` to the parent directory")]
     findings = [
         Finding(
             path,
-            f"`{path}` lies directly at the top, where Triton does not look for models",
+            f"`{path}` is at the top of the repository, where Triton does not look for models",
             "stray-file",
             "warning" if found else "error",
             fix=EXPECTED,
@@ -72,19 +72,25 @@ def check(paths: Sequence[str]) -> list[Finding]:
     for name, files in found.items():
         findings += _check_model(name, files)
     if not found and not findings:
-        findings.append(Finding("", "it holds no model directory", "no-model", fix=EXPECTED))
+        findings.append(Finding("", "the repository has no model directory", "no-model", fix=EXPECTED))
     return findings
 
 
 def subdirectories(paths: Iterable[str]) -> list[str]:
-    """The directories directly in a model's directory, sorted as Triton sorts them. ``paths`` relative to it; a path
-    that ends with a slash is a directory without files."""
+    """The directories directly below a model's directory, in Triton's order.
+
+    ``paths``: relative to the model's directory. One that ends with a slash is a directory without
+    files.
+    """
     found = {path.partition("/")[0] for path in paths if "/" in path}
     return sorted(found, key=str.encode)
 
 
 def version_directories(directories: Iterable[str]) -> dict[int, str]:
-    """Version -> the directory that makes Triton believe in it. The files are looked for in ``str(version)`` though."""
+    """Version -> the directory that Triton takes for it.
+
+    Triton looks for the files in the directory ``str(version)``, which may be another one.
+    """
     versions: dict[int, str] = {}
     for directory in directories:
         if directory in _RESERVED or (len(directory) > 1 and directory.startswith("0")):
@@ -97,12 +103,12 @@ def version_directories(directories: Iterable[str]) -> dict[int, str]:
 
 
 def beyond_range(version: int) -> bool:
-    """Whether Triton ends with an exception at this version."""
+    """Whether this version is too large for Triton, which ends with an exception."""
     return not -_VERSION_MAX - 1 <= version <= _VERSION_MAX
 
 
 def versions_to_load(policy: Message | None, existing: Iterable[int]) -> tuple[int, ...]:
-    """The versions that a policy chooses, sorted; without a policy the newest."""
+    """The versions that a ``version_policy`` selects, sorted; without a policy the newest."""
     present = sorted(existing)
     if policy is None:
         return tuple(present[-1:])
@@ -115,7 +121,7 @@ def versions_to_load(policy: Message | None, existing: Iterable[int]) -> tuple[i
 
 
 def lost_versions(config: Message, paths: Sequence[str]) -> tuple[str, ...]:
-    """The version directories of an ensemble whose upload has none: nothing lies in them, so an upload loses them."""
+    """The version directories that an ensemble lost in an upload, because they were empty."""
     if config.text("platform") != "ensemble" and not config.has("ensemble_scheduling"):
         return ()
     if version_directories(subdirectories(paths)):
@@ -127,26 +133,31 @@ def lost_versions(config: Message, paths: Sequence[str]) -> tuple[str, ...]:
 
 
 def _is_single_model(top: Sequence[str], found: Mapping[str, Sequence[str]]) -> bool:
-    """``1/model.onnx``, perhaps ``config.pbtxt``, at the top. A model called ``1`` has versions below itself."""
+    """Whether ``1/model.onnx`` (and perhaps ``config.pbtxt``) is at the top.
+
+    A model with the name ``1`` has version directories below it.
+    """
     versions = [name for name in found if _VERSION.fullmatch(name) and not _versions_of(found[name])]
     return bool(versions) and (CONFIG in top or len(versions) == len(found))
 
 
 def _check_model(name: str, files: Sequence[str]) -> list[Finding]:
     if not _MODEL_NAME.fullmatch(name):
-        fix = "rename or remove it: a model's name has letters, digits, `_`, `-`, `.` and `~`"
-        return [Finding(name, f"directory `{name}` cannot be the name of a model", "model-name", fix=fix)]
+        fix = "rename or remove it; a model's name may have letters, digits, `_`, `-`, `.` and `~`"
+        return [Finding(name, f"the directory name `{name}` is not valid for a model", "model-name", fix=fix)]
     if CONFIG in files or "." in name:
-        return []  # The configuration, or the end of the name, says what is looked for.
+        return []  # The configuration, or the suffix of the name, decides the files.
     versions = _versions_of(files)
     if not versions:
-        message = f"`{name}/{files[0]}` is not below a numeric version directory"
+        message = f"`{name}/{files[0]}` is not in a numeric version directory"
         return [Finding(name, message, "no-version", fix=EXPECTED)]
     if not any(file.split("/")[0] in _DEFAULT_FILES for below in versions.values() for file in below):
         version, below = next(iter(versions.items()))
         path = f"{name}/{version}/{below[0]}"
         fix = f"rename it to model.onnx, or add {name}/{CONFIG} with `default_model_filename` and `backend`"
-        return [Finding(path, f"`{path}` is not called model.onnx", "no-model-file", fix=fix)]
+        return [
+            Finding(path, f"the model file must have the name model.onnx; found `{path}`", "no-model-file", fix=fix)
+        ]
     return []
 
 

@@ -1,6 +1,7 @@
-"""The files of one model, by its versions.
+"""The files of one model.
 
-Decides how a version's file is found: itself, or the file of its name in a directory of its name. Must not know rules.
+Decides how the file of a version is found: directly, or as ``model.onnx`` in a directory with the
+name of the file. Must not know rules.
 """
 
 from __future__ import annotations
@@ -14,7 +15,10 @@ from amphitrite.schemas.repository.models import backends, layout
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
-    """``sizes``: path relative to the model's directory -> bytes; ``empty``: directories without files."""
+    """``sizes``: path relative to the model's directory -> bytes.
+
+    ``empty``: directories without files.
+    """
 
     name: str
     sizes: Mapping[str, int]
@@ -22,18 +26,17 @@ class ModelFiles:
 
     @property
     def directories(self) -> list[str]:
-        """Directly in the model's, in Triton's order."""
+        """The directories directly below the model's directory, in Triton's order."""
         return layout.subdirectories([*self.sizes, *(f"{path}/" for path in self.empty)])
 
     @property
     def first_directory(self) -> Mapping[str, bool] | None:
-        """What lies in the first of them: name -> whether it is a directory; None without one."""
+        """Entries of the first directory: name -> whether it is a directory; None without one."""
         found = self.directories
         return backends.entries(iter(self.sizes), found[0]) if found else None
 
     def file_of(self, version: int, filename: str) -> str | None:
-        """The path, from the repository on, of a version's file, or of the file of its name in a directory of its
-        name."""
+        """The path of a version's file in the repository; None if it does not exist."""
         for path in (f"{version}/{filename}", f"{version}/{filename}/model.onnx"):
             if path in self.sizes:
                 return f"{self.name}/{path}"
@@ -44,10 +47,10 @@ class ModelFiles:
         return sorted(path.removeprefix(start) for path in self.sizes if path.startswith(start))
 
     def resolved(self, path: str) -> str | None:
-        """A path that config.pbtxt gives, from the repository on; None when it leads out of that."""
+        """A path in config.pbtxt as a path in the repository; None if it leaves the repository."""
         found = normpath(f"{self.name}/{path.lstrip('/')}")
         return None if found.startswith("..") else found
 
     def holds(self, path: str) -> bool:
-        """Whether there is such a file, or a directory with files."""
+        """Whether ``path`` is a file, or a directory with files."""
         return path in self.sizes or any(file.startswith(f"{path.rstrip('/')}/") for file in self.sizes)

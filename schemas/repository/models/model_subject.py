@@ -1,7 +1,8 @@
-"""One model on its way through the rules: its files, its configuration, what was found.
+"""One model with all that rules need: its files, its configuration, its report.
 
-Decides how a config.pbtxt becomes a configuration, and which directories a model has where an upload lost some. Must
-not know rules."""
+Decides how config.pbtxt is read, and which directories a model has if an upload lost some. Must not
+know rules.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +20,12 @@ from amphitrite.schemas.repository.models.rule_report import Report
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """``files``: of the whole repository; ``paths``: of this model. ``config``: empty where there is none.
-    ``readable``: the configuration could be read, be it with errors."""
+    """The model to check.
+
+    ``files``: those of the whole repository. ``paths``: those of this model. ``config``: an empty
+    message if there is no config.pbtxt. ``readable``: whether config.pbtxt could be read, even if
+    it has errors.
+    """
 
     name: str
     files: Repository
@@ -32,7 +37,10 @@ class Subject:
 
 
 def read(files: Repository, name: str, paths: Sequence[str], empty: Sequence[str], server: Server) -> Subject:
-    """The model ``name``. ``paths``: its files, relative to its directory; ``empty``: its directories without files."""
+    """The model ``name``.
+
+    ``paths``: its files, relative to its directory. ``empty``: its directories without files.
+    """
     report = Report(name, f"{name}/{layout.CONFIG}" if layout.CONFIG in paths else None)
     config = _config(files, report, server)
     whole = config or Message(fields.ROOT, Place(1, 1))
@@ -43,7 +51,7 @@ def read(files: Repository, name: str, paths: Sequence[str], empty: Sequence[str
 
 
 def _config(files: Repository, report: Report, server: Server) -> Message | None:
-    """The configuration, an empty one where there is no file; None when it cannot be read."""
+    """The configuration, an empty one without a file; None if it cannot be read."""
     path = report.config
     if path is None:
         return Message(fields.ROOT, Place(1, 1))
@@ -53,8 +61,8 @@ def _config(files: Repository, report: Report, server: Server) -> Message | None
         report.file(path, "unreadable", f"cannot read `{path}`: {exc.strerror or exc}")
         return None
     if text is None:
-        allowed, found = f"at most {TEXT_BYTES_MAX}", f"{files.sizes[path]} bytes"
-        report.file(path, "too-large", f"`{path}` is no configuration", found=found, allowed=allowed)
+        allowed, found = f"at most {TEXT_BYTES_MAX} bytes", f"{files.sizes[path]} bytes"
+        report.file(path, "too-large", f"`{path}` is too large", found=found, allowed=allowed)
         return None
     config, findings = parse(text, path, server.version)
     for finding in findings:

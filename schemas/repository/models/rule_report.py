@@ -1,6 +1,7 @@
-"""Where rules say what they found in one model.
+"""Collects the findings of rules about one model.
 
-Decides how a field of config.pbtxt, a file or the model as a whole becomes the place of a finding. Must not know rules.
+Decides the location of a finding about a field of config.pbtxt, a file or the whole model. Must not
+know rules.
 """
 
 from __future__ import annotations
@@ -14,8 +15,11 @@ from amphitrite.schemas.repository.files.findings import FINDINGS_MAX, Finding, 
 
 @dataclass(slots=True)
 class Report:
-    """``name``: the model's directory; ``config``: its config.pbtxt, None where there is none; ``directories``: those
-    directly in the model's, in Triton's order."""
+    """The findings about one model.
+
+    ``name``: the model's directory. ``config``: its config.pbtxt, None if there is none.
+    ``directories``: those directly below the model's directory, in Triton's order.
+    """
 
     name: str
     config: str | None
@@ -36,8 +40,11 @@ class Report:
         fix: str | None = None,
         index: int | None = None,
     ) -> None:
-        """About a field of a message: at its value (the ``index``-th), else where the message stands; an empty
-        ``name`` is the message itself."""
+        """Add a finding about a field: at its value (the ``index``-th), or at its message if it is
+        absent.
+
+        An empty ``name`` stands for the message itself.
+        """
         values = message.all(name) if name else ()
         place = message.place
         if values:
@@ -49,7 +56,7 @@ class Report:
         self, place: Place, path: str, code: str, text: str, *, severity: Severity = "error", found: str | None = None,
         allowed: str | None = None, near: str | None = None, fix: str | None = None,
     ) -> None:  # fmt: skip
-        """At a place of config.pbtxt; of the model where it has none."""
+        """Add a finding at a position of config.pbtxt, or about the model without one."""
         if self.config is None:
             self.model(code, text, severity=severity, found=found, allowed=allowed, near=near, fix=fix)
         else:
@@ -68,7 +75,7 @@ class Report:
         near: str | None = None,
         fix: str | None = None,
     ) -> None:
-        """About the model as a whole: in its config.pbtxt where it has one."""
+        """Add a finding about the whole model, in its config.pbtxt if it has one."""
         self.file(
             self.config or self.name, code, text, severity=severity, found=found, allowed=allowed, near=near, fix=fix
         )
@@ -78,7 +85,7 @@ class Report:
         column: int | None = None, found: str | None = None, allowed: str | None = None, near: str | None = None,
         fix: str | None = None,
     ) -> None:  # fmt: skip
-        """About a file; ``path`` relative to the repository."""
+        """Add a finding about a file. ``path``: relative to the repository."""
         self.add(Finding(path, text, code, severity, line, column, "", found, allowed, near, fix))
 
     def add(self, finding: Finding) -> None:

@@ -1,4 +1,4 @@
 """ONNX files, read without ONNX Runtime.
 
-Decides whether ONNX Runtime can read a file. It knows nothing of Triton's configuration.
+Decides whether ONNX Runtime can load a file. It must not know Triton's configuration.
 """

@@ -1,6 +1,8 @@
-"""What an ONNX file says of itself, without ONNX: inputs, outputs, operators, where its weights lie.
+"""Reads the inputs, outputs, operators and external weights of an ONNX file, without ONNX.
 
-Decides which parts of ``onnx.proto`` are read; weights are passed over. Must not know Triton or what is served.
+Decides which parts of a file are read; weights are skipped. Must not know Triton. Outside contract:
+``onnx.proto``, messages ModelProto, GraphProto, NodeProto, TensorProto, ValueInfoProto and
+TypeProto.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from typing import BinaryIO
 
 from amphitrite.schemas.repository.onnx.protobuf_wire import Damaged, Span, Walker, signed
 
-#: Element types of TensorProto that Triton has, by Triton's names.
+#: TensorProto.DataType -> Triton's name, for the types that Triton supports.
 TYPES: Mapping[int, str] = {
     1: "TYPE_FP32", 2: "TYPE_UINT8", 3: "TYPE_INT8", 4: "TYPE_UINT16", 5: "TYPE_INT16", 6: "TYPE_INT32",
     7: "TYPE_INT64", 8: "TYPE_STRING", 9: "TYPE_BOOL", 10: "TYPE_FP16", 11: "TYPE_FP64", 12: "TYPE_UINT32",
@@ -25,8 +27,12 @@ Dimension = int | str | None
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """An input or output. ``type``: Triton's name, None where Triton has none, and then ``type_word`` says what it is.
-    ``shape``: numbers, symbols, None for a dimension without a name; () for a scalar, None where none is given."""
+    """An input or output.
+
+    ``type``: Triton's name; None if Triton does not support the type, which ``type_word`` then
+    describes. ``shape``: numbers, symbols, and None for an unnamed dimension; () for a scalar; None
+    if it is not given.
+    """
 
     kind: str
     name: str
@@ -40,7 +46,10 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """A tensor whose bytes lie in another file, ``location``, beside the model."""
+    """A tensor with its data in another file.
+
+    ``location``: relative to the model's directory. ``offset`` and ``length``: in bytes.
+    """
 
     name: str
     location: str
@@ -50,8 +59,12 @@ class Weights:
 
 @dataclass(slots=True)
 class Graph:
-    """``inputs`` without those that have a value (initializers). ``operators``: (domain, name) -> how many.
-    ``undefined``: what a node reads and nobody makes. ``functions``: (domain, name) that the file defines itself."""
+    """The content of an ONNX file.
+
+    ``inputs``: without initializers, which have a value. ``operators``: (domain, name) -> number of
+    nodes. ``undefined``: values that are used and not produced. ``functions``: (domain, name) of
+    operators that the file defines. ``external``: tensors with their data in other files.
+    """
 
     ir_version: int = 0
     opsets: dict[str, int] = field(default_factory=dict)
@@ -69,7 +82,7 @@ class Graph:
 
 
 def read(stream: BinaryIO, size: int) -> Graph:
-    """Raises wire_format.Damaged (no ONNX file, or cut off), files.TooMuch, OSError."""
+    """Read a file of ``size`` bytes. Raises Damaged (not ONNX, or truncated), TooMuch, OSError."""
     walker, graph = Walker(stream, size), Graph()
     for number, value in walker.fields(walker.whole):
         if number == 1 and isinstance(value, int):
@@ -87,7 +100,7 @@ def read(stream: BinaryIO, size: int) -> Graph:
 
 
 def shown(shape: tuple[Dimension, ...] | None) -> str:
-    """``[N,3,?]``: symbols as they are, an unnamed dimension as a question mark."""
+    """The shape as text: ``[N,3,?]``, with a question mark for an unnamed dimension."""
     return "of any shape" if shape is None else "[" + ",".join("?" if d is None else str(d) for d in shape) + "]"
 
 
@@ -134,7 +147,7 @@ def _node(walker: Walker, span: Span, graph: Graph, made: set[str], read_names: 
 
 
 def _initializer(walker: Walker, span: Span, graph: Graph) -> str:
-    """The name; where the bytes lie in another file, that is noted."""
+    """Return the name of an initializer; note external data in ``graph.external``."""
     name, outside = "", 0
     entries: dict[str, str] = {}
     for number, value in walker.fields(span):

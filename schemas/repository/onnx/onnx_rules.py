@@ -1,7 +1,8 @@
-"""ONNX files: whether ONNX Runtime can read one, and what it needs besides.
+"""Rules for ONNX files: whether ONNX Runtime can load one.
 
-Decides what is wrong with the file itself: cut off, too new, operators that nobody has, weights that lie elsewhere
-and are not there. Must not know configurations."""
+Decides the problems of the file itself: truncated, too new, unknown operators, missing external
+weights. Must not know configurations.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from amphitrite.schemas.repository.onnx import graph_file
 from amphitrite.schemas.repository.onnx.graph_file import Graph
 from amphitrite.schemas.repository.onnx.protobuf_wire import Damaged
 
-#: Domains whose operators ONNX Runtime has; which ones, only it knows.
+#: Domains with operators of ONNX Runtime that no table lists.
 _OPEN_DOMAINS = ("com.microsoft", "com.ms.", "org.pytorch.aten", "ai.onnx.preview", "ai.onnx.training", "com.nvidia")
 _BYTES_MAX = 2**31 - 1
 _LFS = b"version https://git-lfs.github.com/spec/"
@@ -36,33 +37,39 @@ def read(report: Report, files: Repository, path: str, release: Release | None =
             stream.seek(0)
             if start == _LFS:
                 report.file(
-                    path, "git-lfs", f"`{path}` is Git LFS's pointer to the model, not the model", fix="git lfs pull"
+                    path, "git-lfs", f"`{path}` is a Git LFS pointer, not the model itself", fix="run `git lfs pull`"
                 )
                 return None
             graph = graph_file.read(stream, size)
     except Damaged:
-        report.file(path, "onnx-damaged", f"`{path}` is no ONNX file, or not all of it", found=f"{size} bytes",
+        report.file(path, "onnx-damaged", f"`{path}` is not an ONNX file, or is truncated", found=f"{size} bytes",
                     fix="export or copy it again")  # fmt: skip
         return None
     except TooMuch:
-        report.file(path, "onnx-large", f"`{path}` is too large to be looked at", severity="warning")
+        report.file(path, "onnx-large", f"`{path}` is too large to be checked", severity="warning")
         return None
     except OSError as exc:
         report.file(path, "unreadable", f"cannot read `{path}`: {exc.strerror or exc}")
         return None
     if not graph.found:
         report.file(
-            path, "onnx-damaged", f"`{path}` holds no graph", found=f"{size} bytes", fix="export or copy it again"
+            path, "onnx-damaged", f"`{path}` has no graph", found=f"{size} bytes", fix="export or copy it again"
         )
         return None
     if size > _BYTES_MAX:
-        report.file(path, "onnx-large", "a protobuf file has at most 2 GiB", found=f"{size} bytes",
-                    fix="export it with external data")  # fmt: skip
+        report.file(
+            path,
+            "onnx-large",
+            "the file is too large for protobuf",
+            found=f"{size} bytes",
+            allowed=f"at most {_BYTES_MAX} bytes",
+            fix="export it with external data",
+        )
     _check_versions(report, path, graph, onnx_releases.limits(release))
     _check_operators(report, path, graph)
     _check_external(report, files, path, graph)
     if graph.undefined:
-        report.file(path, "onnx-graph", "nodes or outputs use values that nothing in the graph makes",
+        report.file(path, "onnx-graph", "nodes or outputs use values that the graph does not produce",
                     found=listed(graph.undefined), fix="export it again")  # fmt: skip
     return graph if len(report.findings) == before else None
 
@@ -102,7 +109,7 @@ def _check_operators(report: Report, path: str, graph: Graph) -> None:
         known = _operators().get(domain)
         if known is None or name not in known:
             report.file(path, "onnx-operator", f"ONNX Runtime has no operator {shown}", found=nodes,
-                        fix="export the model with operators of ONNX")  # fmt: skip
+                        fix="export the model with standard ONNX operators")  # fmt: skip
             continue
         since, *gone = known[name]
         opset = opsets.get(domain)
@@ -111,12 +118,12 @@ def _check_operators(report: Report, path: str, graph: Graph) -> None:
                 report.file(
                     path,
                     "onnx-operator",
-                    f"the file names no operator set for {domain}",
+                    f"the file does not state the operator set of {domain}",
                     found=f"{shown}, {nodes}",
                     fix="export it again",
                 )
         elif opset < since or (gone and opset >= gone[0]):
-            report.file(path, "onnx-operator", f"operator set {opset} has no {shown}", found=nodes,
+            report.file(path, "onnx-operator", f"operator set {opset} does not have the operator {shown}", found=nodes,
                         allowed=f"{since} or later" + (f", before {gone[0]}" if gone else ""),
                         fix="export it with another opset_version")  # fmt: skip
 
@@ -130,9 +137,9 @@ def _check_external(report: Report, files: Repository, path: str, graph: Graph) 
             report.file(
                 path,
                 "external-data",
-                "weights lie outside of the model's directory",
+                "the weights are outside the model's directory",
                 found=f'"{weights.location}"',
-                fix="export the model with its weights beside it",
+                fix="export the model with the weights in its own directory",
             )
             return
         size = files.sizes.get(beside)
@@ -142,7 +149,7 @@ def _check_external(report: Report, files: Repository, path: str, graph: Graph) 
             report.file(
                 beside,
                 "external-data",
-                f"`{beside}` is cut off: it ends before the weights of `{weights.name}`",
+                f"`{beside}` is truncated: it ends before the weights of `{weights.name}`",
                 found=f"{size} bytes",
                 allowed=f"{weights.offset + (weights.length or 0)} or more",
                 fix="copy it again",
@@ -152,8 +159,8 @@ def _check_external(report: Report, files: Repository, path: str, graph: Graph) 
         report.file(
             path,
             "external-data",
-            f"the weights of {tensors} tensor{'s' if tensors != 1 else ''} lie in `{location}`, which is not there",
-            fix=f"put it beside {path}",
+            f"the file `{location}` with the weights of {tensors} tensor{'s' if tensors != 1 else ''} does not exist",
+            fix=f"add it to the directory of {path}",
         )
 
 

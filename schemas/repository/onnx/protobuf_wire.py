@@ -1,6 +1,7 @@
-"""Protobuf's wire format, walked in place: large values are passed over, not read.
+"""Reads protobuf's wire format from a file, without reading large values.
 
-Decides what is damaged and how much is looked at. Must not know messages.
+Decides when a file is damaged and how much of it is read. Must not know messages. Outside contract:
+Protocol Buffers, "Encoding".
 """
 
 from __future__ import annotations
@@ -12,19 +13,19 @@ from typing import BinaryIO
 
 from amphitrite.schemas.repository.files.file_listing import TooMuch
 
-#: Fields that one file may have; no model that anybody serves comes near it.
+#: Maximum number of fields in a file, many more than real models have.
 FIELDS_MAX = 1_000_000
-#: Bytes of a name that are read.
+#: Maximum bytes of a string that are read.
 _TEXT_MAX = 64 * 1024
 
 
 class Damaged(Exception):
-    """What was read is no protobuf: cut off, or something else altogether."""
+    """The content is not valid protobuf, or is truncated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Bytes ``start`` up to but not including ``end`` of the file."""
+    """The bytes of a file from ``start`` up to but not including ``end``."""
 
     start: int
     end: int
@@ -35,14 +36,15 @@ class Span:
 
 
 class Walker:
-    """One file. The position of ``stream`` is the walker's own."""
+    """Reads one file. It changes the position of ``stream``."""
 
     def __init__(self, stream: BinaryIO, size: int) -> None:
         self._stream, self.whole = stream, Span(0, size)
         self._left = FIELDS_MAX
 
     def fields(self, span: Span) -> Iterator[tuple[int, int | Span]]:
-        """(number, value) of the fields of the message in ``span``: an int for a varint, else where the bytes lie.
+        """(number, value) of each field of the message in ``span``: an int for a varint, else a
+        Span.
 
         Raises Damaged, TooMuch, OSError.
         """
@@ -51,7 +53,7 @@ class Walker:
             self._left -= 1
             if self._left < 0:
                 raise TooMuch
-            # Headers are short: one read serves the tag and the length.
+            # Tag and length are short: one read is enough for both.
             self._stream.seek(at)
             head = self._stream.read(min(20, span.end - at))
             tag, used = _varint(head, 0)
@@ -76,7 +78,7 @@ class Walker:
         return self._bytes(span).decode("utf-8", errors="replace")
 
     def numbers(self, value: int | Span) -> list[int]:
-        """Of a repeated field of varints, packed or not."""
+        """The values of a repeated varint field, packed or not."""
         if isinstance(value, int):
             return [value]
         packed, at, found = self._bytes(value), 0, []

@@ -1,4 +1,5 @@
 """The rules by which Triton accepts a model, one module for each part of its configuration.
 
-``repository_check`` runs them all. Rules see values only: they read no file by themselves.
+They decide the findings. ``repository_check`` runs them all. They must not know where files are
+stored.
 """

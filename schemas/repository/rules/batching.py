@@ -1,7 +1,8 @@
-"""How requests are scheduled: dynamic batching, priorities, sequences.
+"""Rules for scheduling: dynamic batching, priorities, sequences, response cache.
 
-Decides what ``ValidateModelConfig`` of Triton refuses of ``dynamic_batching``, ``sequence_batching`` and
-``response_cache``. Must not know tensors or backends."""
+Decides the problems of ``dynamic_batching``, ``sequence_batching`` and ``response_cache``, as
+Triton's ``ValidateModelConfig`` does. Must not know tensors or backends.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ _DELAY = 1
 
 
 def check(report: Report, config: Message, sizes: Mapping[str, int]) -> None:
-    """``sizes``: the files of the model, relative to its directory."""
+    """Report problems. ``sizes``: path relative to the model's directory -> bytes."""
     maximum = config.number("max_batch_size")
     if maximum < 0:
         report.field(config, "max_batch_size", "max-batch-size", "must not be negative", found=str(maximum),
@@ -34,7 +35,7 @@ def check(report: Report, config: Message, sizes: Mapping[str, int]) -> None:
 
 
 def controls(config: Message) -> set[str]:
-    """The tensors that the sequence batcher makes."""
+    """The names of the tensors that the sequence batcher provides."""
     sequence = config.child("sequence_batching")
     return {entry.text("name") for entry in sequence.children("control_input")} if sequence else set()
 
@@ -45,9 +46,17 @@ def _check_preferred(report: Report, batcher: Message, maximum: int, uncertain: 
             report.field(batcher, "preferred_batch_size", "preferred-batch-size", "must be at least 1", found=str(size),
                          allowed=f"1 to max_batch_size ({maximum})", index=index)  # fmt: skip
         elif size > maximum and not uncertain:
-            fix = f"set max_batch_size: {size}, or prefer smaller batches"
-            report.field(batcher, "preferred_batch_size", "preferred-batch-size", "is more than max_batch_size allows",
-                         found=str(size), allowed=f"at most {maximum}", index=index, fix=fix)  # fmt: skip
+            fix = f"set max_batch_size: {size}, or use smaller preferred sizes"
+            report.field(
+                batcher,
+                "preferred_batch_size",
+                "preferred-batch-size",
+                "must not be greater than max_batch_size",
+                found=str(size),
+                allowed=f"at most {maximum}",
+                index=index,
+                fix=fix,
+            )
 
 
 def _check_priorities(report: Report, batcher: Message) -> None:
@@ -60,7 +69,7 @@ def _check_priorities(report: Report, batcher: Message) -> None:
                 batcher,
                 "default_priority_level",
                 "priority",
-                "default_priority_level is not one of the levels",
+                "default_priority_level must be one of the levels",
                 found=str(default),
                 allowed=f"1 to {levels}",
                 fix="add default_priority_level: 1",
@@ -71,15 +80,21 @@ def _check_priorities(report: Report, batcher: Message) -> None:
                     value.place,
                     batcher.at("priority_queue_policy"),
                     "priority",
-                    "there is no such priority level",
+                    "unknown priority level",
                     found=key or "0",
                     allowed=f"1 to {levels}",
                 )
     if not batcher.number("preserve_ordering"):
         return
     if levels > 1:
-        report.field(batcher, "preserve_ordering", "priority", "order cannot be kept among several priority levels",
-                     found=f"{levels} levels", fix="remove preserve_ordering or priority_levels")  # fmt: skip
+        report.field(
+            batcher,
+            "preserve_ordering",
+            "priority",
+            "the order of requests cannot be preserved with several priority levels",
+            found=f"{levels} levels",
+            fix="remove preserve_ordering or priority_levels",
+        )
     policy = batcher.child("default_queue_policy")
     for one in [*([policy] if policy else []), *(value.message for value in policies.values())]:
         if one.number("default_timeout_microseconds") and one.number("timeout_action") == _DELAY:
@@ -87,10 +102,10 @@ def _check_priorities(report: Report, batcher: Message) -> None:
                 one,
                 "timeout_action",
                 "priority",
-                "order cannot be kept when late requests are delayed",
+                "the order of requests cannot be preserved if late requests are delayed",
                 found="DELAY",
                 allowed="REJECT",
-                fix="remove preserve_ordering, or reject late requests",
+                fix="remove preserve_ordering, or set timeout_action: REJECT",
             )
 
 
@@ -101,22 +116,27 @@ def _check_sequence(report: Report, batcher: Message, maximum: int, uncertain: b
     for entry in batcher.children("control_input"):
         name = entry.text("name")
         if not name and not entry.incomplete:
-            report.field(entry, "", "required", "a control input has no `name`", fix='add name: "START"')
+            report.field(entry, "", "required", "the control input has no `name`", fix='add name: "START"')
         if name and name in names:
             report.field(
                 entry,
                 "name",
                 "duplicate-tensor",
-                f'control input "{name}" is there already',
+                f'duplicate control input "{name}"',
                 found=f"lines {names[name].place.line} and {entry.place.line}",
-                fix="give each control a tensor of its own",
+                fix="use a different tensor for each control",
             )
         names[name] = entry
         for control in entry.children("control"):
             kind = control.number("kind")
             if kind in kinds and kind in kind_numbers.values():
-                report.field(control, "kind", "sequence-control", f"{control.word('kind')} has two tensors",
-                             fix="remove one of them")  # fmt: skip
+                report.field(
+                    control,
+                    "kind",
+                    "sequence-control",
+                    f"two tensors have the control {control.word('kind')}",
+                    fix="remove one of them",
+                )
                 continue
             kinds[kind] = control
             if control.incomplete:
@@ -130,12 +150,12 @@ def _check_sequence(report: Report, batcher: Message, maximum: int, uncertain: b
     direct = batcher.child("direct")
     share = direct.all("minimum_slot_utilization") if direct else ()
     if direct and share and isinstance(share[-1].value, (int, float)) and not _is_share(float(share[-1].value)):
-        report.field(direct, "minimum_slot_utilization", "sequence-control", "must be a share of the slots",
+        report.field(direct, "minimum_slot_utilization", "sequence-control", "must be a fraction of the slots",
                      found=str(share[-1].value), allowed="0.0 to 1.0")  # fmt: skip
 
 
 def _is_share(value: float) -> bool:
-    return not (value < 0.0 or value > 1.0)  # As Triton compares: NaN passes.
+    return not (value < 0.0 or value > 1.0)  # The same comparison as in Triton, which accepts NaN.
 
 
 def _check_boolean(report: Report, control: Message) -> None:
@@ -147,23 +167,29 @@ def _check_boolean(report: Report, control: Message) -> None:
             control,
             given[1] if given else "",
             "sequence-control",
-            f"{kind} needs the values for false and true",
+            f"{kind} needs its values for false and true in one field",
             found=found,
             allowed=f"one of {', '.join(_VALUES)}",
             fix=None if given else "add int32_false_true: [ 0, 1 ]",
         )
     elif len(control.all(given[0])) != 2:
-        report.field(control, given[0], "sequence-control", f"`{given[0]}` has one value for false and one for true",
-                     found=f"{len(control.all(given[0]))} values", allowed="2 values")  # fmt: skip
+        report.field(
+            control,
+            given[0],
+            "sequence-control",
+            f"`{given[0]}` must have one value for false and one for true",
+            found=f"{len(control.all(given[0]))} values",
+            allowed="2 values",
+        )
 
 
 def _check_correlation(report: Report, control: Message) -> None:
     for field in _VALUES:
         if control.has(field):
-            report.field(control, field, "sequence-control", f"`{field}` has no meaning for CONTROL_SEQUENCE_CORRID",
-                         fix=f"remove `{field}`, and give data_type")  # fmt: skip
+            report.field(control, field, "sequence-control", f"CONTROL_SEQUENCE_CORRID must not have `{field}`",
+                         fix=f"remove `{field}`, and add data_type")  # fmt: skip
     if control.word("data_type") not in _CORRELATION:
-        report.field(control, "data_type", "sequence-control", "no type for the number of a sequence",
+        report.field(control, "data_type", "sequence-control", "invalid type for a sequence's correlation id",
                      found=control.word("data_type"), allowed=", ".join(_CORRELATION))  # fmt: skip
 
 
@@ -172,8 +198,14 @@ def _check_states(report: Report, batcher: Message, sizes: Mapping[str, int]) ->
         for initial in state.children("initial_state"):
             file = initial.text("data_file")
             if file and f"initial_state/{file}" not in sizes:
-                report.field(initial, "data_file", "missing-file", f"`{report.name}/initial_state/{file}` is not there",
-                             found=f'"{file}"', fix="add the file, or use zero_data: true")  # fmt: skip
+                report.field(
+                    initial,
+                    "data_file",
+                    "missing-file",
+                    f"`{report.name}/initial_state/{file}` does not exist",
+                    found=f'"{file}"',
+                    fix="add the file, or use zero_data: true",
+                )
 
 
 def _check_cache(report: Report, config: Message) -> None:
@@ -181,8 +213,8 @@ def _check_cache(report: Report, config: Message) -> None:
     if cache is None or not cache.number("enable"):
         return
     if config.has("sequence_batching"):
-        report.field(cache, "enable", "response-cache", "answers of a sequence cannot be cached",
+        report.field(cache, "enable", "response-cache", "a model with sequence batching cannot have a response cache",
                      fix="remove response_cache or sequence_batching")  # fmt: skip
     if policy and policy.number("decoupled"):
-        report.field(cache, "enable", "response-cache", "answers of a decoupled model cannot be cached",
+        report.field(cache, "enable", "response-cache", "a decoupled model cannot have a response cache",
                      fix="remove response_cache or decoupled")  # fmt: skip

@@ -1,7 +1,9 @@
-"""What our ``onnxruntime`` backend makes of a configuration and an ONNX graph.
+"""How our ``onnxruntime`` backend completes a configuration from an ONNX graph.
 
-Decides the same as ``dataplane/triton/backends/onnxruntime/completion.py``, with places instead of an exception at
-the first contradiction; a test holds the two against each other. Must not know files."""
+Decides the same as ``dataplane/triton/backends/onnxruntime/completion.py``, which raises at the
+first contradiction; this module reports all of them with positions. A test compares the two. Must
+not know files.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from amphitrite.schemas.repository.onnx import graph_file
 from amphitrite.schemas.repository.onnx.graph_file import Dimension, shown
 from amphitrite.schemas.repository.rules.tensors import Signature, Tensor
 
-#: Upper bound of one execution where config.pbtxt names none.
+#: The largest batch if config.pbtxt does not set one.
 DEFAULT_MAX_BATCH_SIZE = 32
 _REFUSED = {
     "sequence_batching": "sequence batching",
@@ -29,13 +31,16 @@ _THREADS = ("intra_op_thread_count", "inter_op_thread_count", "execution_mode")
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """``signature``: None when it depends on what ONNX Runtime infers, or on what is wrong."""
+    """``signature``: None if ONNX Runtime infers part of it, or if there are problems."""
 
     signature: Signature | None
 
 
 def complete(report: Report, config: Message, graph: graph_file.Graph, path: str) -> Completed:
-    """Says what contradicts the graph of the file ``path`` or is not honoured; the completed inputs and outputs."""
+    """Complete the inputs and outputs of ``config`` from ``graph``.
+
+    Reports what contradicts the graph of the file ``path``, and what the backend does not support.
+    """
     before = len(report.findings)
     _refuse(report, config)
     _check_options(report, config)
@@ -63,7 +68,7 @@ def complete(report: Report, config: Message, graph: graph_file.Graph, path: str
 
 
 def why_not_batched(tensors: Sequence[graph_file.Tensor]) -> bool:
-    """Whether something speaks against taking the first dimension of all tensors for a batch."""
+    """Whether the first dimension of the tensors cannot be the batch."""
     if not any(t.kind == "input" for t in tensors):
         return True
     symbols = set()
@@ -86,7 +91,8 @@ def _batch(
         return maximum, True
     if any(entry.has("dims") for entries in given.values() for entry in entries.values()):
         return 0, True
-    # ONNX Runtime infers what outputs leave open, and so may find the batch that is not declared.
+    # ONNX Runtime infers open shapes of outputs, and may find a batch dimension that is not
+    # declared.
     certain = all(tensor.shape is not None and None not in tensor.shape for tensor in served if tensor.kind == "output")
     return (0 if why_not_batched(served) else DEFAULT_MAX_BATCH_SIZE), certain
 
@@ -94,17 +100,17 @@ def _batch(
 def _check_batchable(report: Report, config: Message, tensor: graph_file.Tensor, maximum: int) -> None:
     shape = _shape(tensor)
     if not shape and tensor.kind == "output":
-        return  # ONNX Runtime infers it, or it stays open; then each answer is checked.
+        return  # ONNX Runtime infers the shape; if it stays open, the backend checks each response.
     if not shape or isinstance(shape[0], int):
         report.field(
             config, "max_batch_size", "batch-dimension",
-            f"the model does not batch: {tensor} has no variable first dimension", found=str(maximum), allowed="0",
+            f"the model cannot batch: {tensor} has no variable first dimension", found=str(maximum), allowed="0",
             fix="remove max_batch_size, or export the model with a symbolic first dimension",
         )  # fmt: skip
 
 
 def _entry(report: Report, tensor: graph_file.Tensor, entry: Message | None, maximum: int) -> tuple[int, ...] | None:
-    """The dims; None when they are not known."""
+    """The dims of a tensor; None if they are unknown."""
     full = _shape(tensor)
     shape = full[1:] if maximum else full
     if not full:
@@ -112,9 +118,14 @@ def _entry(report: Report, tensor: graph_file.Tensor, entry: Message | None, max
     if entry is not None:
         if entry.number("data_type") and entry.word("data_type") != tensor.type:
             report.field(
-                entry, "data_type", "data-type", f"the model's {tensor.kind} `{tensor.name}` is {tensor.type}",
-                found=entry.word("data_type"), allowed=tensor.type, fix=f"write data_type: {tensor.type}",
-            )  # fmt: skip
+                entry,
+                "data_type",
+                "data-type",
+                f"the {tensor.kind} `{tensor.name}` of the model has the type {tensor.type}",
+                found=entry.word("data_type"),
+                allowed=tensor.type,
+                fix=f"write data_type: {tensor.type}",
+            )
         if entry.has("dims"):
             _check_dims(report, tensor, shape, entry, maximum)
             return entry.numbers("dims")
@@ -127,7 +138,10 @@ def _entry(report: Report, tensor: graph_file.Tensor, entry: Message | None, max
 def _check_dims(
     report: Report, tensor: graph_file.Tensor, shape: tuple[Dimension, ...], entry: Message, maximum: int
 ) -> None:
-    """Dims (or, where there is one, the shape of ``reshape``) agree with the model's; symbols agree with everything."""
+    """Check that dims, or the shape of ``reshape``, match the model's shape.
+
+    A symbol matches any number.
+    """
     if not _shape(tensor) and tensor.kind == "output":
         return
     reshape = entry.child("reshape")
@@ -140,20 +154,24 @@ def _check_dims(
     if agrees:
         return
     write = ", ".join(str(d) if isinstance(d, int) else "-1" for d in shape)
-    of_model = f"the model's {tensor.kind} `{tensor.name}` is {shown(tensor.shape or ())}"
+    of_model = f"the {tensor.kind} `{tensor.name}` of the model has the shape {shown(tensor.shape or ())}"
     with_batch = len(wanted) == len(shape) + 1 and maximum
     without = len(wanted) + 1 == len(shape) and not maximum and not isinstance(shape[0], int)
     report.field(
-        entry if reshape is None else reshape, "dims" if reshape is None else "shape", "dims", of_model,
-        found=shown(wanted), allowed=shown(shape) + (" (the batch is left out with max_batch_size)" if maximum else ""),
+        entry if reshape is None else reshape,
+        "dims" if reshape is None else "shape",
+        "dims",
+        of_model,
+        found=shown(wanted),
+        allowed=shown(shape) + (" (with max_batch_size, without the batch dimension)" if maximum else ""),
         fix=f"write {'dims' if reshape is None else 'shape'}: [ {write} ]"
         + (", or remove max_batch_size" if with_batch else ", or add max_batch_size" if without else ""),
         index=0 if (reshape or entry).has("dims" if reshape is None else "shape") else None,
-    )  # fmt: skip
+    )
 
 
 def _shape(tensor: graph_file.Tensor) -> tuple[Dimension, ...]:
-    """As ONNX Runtime tells it: an input without a shape counts as a scalar."""
+    """The shape as ONNX Runtime reports it: a tensor without a shape counts as a scalar."""
     return tensor.shape or ()
 
 
@@ -165,17 +183,17 @@ def _unknown(
     report.field(
         entry, "name", "unknown-tensor", f"the model has no {kind} `{name}`", found=f'"{name}"', allowed=listed(names),
         near=near(name, names),
-        fix=f"it is an {'output' if kind == 'input' else 'input'} of the model" if is_other else None,
+        fix=f"move it to `{'output' if kind == 'input' else 'input'}`" if is_other else None,
     )  # fmt: skip
 
 
 def _unservable(report: Report, tensor: graph_file.Tensor, entry: Message | None, path: str) -> None:
-    text = f"{tensor.kind} `{tensor.name}` is {tensor.type_word}, which cannot be served"
+    text = f"{tensor.kind} `{tensor.name}` has an unsupported type: {tensor.type_word}"
     is_tensor = not tensor.type_word.startswith(("a ", "an "))
     fix = (
         f"cast it in the model to one of {', '.join(sorted(set(graph_file.TYPES.values())))}"
         if is_tensor
-        else "export it with tensors only (skl2onnx: zipmap=False), or list the wanted outputs in config.pbtxt"
+        else "export it with tensors only (skl2onnx: zipmap=False), or list only tensors as outputs in config.pbtxt"
     )
     if entry is None:
         report.file(path, "data-type", text, fix=fix)
@@ -186,7 +204,11 @@ def _unservable(report: Report, tensor: graph_file.Tensor, entry: Message | None
 def _refuse(report: Report, config: Message) -> None:
     def refuse(message: Message, field: str, words: str) -> None:
         report.field(
-            message, field, "not-honoured", f"{words}: the ONNX backend here has not got it", fix=f"remove `{field}`"
+            message,
+            field,
+            "not-honoured",
+            f"this server's ONNX backend does not support {words}",
+            fix=f"remove `{field}`",
         )
 
     for field, words in _REFUSED.items():
@@ -194,13 +216,13 @@ def _refuse(report: Report, config: Message) -> None:
             refuse(config, field, words)
     policy = config.child("model_transaction_policy")
     if policy and policy.number("decoupled"):
-        refuse(policy, "decoupled", "decoupled answers")
+        refuse(policy, "decoupled", "decoupled responses")
     optimization = config.child("optimization")
     if optimization and optimization.has("execution_accelerators"):
         refuse(optimization, "execution_accelerators", "execution accelerators")
     operations = config.child("model_operations")
     if operations and operations.has("op_library_filename"):
-        refuse(operations, "op_library_filename", "operators from a library")
+        refuse(operations, "op_library_filename", "custom operators from a library")
     for entry in config.children("input"):
         for flag in _INPUT_FLAGS:
             if entry.number(flag):
@@ -211,12 +233,14 @@ def _check_options(report: Report, config: Message) -> None:
     optimization = config.child("optimization")
     graph = optimization.child("graph") if optimization else None
     if graph and graph.number("level") not in _LEVELS:
-        report.field(graph, "level", "graph-level", "there is no such level", found=str(graph.number("level")),
+        report.field(graph, "level", "graph-level", "unknown level", found=str(graph.number("level")),
                      allowed=", ".join(map(str, _LEVELS)))  # fmt: skip
     for key, value in config.mapping("parameters").items():
         text = value.message.text("string_value")
         if key in _THREADS and text and not _is_number(text):
-            report.field(value.message, "string_value", "parameter", f"`{key}` is a number", found=f'"{text}"')
+            report.field(
+                value.message, "string_value", "parameter", f"`{key}` must be a whole number", found=f'"{text}"'
+            )
 
 
 def _is_number(text: str) -> bool:

@@ -1,8 +1,9 @@
-"""Ensembles and the models of their steps.
+"""Rules for ensembles and the models of their steps.
 
-Decides what Triton refuses of an ensemble once its models are loaded (``ValidateEnsembleConfig``, ``CheckNode``):
-models that are not there, rings, versions, maps of inputs that do not exist, types and shapes that do not meet. Must
-not know files."""
+Decides the problems that Triton finds after it has loaded the models (``ValidateEnsembleConfig``,
+``CheckNode``): missing models, cycles, versions, unknown inputs and outputs, different types and
+shapes. Must not know files.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,11 @@ from amphitrite.schemas.repository.rules.tensors import Signature, Tensor
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """One model of the repository. ``signature``: None when it is not known, or the model is not loaded anyway."""
+    """One model of the repository.
+
+    ``versions``: those that Triton loads. ``signature``: None if it is unknown, or if the model has
+    errors.
+    """
 
     report: Report
     config: Message
@@ -32,7 +37,7 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What is known of an ensemble tensor, and from where."""
+    """The type and shape of an ensemble tensor, and where they come from."""
 
     type: str
     dims: tuple[int, ...]
@@ -45,7 +50,7 @@ class _Known:
 
 
 def check(models: Mapping[str, Served]) -> None:
-    """Says what is wrong in the reports of the ensembles."""
+    """Report the problems of ensembles, in their reports."""
     for name, model in models.items():
         if model.steps:
             _check_models(name, model, models)
@@ -57,9 +62,9 @@ def check(models: Mapping[str, Served]) -> None:
                     model.config,
                     "ensemble_scheduling",
                     "ensemble-ring",
-                    "ensembles that contain each other cannot be loaded",
+                    "ensembles must not contain each other",
                     found=" -> ".join(ring),
-                    fix="break the ring",
+                    fix="remove one of these steps",
                 )
     for model in models.values():
         if model.steps and not model.report.failed and model.signature is not None:
@@ -74,7 +79,7 @@ def _check_models(name: str, ensemble: Served, models: Mapping[str, Served]) -> 
         if wanted not in models:
             others = [other for other in models if other != name]
             ensemble.report.field(
-                step, "model_name", "ensemble-model", "there is no such model in the repository", found=f'"{wanted}"',
+                step, "model_name", "ensemble-model", "this model is not in the repository", found=f'"{wanted}"',
                 allowed=listed(others), near=near(wanted, others),
             )  # fmt: skip
             continue
@@ -84,14 +89,14 @@ def _check_models(name: str, ensemble: Served, models: Mapping[str, Served]) -> 
             field = "model_version" if step.has("model_version") else ""
             ensemble.report.field(
                 step, field, "ensemble-model", f'version {version} of "{wanted}" is not loaded',
-                found=None if field else "no model_version, which means 0",
+                found=None if field else "no model_version, so the default 0 applies",
                 allowed=f"{listed([str(v) for v in versions])}, or -1 for the newest",
-                fix="write model_version: -1" if not field else f"see `version_policy` of {wanted}",
+                fix="write model_version: -1" if not field else f"change it, or the `version_policy` of {wanted}",
             )  # fmt: skip
 
 
 def _ring(name: str, models: Mapping[str, Served]) -> list[str] | None:
-    """A way from an ensemble over its steps back to itself."""
+    """The path from an ensemble through steps back to itself; None if there is none."""
     stack, seen = [[name]], set()
     while stack:
         path = stack.pop()
@@ -118,10 +123,13 @@ def _check_tensors(ensemble: Served, own: Signature, models: Mapping[str, Served
         signature = served.signature
         if signature.max_batch_size and signature.max_batch_size < own.max_batch_size:
             ensemble.report.field(
-                ensemble.config, "max_batch_size", "ensemble-batch",
-                f'larger than what its model "{step.text("model_name")}" takes', found=str(own.max_batch_size),
+                ensemble.config,
+                "max_batch_size",
+                "ensemble-batch",
+                f'must not be greater than that of its model "{step.text("model_name")}"',
+                found=str(own.max_batch_size),
                 allowed=f"at most {signature.max_batch_size}",
-            )  # fmt: skip
+            )
         _check_inputs(ensemble.report, step, signature, known)
         _check_outputs(ensemble.report, step, signature, known)
 
@@ -140,7 +148,7 @@ def _check_inputs(report: Report, step: Message, signature: Signature, known: di
                 step,
                 "input_map",
                 "ensemble-map",
-                f'input "{name}" of "{step.text("model_name")}" gets no tensor',
+                f'input "{name}" of "{step.text("model_name")}" is not mapped',
                 fix=f'add input_map {{ key: "{name}" value: "..." }}',
             )
 
@@ -156,16 +164,21 @@ def _check_outputs(report: Report, step: Message, signature: Signature, known: d
 
 def _no_tensor(report: Report, step: Message, kind: str, key: str, place: Place, names: Sequence[str]) -> None:
     report.at(
-        place, step.at(f"{kind}_map"), "ensemble-map", f'"{step.text("model_name")}" has no {kind} "{key}"',
-        allowed=listed(list(names)), near=near(key, names), fix="`key` is the model's tensor, `value` the ensemble's",
-    )  # fmt: skip
+        place,
+        step.at(f"{kind}_map"),
+        "ensemble-map",
+        f'"{step.text("model_name")}" has no {kind} "{key}"',
+        allowed=listed(list(names)),
+        near=near(key, names),
+        fix="write the tensor of the model as `key`, and the one of the ensemble as `value`",
+    )
 
 
 def _meet(
     report: Report, step: Message, field: str, name: str, place: Place, tensor: Tensor, signature: Signature,
     known: dict[str, _Known],
 ) -> None:  # fmt: skip
-    """Holds a model's tensor against what is known of the ensemble tensor that it is mapped to."""
+    """Compare a model's tensor with the ensemble tensor to which it is mapped."""
     model = step.text("model_name")
     mine = _Known(tensor.type, tensor.dims, signature.max_batch_size > 0, f'"{model}"')
     other = known.setdefault(name, mine)
@@ -176,13 +189,13 @@ def _meet(
             "ensemble-type",
             f'ensemble tensor "{name}" has two types',
             found=f"{other.type} of {other.source}, {mine.type} of {tensor.name} of {mine.source}",
-            fix="make them the same",
+            fix="use the same type for both",
         )
     elif not _same(other.dims, mine.dims) and not _same(other.full, mine.full):
         report.at(
             place, step.at(field), "ensemble-shape", f'ensemble tensor "{name}" has two shapes',
             found=f"{list(other.full)} of {other.source}, {list(mine.full)} of {tensor.name} of {mine.source}",
-            fix="make the dims the same",
+            fix="use the same dims for both",
         )  # fmt: skip
 
 

@@ -1,7 +1,9 @@
-"""Ensembles: models that only pass tensors on between others.
+"""Rules for the steps of one ensemble.
 
-Decides what Triton refuses of the steps of one ensemble alone (``ValidateEnsembleSchedulingConfig``): steps, maps,
-tensors that nobody makes or uses. Must not know the other models."""
+Decides the problems that one ensemble shows by itself (Triton's
+``ValidateEnsembleSchedulingConfig``): steps, maps, tensors without a source or a use. Must not know
+the other models.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,9 @@ from amphitrite.schemas.repository.models.backends import ENSEMBLE, Resolved
 from amphitrite.schemas.repository.models.rule_report import Report
 
 _NOT_HERE = (
-    ("instance_group", "an ensemble has no instances of its own"),
-    ("optimization", "an ensemble runs nothing that could be optimised"),
-    ("model_warmup", "an ensemble is not warmed up"),
+    ("instance_group", "an ensemble must not have instances"),
+    ("optimization", "an ensemble must not have optimization settings"),
+    ("model_warmup", "an ensemble must not have warm-up samples"),
 )
 
 
@@ -30,7 +32,7 @@ class _Tensor:
 
 
 def check(report: Report, config: Message, found: Resolved) -> None:
-    """Says what is wrong with ``ensemble_scheduling``, and with a configuration that should have it and has not."""
+    """Report the problems of ``ensemble_scheduling``, also if it is missing."""
     scheduling = config.child("ensemble_scheduling")
     if scheduling is None:
         if found.platform == ENSEMBLE and not config.incomplete:
@@ -42,7 +44,7 @@ def check(report: Report, config: Message, found: Resolved) -> None:
             config,
             "platform" if config.has("platform") else "ensemble_scheduling",
             "ensemble-platform",
-            "`ensemble_scheduling` is for ensembles only",
+            "only an ensemble may have `ensemble_scheduling`",
             found=f'"{found.platform}"' if found.platform else None,
             allowed='platform: "ensemble"',
         )
@@ -51,7 +53,7 @@ def check(report: Report, config: Message, found: Resolved) -> None:
         if config.has(name):
             report.field(config, name, "ensemble-field", words, fix=f"remove `{name}`")
     if not scheduling.has("step") and not scheduling.incomplete:
-        report.field(config, "ensemble_scheduling", "ensemble-steps", "an ensemble has at least one step",
+        report.field(config, "ensemble_scheduling", "ensemble-steps", "an ensemble needs at least one step",
                      fix="add step [ { model_name: ... } ]")  # fmt: skip
         return
     if _check_steps(report, scheduling):
@@ -59,7 +61,7 @@ def check(report: Report, config: Message, found: Resolved) -> None:
 
 
 def _check_steps(report: Report, scheduling: Message) -> bool:
-    """Whether the steps are whole, so that the flow between them can be judged."""
+    """Whether the steps are complete, so that the flow of tensors can be checked."""
     whole = not scheduling.incomplete
     for step in scheduling.children("step"):
         whole = whole and not step.incomplete
@@ -67,7 +69,7 @@ def _check_steps(report: Report, scheduling: Message) -> bool:
             continue
         for name, what in (("model_name", "the model"), ("input_map", "its inputs"), ("output_map", "its outputs")):
             if not step.has(name) or (name == "model_name" and not step.text(name)):
-                report.field(step, "", "required", f"a step without `{name}`, {what}", fix=f"add {name}")
+                report.field(step, "", "required", f"the step has no `{name}` ({what})", fix=f"add {name}")
                 whole = False
     return whole
 
@@ -84,8 +86,8 @@ def _check_flow(report: Report, config: Message, scheduling: Message) -> None:
                     value.place,
                     step.at("output_map"),
                     "ensemble-tensor",
-                    f'ensemble tensor "{name}" is made twice',
-                    fix="give the two another name",
+                    f'two steps produce the ensemble tensor "{name}"',
+                    fix="use different names for the two",
                 )
                 return
             tensor.made, tensor.at = True, tensor.at or step
@@ -118,7 +120,7 @@ def _check_inputs(report: Report, config: Message, tensors: Mapping[str, _Tensor
 
 
 def _spread(config: Message, tensors: Mapping[str, _Tensor]) -> None:
-    """Marks what can be made from the ensemble's inputs, step by step."""
+    """Mark the tensors that can be computed from the ensemble's inputs."""
     queue = [entry.text("name") for entry in config.children("input")]
     for name in queue:
         tensors[name].ready = True
@@ -139,12 +141,12 @@ def _check_outputs(report: Report, config: Message, tensors: Mapping[str, _Tenso
         if name not in tensors:
             made = [other for other, tensor in tensors.items() if tensor.made]
             report.field(
-                entry, "name", "ensemble-tensor", f'no step makes the ensemble\'s output "{name}"',
+                entry, "name", "ensemble-tensor", f'no step produces the ensemble\'s output "{name}"',
                 allowed=listed(made), near=near(name, made), fix="map it in a step's output_map, or remove it",
             )  # fmt: skip
         elif not tensors[name].ready:
             report.field(
-                entry, "name", "ensemble-tensor", f'output "{name}" is never written', fix=_ring(tensors, name)
+                entry, "name", "ensemble-tensor", f'output "{name}" can never be computed', fix=_ring(tensors, name)
             )
     if report.failed:
         return
@@ -152,32 +154,35 @@ def _check_outputs(report: Report, config: Message, tensors: Mapping[str, _Tenso
         if name not in outputs and not (tensor.ready and tensor.feeds):
             fix = "add it to the ensemble's outputs, or remove it from output_map"
             fix = fix if tensor.ready else _ring(tensors, name)
-            _about(report, tensor, "output_map", name, f'nothing uses the ensemble tensor "{name}"', None, fix)
+            _about(
+                report, tensor, "output_map", name, f'no output or step uses the ensemble tensor "{name}"', None, fix
+            )
 
 
 def _check_sources(report: Report, tensors: Mapping[str, _Tensor]) -> bool:
-    """Whether some tensor is used that nobody makes; said of each."""
+    """Report each tensor that is used and not produced; return whether there is any."""
     lacking = {name: tensor for name, tensor in tensors.items() if not tensor.made and not tensor.ready}
     there = [name for name in tensors if name not in lacking]
     for name, tensor in lacking.items():
         fix = "add it to the ensemble's inputs, or to a step's output_map"
-        text = f'nothing makes the ensemble tensor "{name}"'
+        text = f'no input or step produces the ensemble tensor "{name}"'
         _about(report, tensor, "input_map", name, text, near(name, there), fix)
     return bool(lacking)
 
 
 def _about(report: Report, tensor: _Tensor, field: str, name: str, text: str, guess: str | None, fix: str) -> None:
-    """At the value of the map that names the tensor."""
+    """Report a finding at the value of the map that names the tensor."""
     assert tensor.at is not None
     place = next((v.place for v in tensor.at.mapping(field).values() if v.value == name), tensor.at.place)
     report.at(place, tensor.at.at(field), "ensemble-tensor", text, near=guess, fix=fix)
 
 
 def _ring(tensors: Mapping[str, _Tensor], name: str) -> str:
-    """Why a tensor that a step makes is never there, where every tensor has a source: its steps wait for each other."""
+    """The hint for a tensor that can never be computed: its steps wait for each other."""
     seen = [name]
     while True:
         missing = next((need for need in tensors[seen[-1]].needs if not tensors[need].ready), None)
         if missing is None or missing in seen:
-            return f"the steps wait for each other: {' <- '.join([*seen, *([missing] if missing else [])])}"
+            cycle = " <- ".join([*seen, *([missing] if missing else [])])
+            return f"break the cycle of steps that wait for each other: {cycle}"
         seen.append(missing)

@@ -1,6 +1,7 @@
-"""What loads a model, and what it makes of the model's files: Python, ONNX Runtime, others.
+"""Rules for the files that a backend loads: Python, ONNX Runtime, others.
 
-Decides which files a backend needs and what the model takes and gives afterwards. Must not know layout or ensembles.
+Decides the files that a backend needs, and the inputs and outputs of the model that follow from
+them. Must not know layout or ensembles.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from amphitrite.schemas.repository.rules import completion, python_model, tensor
 from amphitrite.schemas.repository.rules.python_model import PythonModel
 from amphitrite.schemas.repository.rules.tensors import Signature
 
-#: What Triton itself puts on a model's path.
+#: Modules that Triton itself provides.
 _OF_TRITON = ("triton_python_backend_utils", "c_python_backend_utils")
 
 
 def signature(model: Subject, found: Resolved, versions: tuple[int, ...]) -> Signature | None:
+    """Report problems of the files; return inputs and outputs, None if they are unknown."""
     report, config, server = model.report, model.config, model.server
     is_ours = found.backend == "onnxruntime" and server.onnxruntime_is_ours
     own: Signature | None = tensors.declared(config)
@@ -52,7 +54,7 @@ def _python(
             model.config,
             "default_model_filename",
             "file-name",
-            "a model in Python is a file `….py`",
+            "the file of a Python model must end with .py",
             found=f'"{found.filename}"',
             allowed="a name that ends with .py",
         )
@@ -74,14 +76,19 @@ def _python(
         completes = completes or code.completes
         _check_imports(model, version, path, code)
         if code.executes is False and any(s.number("batch_size") for s in model.config.children("model_warmup")):
-            model.report.field(model.config, "model_warmup", "warmup", "the model has no `execute` to warm up",
-                               fix="add def execute(model: Subject, requests)")  # fmt: skip
+            model.report.field(
+                model.config,
+                "model_warmup",
+                "warmup",
+                "the model has no method `execute`, which the warm-up needs",
+                fix="add def execute(self, requests)",
+            )
     _check_environment(model)
     return completes, None if completes else own
 
 
 def _onnx(model: Subject, found: Resolved, versions: tuple[int, ...]) -> Signature | None:
-    """Of the newest version, whose configuration Triton takes for the ensemble's."""
+    """The signature of the newest version, which Triton uses for ensembles."""
     signature = None
     for version in versions:
         path = model.paths.file_of(version, found.filename)
@@ -96,7 +103,7 @@ def _onnx(model: Subject, found: Resolved, versions: tuple[int, ...]) -> Signatu
 
 
 def _require_file(model: Subject, found: Resolved, versions: tuple[int, ...]) -> None:
-    """Other backends: their file is there. What it holds, only they know."""
+    """Check that the file of another backend exists. Its content is not checked."""
     if not found.filename or model.config.has("cc_model_filenames") or found.backend == "tensorflow":
         return
     for version in versions:
@@ -114,14 +121,16 @@ def _missing(model: Subject, path: str, version: int, found: Resolved) -> None:
     end = found.filename.rpartition(".")[2]
     alike = [other for other in others if "/" not in other and other.endswith(f".{end}")]
     directory = f"{model.name}/{version}"
-    fix = f"put it into {directory}" + ("" if named else f", or remove the directory {directory}")
+    fix = f"add it to {directory}" + ("" if named else f", or remove the directory {directory}")
     if len(alike) == 1:
         fix = f'write "{alike[0]}"' if named else f"rename `{alike[0]}` to {found.filename}"
     if named:
-        model.report.field(model.config, "default_model_filename", "no-model-file", f"`{path}` is not there",
+        model.report.field(model.config, "default_model_filename", "no-model-file", f"`{path}` does not exist",
                            found=f'"{found.filename}"', allowed=", ".join(others) or None, fix=fix)  # fmt: skip
     else:
-        model.report.file(path, "no-model-file", f"`{path}` is not there", found=", ".join(others[:5]) or None, fix=fix)
+        model.report.file(
+            path, "no-model-file", f"`{path}` does not exist", found=", ".join(others[:5]) or None, fix=fix
+        )
 
 
 def _check_environment(model: Subject) -> None:
@@ -136,26 +145,30 @@ def _check_environment(model: Subject) -> None:
             entry,
             "string_value",
             "environment",
-            "whether this environment is there, only the server knows",
+            "this environment is outside the repository, so it cannot be checked",
             severity="warning",
             found=f'"{given}"',
-            fix="pack it into the model's directory: $$TRITON_MODEL_DIRECTORY/environment.tar.gz",
+            fix="move it to the model's directory: $$TRITON_MODEL_DIRECTORY/environment.tar.gz",
         )
     elif not model.paths.holds(inside):
         model.report.field(
-            entry, "string_value", "missing-file", f"`{model.name}/{inside}` is not there", found=f'"{given}"'
+            entry, "string_value", "missing-file", f"`{model.name}/{inside}` does not exist", found=f'"{given}"'
         )
 
 
 def _check_imports(model: Subject, version: int, path: str, code: PythonModel) -> None:
-    """Modules that are neither on the server nor beside the model."""
+    """Report modules that neither the server nor the model's directory has."""
     if model.server.has_module is None or "EXECUTION_ENV_PATH" in model.config.mapping("parameters"):
-        return  # An environment of its own may have them.
+        return  # The model's own environment may have them.
     beside = {file.split("/")[0].removesuffix(".py") for file in model.paths.files_of(version)}
     beside |= {file.split("/")[0].removesuffix(".py") for file in model.paths.sizes}
     for module, line, column in code.imports:
         if module not in _OF_TRITON and module not in beside and not model.server.has_module(module):
             model.report.file(
-                path, "python-import", f"this server has no Python module `{module}`", line=line, column=column,
-                fix="install it beside Amphitrite, or put it beside model.py",
-            )  # fmt: skip
+                path,
+                "python-import",
+                f"this server does not have the Python module `{module}`",
+                line=line,
+                column=column,
+                fix="install it in the environment of the server, or add it next to model.py",
+            )

@@ -1,7 +1,9 @@
-"""A model in Python, without running it.
+"""Rules for ``model.py`` of Triton's Python backend.
 
-Decides what is wrong with ``model.py`` as far as its text tells: whether it is Python, and has what Triton's Python
-backend calls. Must not import or run it."""
+Decides the problems that the text shows: whether it is Python, and has the class and methods that
+the backend calls. Must not import or run it. Outside contract: the README of Triton's
+``python_backend``.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,12 @@ CLASS = "TritonPythonModel"
 
 @dataclass(frozen=True, slots=True)
 class PythonModel:
-    """``completes``: it may fill in the configuration by itself. ``executes``: None when that cannot be told.
-    ``imports``: (module, line, column) of what it cannot do without."""
+    """A Python model.
+
+    ``completes``: whether it may complete the configuration (``auto_complete_config``).
+    ``executes``: whether it has ``execute``; None if unknown. ``imports``: (module, line, column)
+    of unconditional imports.
+    """
 
     completes: bool
     executes: bool | None
@@ -26,17 +32,17 @@ class PythonModel:
 
 
 def check(report: Report, path: str, text: str) -> PythonModel:
-    """Says what is wrong with the text of ``path``; what it has."""
+    """Report problems of ``text``, the content of ``path``; return its properties."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Of a user's code, and none of our business.
+            warnings.simplefilter("ignore")  # Warnings about the user's code.
             tree = ast.parse(text.encode("utf-8", errors="surrogateescape"))
     except SyntaxError as exc:
-        report.file(path, "python-syntax", f"this is not Python: {exc.msg}", line=exc.lineno, column=exc.offset,
-                    fix="correct the line")  # fmt: skip
+        report.file(path, "python-syntax", f"invalid Python: {exc.msg}", line=exc.lineno, column=exc.offset,
+                    fix="correct the syntax in this line")  # fmt: skip
         return PythonModel(True, None)
-    except (ValueError, RecursionError, MemoryError) as exc:  # NUL bytes; nested beyond what the parser takes.
-        report.file(path, "python-syntax", f"this is not Python: {exc}")
+    except (ValueError, RecursionError, MemoryError) as exc:  # NUL bytes, or deep nesting
+        report.file(path, "python-syntax", f"invalid Python: {exc}")
         return PythonModel(True, None)
     return replace(_judged(report, path, tree), imports=tuple(_imports(tree)))
 
@@ -51,7 +57,7 @@ def _judged(report: Report, path: str, tree: ast.Module) -> PythonModel:
         classes = [node.name for node in tree.body if isinstance(node, ast.ClassDef)]
         report.file(
             path, "python-class", f"`{path}` has no class {CLASS}", line=1, column=1,
-            found=", ".join(classes) or "no class", fix=f"call the class {CLASS}",
+            found=", ".join(classes) or "no class", fix=f"rename the class to {CLASS}",
         )  # fmt: skip
         return PythonModel(False, None)
     return _members(report, path, found[-1])
@@ -63,7 +69,7 @@ def _members(report: Report, path: str, model: ast.ClassDef) -> PythonModel:
     names = _bound(ast.Module(model.body, []))
     if "execute" not in names:
         report.file(
-            path, "python-execute", f"{CLASS} has no method `execute`: Triton loads it and fails every request",
+            path, "python-execute", f"{CLASS} has no method `execute`; Triton loads the model, but every request fails",
             severity="warning", line=model.lineno, column=model.col_offset + 1,
             fix="add def execute(self, requests)",
         )  # fmt: skip
@@ -72,7 +78,7 @@ def _members(report: Report, path: str, model: ast.ClassDef) -> PythonModel:
 
 
 def _check_initialiser(report: Report, path: str, model: ast.ClassDef) -> None:
-    """Triton makes the object without arguments."""
+    """Report an ``__init__`` with required arguments: Triton passes none."""
     for node in model.body:
         if isinstance(node, ast.FunctionDef) and node.name == "__init__" and not node.decorator_list:
             needed = len(node.args.posonlyargs) + len(node.args.args) - len(node.args.defaults)
@@ -84,7 +90,7 @@ def _check_initialiser(report: Report, path: str, model: ast.ClassDef) -> None:
                 report.file(
                     path,
                     "python-class",
-                    f"{CLASS} is made without arguments",
+                    f"Triton creates {CLASS} without arguments",
                     line=node.lineno,
                     column=node.col_offset + 1,
                     found=f"__init__ needs {', '.join(wanted)}",
@@ -93,7 +99,7 @@ def _check_initialiser(report: Report, path: str, model: ast.ClassDef) -> None:
 
 
 def _imports(tree: ast.Module) -> Iterator[tuple[str, int, int]]:
-    """Modules, up to the first dot, that the text imports whatever happens."""
+    """The top-level modules that the text imports unconditionally, with line and column."""
     for node in tree.body:
         if isinstance(node, ast.Import):
             yield from ((alias.name.partition(".")[0], node.lineno, node.col_offset + 1) for alias in node.names)
@@ -102,7 +108,7 @@ def _imports(tree: ast.Module) -> Iterator[tuple[str, int, int]]:
 
 
 def _is_dynamic(tree: ast.Module) -> bool:
-    """Whether names may come from elsewhere: ``from x import *``, ``exec``, ``globals()``, ``setattr``."""
+    """Whether names may be defined dynamically, for example by ``exec`` or ``from x import *``."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names):
             return True
@@ -112,8 +118,10 @@ def _is_dynamic(tree: ast.Module) -> bool:
 
 
 def _bound(tree: ast.Module) -> set[str]:
-    """Every name that is bound anywhere in a body, functions' bodies included: more than enough to be sure of what is
-    missing."""
+    """Every name that is bound anywhere in ``tree``.
+
+    A name that is not among them is certainly missing.
+    """
     names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):

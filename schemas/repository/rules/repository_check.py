@@ -1,7 +1,8 @@
-"""A whole repository, judged as the Triton of this product would.
+"""Checks a whole repository against all rules.
 
-Decides in which order the rules are asked, and what is not asked any more once something before it is wrong. Must not
-know where files lie."""
+Decides the order of the rules, and which rules are skipped after earlier errors. Must not know
+where files are stored.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +19,11 @@ _DEFAULT = Server()
 
 
 def validate(files: Repository, *, server: Server = _DEFAULT) -> list[Finding]:
-    """Everything that keeps Triton from loading the repository (``error``), and what it loads but hardly can be meant
-    (``warning``); sorted by model, file and place. Empty for a good one. Of an ONNX file no more is read than its
-    graph."""
+    """All findings about a repository, sorted by model, file and position; empty without problems.
+
+    ``error``: Triton does not load the model. ``warning``: it does, but probably not as intended.
+    Of an ONNX file only the graph is read.
+    """
     findings = layout.check(list(files.sizes))
     if any(finding.file == "" or finding.code == "model-name" for finding in findings):
         return findings
@@ -36,7 +39,7 @@ def validate(files: Repository, *, server: Server = _DEFAULT) -> list[Finding]:
 
 
 def _judged(model: Subject, *, blamed: bool) -> Served:
-    """``blamed``: its layout is wrong, and that has been said."""
+    """Check one model. ``blamed``: its layout has errors, which are reported already."""
     signature: Signature | None = None
     loaded: tuple[int, ...] = ()
     if model.readable and not blamed:
@@ -48,14 +51,14 @@ def _judged(model: Subject, *, blamed: bool) -> Served:
 def _rules(model: Subject, loaded: tuple[int, ...]) -> Signature | None:
     report, config, server = model.report, model.config, model.server
     if (name := config.text("name")) and name != model.name:
-        report.field(config, "name", "name", "the name is that of the model's directory", found=f'"{name}"',
+        report.field(config, "name", "name", "the name must be that of the model's directory", found=f'"{name}"',
                      allowed=f'"{model.name}"', fix="remove `name`, or rename the directory")  # fmt: skip
     _check_agents(model)
     batching.check(report, config, model.paths.sizes)
     found = backends.resolve(config, model.name, model.paths.first_directory)
     ensembles.check(report, config, found or Resolved())
     if found is None and config.incomplete:
-        return None  # What could not be read may have said it.
+        return None  # The parts that could not be read may name the backend.
     if not backends.check(report, config, found, server) or found is None:
         return None
     signature = programs.signature(model, found, loaded)
@@ -77,19 +80,19 @@ def _check_labels(model: Subject) -> None:
                     entry,
                     "label_filename",
                     "label-file",
-                    "the labels lie outside of the model's directory",
+                    "the labels are outside the model's directory",
                     severity="error" if later else "warning",
                     found=f'"{label}"',
-                    fix="put them beside config.pbtxt",
+                    fix="move the file to the directory of config.pbtxt",
                 )
             continue
         model.report.field(
             entry,
             "label_filename",
             "missing-file",
-            f"`{model.name}/{label}` is not there",
+            f"`{model.name}/{label}` does not exist",
             found=f'"{label}"',
-            fix="put the file beside config.pbtxt, or remove label_filename",
+            fix="add the file to the directory of config.pbtxt, or remove label_filename",
         )
 
 
@@ -97,5 +100,5 @@ def _check_agents(model: Subject) -> None:
     agents = model.config.child("model_repository_agents")
     for agent in agents.children("agents") if agents else ():
         if model.server.backends is not None:
-            model.report.field(agent, "name", "repository-agent", "this server has no repository agents",
+            model.report.field(agent, "name", "repository-agent", "this server does not have repository agents",
                                found=f'"{agent.text("name")}"', fix="remove `model_repository_agents`")  # fmt: skip

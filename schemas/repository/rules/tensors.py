@@ -1,6 +1,7 @@
-"""Inputs and outputs of a configuration: what every model must say of them.
+"""Rules for the inputs and outputs of a configuration.
 
-Decides what ``ValidateModelIOConfig`` of Triton refuses: names, types, dims, reshape, format. Must not know backends.
+Decides the problems of names, types, dims, reshape and format, as Triton's
+``ValidateModelIOConfig`` does. Must not know backends.
 """
 
 from __future__ import annotations
@@ -13,13 +14,16 @@ from amphitrite.schemas.repository.config.syntax_tree import Message
 from amphitrite.schemas.repository.files.file_listing import Server
 from amphitrite.schemas.repository.models.rule_report import Report
 
-_DIMENSION = "1 or more, or -1 for a dimension of any size"
+_DIMENSION = "1 or more, or -1 for a variable size"
 
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """An input or output as Triton knows it after completion. ``type``: ``TYPE_FP32`` and so on. ``given``: its entry
-    in config.pbtxt, None where it was completed."""
+    """An input or output after completion.
+
+    ``type``: such as ``TYPE_FP32``. ``dims``: without the batch dimension. ``given``: its entry in
+    config.pbtxt, None if it was completed.
+    """
 
     name: str
     type: str
@@ -30,7 +34,7 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a model takes and gives; ``max_batch_size`` 0 without batching."""
+    """The inputs and outputs of a model. ``max_batch_size``: 0 without batching."""
 
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
@@ -39,7 +43,10 @@ class Signature:
 
 
 def declared(config: Message) -> Signature:
-    """As config.pbtxt has it. Of entries with one name the first counts, as in Triton's map of them."""
+    """The signature in config.pbtxt.
+
+    Of entries with the same name the first one counts, as in Triton.
+    """
 
     def entries(kind: str) -> tuple[Tensor, ...]:
         found: dict[str, Tensor] = {}
@@ -55,8 +62,10 @@ def declared(config: Message) -> Signature:
 
 
 def check(report: Report, config: Message, server: Server, *, platform: str, completed: bool, batching: bool) -> None:
-    """Says what is wrong with ``input`` and ``output``. ``completed``: whoever loads the model fills in what is
-    missing, and refuses dims by itself."""
+    """Report problems of ``input`` and ``output``.
+
+    ``completed``: the backend adds missing fields and checks dims itself.
+    """
     for kind in ("input", "output"):
         first: dict[str, Message] = {}
         for entry in config.children(kind):
@@ -64,8 +73,14 @@ def check(report: Report, config: Message, server: Server, *, platform: str, com
             name = entry.text("name")
             if name and name in first:
                 line = first[name].place.line
-                report.field(entry, "name", "duplicate-tensor", f'{kind} "{name}" is there already, in line {line}',
-                             severity="warning", fix="remove one of the two")  # fmt: skip
+                report.field(
+                    entry,
+                    "name",
+                    "duplicate-tensor",
+                    f'duplicate {kind} "{name}"; the first one is in line {line}',
+                    severity="warning",
+                    fix="remove one of the two",
+                )
             first.setdefault(name, entry)
 
 
@@ -73,24 +88,24 @@ def _check_entry(report: Report, entry: Message, kind: str, platform: str, *, co
     name = entry.text("name")
     shown = f'{kind} "{name}"' if name else f"this {kind}"
     if not name and not entry.incomplete and not completed:
-        report.field(entry, "", "required", f"{kind} without `name`", fix='add name: "..."')
+        report.field(entry, "", "required", f"this {kind} has no `name`", fix='add name: "..."')
     if not completed and not entry.incomplete:
         if not entry.number("data_type"):
             report.field(
-                entry, "", "required", f"{shown} has no `data_type`", fix="add data_type: TYPE_FP32, or another"
+                entry, "", "required", f"{shown} has no `data_type`", fix="add data_type, for example TYPE_FP32"
             )
         if not entry.has("dims"):
             fix = "add dims, without the batch dimension" if batching else "add dims, one number for each dimension"
             report.field(entry, "", "required", f"{shown} has no `dims`", fix=fix)
     for index, dim in enumerate(entry.numbers("dims")):
         if dim < 1 and dim != -1:
-            report.field(entry, "dims", "dims", "not a dimension", found=str(dim), allowed=_DIMENSION, index=index)
+            report.field(entry, "dims", "dims", "invalid dimension", found=str(dim), allowed=_DIMENSION, index=index)
     _check_reshape(report, entry, shown, batching=batching)
     if platform != "tensorrt_plan":
         for field in ("is_shape_tensor", "is_non_linear_format_io"):
             if entry.number(field):
                 report.field(
-                    entry, field, "tensorrt-only", f"`{field}` is for TensorRT models only", fix=f"remove `{field}`"
+                    entry, field, "tensorrt-only", f"only TensorRT models may have `{field}`", fix=f"remove `{field}`"
                 )
     if kind == "input" and entry.number("format") in (1, 2) and entry.has("dims") and len(entry.numbers("dims")) != 3:
         report.field(
@@ -99,7 +114,7 @@ def _check_entry(report: Report, entry: Message, kind: str, platform: str, *, co
             "format",
             f"`{entry.word('format')}` needs 3 dims",
             found=f"{len(entry.numbers('dims'))}",
-            fix="remove `format`, or give height, width and channels",
+            fix="remove `format`, or add height, width and channels to dims",
         )
 
 
@@ -109,21 +124,26 @@ def _check_reshape(report: Report, entry: Message, shown: str, *, batching: bool
         return
     shape, dims = reshape.numbers("shape"), entry.numbers("dims")
     if not shape and not batching:
-        report.field(entry, "reshape", "reshape", f"{shown}: an empty reshape is a scalar, which needs batching",
+        report.field(entry, "reshape", "reshape", f"{shown}: an empty reshape (a scalar) needs batching",
                      fix="remove `reshape`, or set max_batch_size")  # fmt: skip
         return
     for index, dim in enumerate(shape):
         if dim < 1 and dim != -1:
-            report.field(reshape, "shape", "dims", "not a dimension", found=str(dim), allowed=_DIMENSION, index=index)
+            report.field(reshape, "shape", "dims", "invalid dimension", found=str(dim), allowed=_DIMENSION, index=index)
             return
     if dims and not _same_size(dims, shape):
-        report.field(entry, "reshape", "reshape", f"{shown}: dims and reshape do not hold the same number of elements",
-                     found=f"dims {list(dims)}, shape {list(shape)}",
-                     fix="make the products equal, between the dimensions of any size too")  # fmt: skip
+        report.field(
+            entry,
+            "reshape",
+            "reshape",
+            f"{shown}: dims and reshape must have the same number of elements",
+            found=f"dims {list(dims)}, shape {list(shape)}",
+            fix="use dims and shape with equal products, also between the dimensions of variable size",
+        )
 
 
 def _same_size(dims: Sequence[int], shape: Sequence[int]) -> bool:
-    """Products agree, and where a dimension may have any size those of the parts between."""
+    """Whether the products are equal, also those between dimensions of variable size."""
     if -1 not in dims and -1 not in shape:
         return prod(dims) == prod(shape) if shape else prod(dims) == 1
     return _parts(dims) == _parts(shape)

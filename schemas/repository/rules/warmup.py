@@ -1,7 +1,8 @@
-"""Warm-up: requests that Triton makes up and runs before a model is ready.
+"""Rules for warm-up samples: requests that Triton runs before a model is ready.
 
-Decides which of them Triton cannot make or its backends refuse (``GenerateWarmupData``). Must not know how inputs
-were completed."""
+Decides which samples Triton cannot generate (``GenerateWarmupData``) or its backends refuse. Must
+not know how inputs are completed.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from amphitrite.schemas.repository.models.rule_report import Report
 from amphitrite.schemas.repository.rules.tensors import Signature, Tensor
 
 _SOURCES = ("zero_data", "random_data", "input_data_file")
-#: Bytes of an element; a string has none of its own.
+#: Bytes of an element. Strings have no fixed size.
 _SIZES = {
     "TYPE_BOOL": 1,
     "TYPE_UINT8": 1,
@@ -35,15 +36,18 @@ _SIZES = {
 def check(
     report: Report, config: Message, sizes: Mapping[str, int], signature: Signature | None, made: set[str]
 ) -> None:
-    """``sizes``: files of the model, relative to its directory. ``signature``: None when the inputs are not known.
-    ``made``: inputs that the sequence batcher makes."""
+    """Report problems of ``model_warmup``.
+
+    ``sizes``: path relative to the model's directory -> bytes. ``signature``: None if the inputs
+    are unknown. ``made``: inputs that the sequence batcher provides.
+    """
     for sample in config.children("model_warmup"):
         if sample.incomplete:
             continue
         name = sample.text("name")
         batch = sample.number("batch_size")
         if not batch:
-            report.field(sample, "batch_size", "warmup", f'sample "{name}" has batch_size 0, so Triton skips it',
+            report.field(sample, "batch_size", "warmup", f'Triton skips sample "{name}", because its batch_size is 0',
                          severity="warning", fix="add batch_size: 1")  # fmt: skip
             continue
         inputs = sample.mapping("inputs")
@@ -56,8 +60,14 @@ def check(
 
 def _check_batch(report: Report, sample: Message, batch: int, maximum: int) -> None:
     if batch > max(1, maximum):
-        report.field(sample, "batch_size", "warmup", "is more than the model takes at once", found=str(batch),
-                     allowed=f"at most {max(1, maximum)}")  # fmt: skip
+        report.field(
+            sample,
+            "batch_size",
+            "warmup",
+            "must not be greater than the model's largest batch",
+            found=str(batch),
+            allowed=f"at most {max(1, maximum)}",
+        )
 
 
 def _check_data(report: Report, given: Message, name: str, sizes: Mapping[str, int]) -> None:
@@ -67,7 +77,7 @@ def _check_data(report: Report, given: Message, name: str, sizes: Mapping[str, i
             given,
             "dims",
             "warmup",
-            f'the sample of "{name}" must say how large each dimension is',
+            f'the sample of "{name}" must not have dimensions of variable size',
             found="-1",
             allowed="1 or more",
             index=dims.index(-1),
@@ -76,14 +86,14 @@ def _check_data(report: Report, given: Message, name: str, sizes: Mapping[str, i
     if given.incomplete:
         return
     if not any(given.has(source) for source in _SOURCES):
-        report.field(given, "", "warmup", f'nothing says where the data of "{name}" come from',
+        report.field(given, "", "warmup", f'the sample of "{name}" has no data source',
                      allowed=f"one of {', '.join(_SOURCES)}", fix="add zero_data: true")  # fmt: skip
     elif given.has("input_data_file"):
         file = given.text("input_data_file")
         size = sizes.get(f"warmup/{file}")
         needed = prod(dims) * _SIZES.get(given.word("data_type"), 4) if dims else 0
         if size is None:
-            report.field(given, "input_data_file", "missing-file", f"`{report.name}/warmup/{file}` is not there",
+            report.field(given, "input_data_file", "missing-file", f"`{report.name}/warmup/{file}` does not exist",
                          found=f'"{file}"', fix="add the file, or use zero_data: true")  # fmt: skip
         elif given.word("data_type") != "TYPE_STRING" and size < needed:
             report.field(
@@ -92,7 +102,7 @@ def _check_data(report: Report, given: Message, name: str, sizes: Mapping[str, i
                 "warmup",
                 f"`{report.name}/warmup/{file}` is too short",
                 found=f"{size} bytes",
-                allowed=f"{needed} bytes or more, as dims and data_type say",
+                allowed=f"{needed} bytes or more, from dims and data_type",
             )
 
 
@@ -103,19 +113,26 @@ def _check_inputs(report: Report, sample: Message, inputs: Sequence[Tensor], mad
         if tensor.name not in given:
             if not tensor.optional:
                 report.field(sample, "", "warmup", f'the sample has no input "{tensor.name}"',
-                             found=listed(sorted(given)), fix="add it: a sample needs every input")  # fmt: skip
+                             found=listed(sorted(given)), fix="add it; a sample needs every input")  # fmt: skip
             continue
         entry = given[tensor.name].message
         if entry.incomplete:
             continue
         if entry.word("data_type") != tensor.type:
-            report.field(entry, "data_type", "warmup", f'input "{tensor.name}" is {tensor.type}',
+            report.field(entry, "data_type", "warmup", f'input "{tensor.name}" has the type {tensor.type}',
                          found=entry.word("data_type") if entry.has("data_type") else "no data_type",
                          allowed=tensor.type)  # fmt: skip
         dims = entry.numbers("dims")
         if -1 not in dims and not _fits(dims, tensor.dims):
-            report.field(entry, "dims", "warmup", f'input "{tensor.name}" has other dims', found=str(list(dims)),
-                         allowed=str(list(tensor.dims)), fix="leave the batch dimension out")  # fmt: skip
+            report.field(
+                entry,
+                "dims",
+                "warmup",
+                f'the dims must match those of input "{tensor.name}"',
+                found=str(list(dims)),
+                allowed=str(list(tensor.dims)),
+                fix="write the dims without the batch dimension",
+            )
     for name, value in given.items():
         if name not in known and name not in made:
             report.at(

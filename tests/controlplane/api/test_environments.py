@@ -117,7 +117,7 @@ def test_pages_link_to_the_next(world: Any) -> None:
     [
         ("e", {"image": None}, "InvalidDocument", "image: required, but missing"),
         ("e", {"image": None, "build": {"contextUri": "https://x/y"}}, "Unsupported", "images are not built here"),
-        ("e", {"build": {"contextUri": "https://x/y"}}, "InvalidDocument", "image: not allowed beside build"),
+        ("e", {"build": {"contextUri": "https://x/y"}}, "InvalidDocument", "image: not allowed together with build"),
         ("e", {"osType": "Windows"}, "Unsupported", "instances run on Linux"),
         ("e", {"osType": "Plan9"}, "InvalidDocument", "os_type"),
         ("e", {"inferenceConfig": {"livenessRoute": ROUTE}}, "InvalidDocument", "readiness_route"),

@@ -22,19 +22,19 @@ GOOD = [
 ]
 
 BAD = [
-    ([], "it holds no model directory"),
-    (["README.md"], "it holds no model directory"),
-    (["model.onnx"], "`model.onnx` lies directly at the top, where Triton does not look for models"),
-    (["a/model.onnx"], "`a/model.onnx` is not below a numeric version directory"),
-    (["a/v1/model.onnx"], "`a/v1/model.onnx` is not below a numeric version directory"),
-    (["a/01/model.onnx"], "`a/01/model.onnx` is not below a numeric version directory"),
-    (["a/1/net.onnx"], "`a/1/net.onnx` is not called model.onnx"),
-    ([".git/HEAD", "a/1/model.onnx"], "directory `.git` cannot be the name of a model"),
-    (["my model/1/model.onnx"], "directory `my model` cannot be the name of a model"),
-    (["1/model.onnx"], "this is the directory of a single model, not of a repository"),
-    (["1/model.onnx", "2/model.onnx"], "this is the directory of a single model, not of a repository"),
-    (["config.pbtxt", "1/model.onnx"], "this is the directory of a single model, not of a repository"),
-    (["a.pbtxt"], "`a.pbtxt` lies directly at the top, where Triton does not look for models"),
+    ([], "the repository has no model directory"),
+    (["README.md"], "the repository has no model directory"),
+    (["model.onnx"], "`model.onnx` is at the top of the repository, where Triton does not look for models"),
+    (["a/model.onnx"], "`a/model.onnx` is not in a numeric version directory"),
+    (["a/v1/model.onnx"], "`a/v1/model.onnx` is not in a numeric version directory"),
+    (["a/01/model.onnx"], "`a/01/model.onnx` is not in a numeric version directory"),
+    (["a/1/net.onnx"], "the model file must have the name model.onnx; found `a/1/net.onnx`"),
+    ([".git/HEAD", "a/1/model.onnx"], "the directory name `.git` is not valid for a model"),
+    (["my model/1/model.onnx"], "the directory name `my model` is not valid for a model"),
+    (["1/model.onnx"], "this is the directory of a single model, not a model repository"),
+    (["1/model.onnx", "2/model.onnx"], "this is the directory of a single model, not a model repository"),
+    (["config.pbtxt", "1/model.onnx"], "this is the directory of a single model, not a model repository"),
+    (["a.pbtxt"], "`a.pbtxt` is at the top of the repository, where Triton does not look for models"),
 ]  # fmt: skip
 
 
@@ -74,7 +74,7 @@ def test_what_is_no_repository_anywhere(paths: list[str], folder: str) -> None:
 
 def test_a_single_model_is_told_to_point_one_level_up() -> None:
     (violation,) = repository_layout.check_layout(["1/model.onnx", "config.pbtxt"])
-    assert violation.hint == "point `path` to the parent directory"
+    assert violation.hint == "set `path` to the parent directory"
 
 
 def test_all_violations_are_reported_at_once() -> None:

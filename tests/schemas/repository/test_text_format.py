@@ -47,32 +47,35 @@ GOOD: list[tuple[str, dict[str, Any]]] = [
 ]
 
 BAD = [
-    ("max_batch_sizes: 8", "c:1:1: max_batch_sizes: unknown field `max_batch_sizes` in a model's configuration"),
+    ("max_batch_sizes: 8", "c:1:1: max_batch_sizes: unknown field `max_batch_sizes` in the configuration of a model"),
     ("max_batch_size: 8.0", "c:1:17: max_batch_size: must be a whole number; found `8.0`; allowed: a whole number"),
-    ("max_batch_size: 8name", "c:1:17: max_batch_size: a space is missing between the number and what follows"),
-    ("max_batch_size: 08", "c:1:17: max_batch_size: a number that begins with 0 is octal"),
+    ("max_batch_size: 8name", "c:1:17: max_batch_size: a space is missing after the number; found `8name`"),
+    ("max_batch_size: 08", "c:1:17: max_batch_size: a number with a leading 0 is octal"),
     ("max_batch_size: 4294967296", "c:1:17: max_batch_size: the number is out of range"),
     ("max_batch_size 8", "c:1:16: max_batch_size: expected `:` after `max_batch_size`; found `8`"),
-    ("max_batch_size: 1\nmax_batch_size: 2", "c:2:1: max_batch_size: `max_batch_size` is there already, in line 1"),
+    (
+        "max_batch_size: 1\nmax_batch_size: 2",
+        "c:2:1: max_batch_size: duplicate field `max_batch_size`; the first one is in line 1",
+    ),
     (
         "dynamic_batching { }\nsequence_batching { }",
-        "c:2:1: sequence_batching: `sequence_batching` cannot stand beside",
+        "c:2:1: sequence_batching: `sequence_batching` cannot be combined with",
     ),
-    ("name: m", "c:1:7: name: must be a text in quotes; found `m`"),
-    ('name: "m', "c:1:7: name: a text ends on the line on which it begins; this one is not closed"),
-    (r'name: "\q"', r"c:1:7: name: `\q` is no escape sequence"),
+    ("name: m", "c:1:7: name: must be a string in quotes; found `m`"),
+    ('name: "m', "c:1:7: name: the closing quote is missing on this line"),
+    (r'name: "\q"', r"c:1:7: name: `\q` is not an escape sequence"),
     ("input { dims: [ 1, ] }", "c:1:20: input[0].dims: expected a value after `,`; found `]`"),
     ("input { dims: [ 1 2 ] }", "c:1:19: input[0].dims: expected `,` or `]`; found `2`"),
     ("input { dims: [ 1", "c:1:15: input[0].dims: `[` is not closed"),
     ("input { name: 'x'", "c:1:7: input[0]: `{` is not closed"),
-    ("}", "c:1:1: nothing is open that `}` closes"),
-    ("input { data_type: FP32 }", "c:1:20: input[0].data_type: unknown word; found `FP32`"),
-    ("instance_group { kind: GPU }", "c:1:24: instance_group[0].kind: unknown word; found `GPU`"),
+    ("}", "c:1:1: `}` closes nothing"),
+    ("input { data_type: FP32 }", "c:1:20: input[0].data_type: unknown value; found `FP32`"),
+    ("instance_group { kind: GPU }", "c:1:24: instance_group[0].kind: unknown value; found `GPU`"),
     ("response_cache { enable: True1 }", "c:1:26: response_cache.enable: must be true or false; found `True1`"),
     ("// a", "c:1:1: expected a field's name; found `/`"),
-    ("\ufeffname: 'm'", "c:1:1: a character (U+FEFF) may stand only inside a text in quotes"),
+    ("\ufeffname: 'm'", "c:1:1: a character (U+FEFF) is allowed only inside quotes"),
     ("\tmax_batch_size: x", "c:1:25: max_batch_size: must be a whole number; found `x`"),
-    ("model_metrics { }", "c:1:1: model_metrics: `model_metrics` is not known to Triton 2.51"),
+    ("model_metrics { }", "c:1:1: model_metrics: Triton 2.51 does not know the field `model_metrics`"),
 ]
 
 HINTS = [
@@ -82,8 +85,8 @@ HINTS = [
     ("input { dim: 4 }", 'did you mean "dims"?'),
     ("max_batch_size: '8'", "write 8, without quotes"),
     ("name: m", 'write "m"'),
-    ("// a", "a comment begins with `#`"),
-    ("model_metrics { }", "remove it: Triton knows it from 2.60 on"),
+    ("// a", "begin a comment with `#`"),
+    ("model_metrics { }", "remove it; Triton 2.60 and later know it"),
 ]
 
 

@@ -21,10 +21,11 @@ ENSEMBLE = f"""platform: "ensemble"
 GOOD = ["", "# nothing", 'backend: "onnxruntime"', f"max_batch_size: 8\n{IO}", 'platform: "onnxruntime_onnx"']
 
 BAD = [
-    ('name: "n"', 'm/config.pbtxt:1:7: name: the name is that of the model\'s directory; found "n"; allowed: "m"'),
+    ('name: "n"', 'm/config.pbtxt:1:7: name: the name must be that of the model\'s directory; found "n"; allowed: "m"'),
     (
         'backend: "onnxruntim"',
-        "m/config.pbtxt:1:10: backend: this server has no backend `onnxruntim`; allowed: onnxruntime, python",
+        "m/config.pbtxt:1:10: backend: this server does not have the backend `onnxruntim`; "
+        "allowed: onnxruntime, python",
     ),
     (
         'platform: "onnx"',
@@ -33,13 +34,13 @@ BAD = [
     ),
     (
         "max_batch_size: 4\n" + IO.replace("FP32", "INT64", 1),
-        "m/config.pbtxt:2:30: input[0].data_type: the model's input `x` is TYPE_FP32; found TYPE_INT64; "
+        "m/config.pbtxt:2:30: input[0].data_type: the input `x` of the model has the type TYPE_FP32; found TYPE_INT64; "
         "allowed: TYPE_FP32",
     ),
     (
         f"max_batch_size: 8\n{IO.replace('dims: 4', 'dims: 5', 1)}",
-        "m/config.pbtxt:2:46: input[0].dims[0]: the model's input `x` is [N,4]; found [5]; "
-        "allowed: [4] (the batch is left out with max_batch_size)",
+        "m/config.pbtxt:2:46: input[0].dims[0]: the input `x` of the model has the shape [N,4]; found [5]; "
+        "allowed: [4] (with max_batch_size, without the batch dimension)",
     ),
     (
         'output { name: "z" }',
@@ -47,12 +48,12 @@ BAD = [
     ),
     (
         "version_policy { specific { versions: 3 } }",
-        "m/config.pbtxt:1:39: version_policy.specific.versions: there is no version 3; allowed: 1",
+        "m/config.pbtxt:1:39: version_policy.specific.versions: no directory for version 3; allowed: 1",
     ),
     (
         "max_batch_size: 4\ndynamic_batching { preferred_batch_size: [ 4, 8 ] }",
-        "m/config.pbtxt:2:47: dynamic_batching.preferred_batch_size[1]: is more than max_batch_size allows; found 8; "
-        "allowed: at most 4",
+        "m/config.pbtxt:2:47: dynamic_batching.preferred_batch_size[1]: must not be greater than max_batch_size; "
+        "found 8; allowed: at most 4",
     ),
     (
         "instance_group { kind: KIND_GPU }",
@@ -60,11 +61,12 @@ BAD = [
     ),
     (
         'output { name: "y" label_filename: "labels.txt" }',
-        'm/config.pbtxt:1:36: output[0].label_filename: `m/labels.txt` is not there; found "labels.txt"',
+        'm/config.pbtxt:1:36: output[0].label_filename: `m/labels.txt` does not exist; found "labels.txt"',
     ),
     (
         'model_warmup { batch_size: 1 inputs { key: "x" value { data_type: TYPE_FP32 dims: 3 zero_data: true } } }',
-        'm/config.pbtxt:1:83: model_warmup[0].inputs[0].value.dims: input "x" has other dims; found [3]; allowed: [4]',
+        'm/config.pbtxt:1:83: model_warmup[0].inputs[0].value.dims: the dims must match those of input "x"; '
+        "found [3]; allowed: [4]",
     ),
 ]
 
@@ -82,23 +84,23 @@ def test_a_configuration_and_its_model(config: str, line: str) -> None:
 FILES: list[tuple[dict[str, bytes | str | None], list[str]]] = [
     (
         {"m/1/model.onnx": b"text"},
-        ["m/1/model.onnx: `m/1/model.onnx` is no ONNX file, or not all of it; found 4 bytes"],
+        ["m/1/model.onnx: `m/1/model.onnx` is not an ONNX file, or is truncated; found 4 bytes"],
     ),
     (
         {"m/1/model.onnx": b"version https://git-lfs.github.com/spec/v1\noid sha256:00"},
-        ["m/1/model.onnx: `m/1/model.onnx` is Git LFS's pointer to the model, not the model"],
+        ["m/1/model.onnx: `m/1/model.onnx` is a Git LFS pointer, not the model itself"],
     ),
     ({"m/1/model.py": PYTHON}, []),
     (
         {"m/1/model.py": "class Model: pass"},
         ["m/1/model.py:1:1: `m/1/model.py` has no class TritonPythonModel; found Model"],
     ),
-    ({"m/1/model.py": "def x(:"}, ["m/1/model.py:1:7: this is not Python: invalid syntax"]),
+    ({"m/1/model.py": "def x(:"}, ["m/1/model.py:1:7: invalid Python: invalid syntax"]),
     ({"m/1/model.onnx": MODEL, "e/config.pbtxt": ENSEMBLE}, []),
     (
         {"m/1/model.onnx": MODEL, "e/config.pbtxt": ENSEMBLE.replace('"m"', '"mm"')},
         [
-            "e/config.pbtxt:5:15: ensemble_scheduling.step[0].model_name: there is no such model in the repository; "
+            "e/config.pbtxt:5:15: ensemble_scheduling.step[0].model_name: this model is not in the repository; "
             'found "mm"; allowed: m'
         ],
     ),
@@ -108,11 +110,11 @@ FILES: list[tuple[dict[str, bytes | str | None], list[str]]] = [
             "e/config.pbtxt": ENSEMBLE.replace('key: "x"', 'key: "X"').replace("FP32", "INT8", 1),
         },
         [
-            'e/config.pbtxt:6:13: ensemble_scheduling.step[0].input_map: input "x" of "m" gets no tensor',
+            'e/config.pbtxt:6:13: ensemble_scheduling.step[0].input_map: input "x" of "m" is not mapped',
             'e/config.pbtxt:6:31: ensemble_scheduling.step[0].input_map: "m" has no input "X"; allowed: x',
         ],
     ),
-    ({"m/config.pbtxt": 'backend: "python"', "m/1": None}, ["m/1/model.py: `m/1/model.py` is not there"]),
+    ({"m/config.pbtxt": 'backend: "python"', "m/1": None}, ["m/1/model.py: `m/1/model.py` does not exist"]),
     (
         {"m/.git/HEAD": "x", "m/1/model.onnx": MODEL},
         ["m: Triton cannot tell which backend loads this model; allowed: ..."],
@@ -174,7 +176,9 @@ def test_modules_that_the_server_has_not() -> None:
     files = {"m/1/model.py": text, "m/1/beside.py": ""}
     assert judged(files) == []
     found = judged(files, Server(has_module=lambda name: False))
-    assert [str(finding) for finding in found] == ["m/1/model.py:1:1: this server has no Python module `numpy`"]
+    assert [str(finding) for finding in found] == [
+        "m/1/model.py:1:1: this server does not have the Python module `numpy`"
+    ]
 
 
 def test_what_triton_loads_and_nobody_means_is_only_warned_of() -> None:
