@@ -20,7 +20,7 @@ from amphitrite.controlplane.runtimes.kubernetes.client.api_client import Cluste
 from amphitrite.controlplane.runtimes.kubernetes.client.api_paths import path
 from amphitrite.controlplane.runtimes.kubernetes.pods.container_exits import exit_code, terminated
 from amphitrite.controlplane.runtimes.kubernetes.pods.object_cache import Objects, Snapshot
-from amphitrite.controlplane.runtimes.kubernetes.pods.pod_facts import Json, created, is_lost, name, state
+from amphitrite.controlplane.runtimes.kubernetes.pods.pod_facts import Json, created, is_lost, is_over, name, state
 from amphitrite.controlplane.runtimes.kubernetes.pods.pod_instances import is_ending, replicas
 from amphitrite.controlplane.runtimes.kubernetes.pods.pod_logs import crash_log
 from amphitrite.controlplane.runtimes.kubernetes.workload_writer import Writer
@@ -125,11 +125,12 @@ class Chores:
 
 
 def done(now: Snapshot, at: float) -> Iterator[Json]:
-    """Deployments that were scaled to nothing and have no pod left, or that were never finished."""
+    """Deployments that were scaled to nothing and have no pod left, or that were never finished. A pod that has ended
+    for good is a record, which its controller leaves until the Deployment goes."""
     for label, deployment in now.deployments.items():
         if replicas(deployment) or deployment["metadata"].get("deletionTimestamp"):
             continue
-        empty = all(is_lost(pod, at) for pod in now.pods.get(label, ()))
+        empty = all(is_over(pod) or is_lost(pod, at) for pod in now.pods.get(label, ()))
         if empty and (is_ending(deployment) or at - created(deployment) > _HALF_MADE_S):
             yield deployment
 

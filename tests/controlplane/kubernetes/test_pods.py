@@ -118,6 +118,17 @@ def test_an_evicted_pod_is_a_failed_attempt_of_its_successors_slot() -> None:
     assert found[0].reason == "the node ended the pod: Evicted: The node was low on resource: memory."
 
 
+def test_a_pod_that_has_ended_for_good_holds_up_no_deletion() -> None:
+    """The ReplicaSet leaves it, whatever its number of pods; it goes with the Deployment, which is waited for."""
+    evicted = a_pod("a")
+    evicted["status"] |= {"phase": "Failed", "reason": "Evicted"}
+    ending = a_deployment(0, "b")
+    observed = Recording(ending, [evicted], []).observed()
+    assert [(one.id, one.phase) for one in observed] == [("a#0", "exited"), (f"{DEPLOYMENT}-ending", "stopping")]
+    assert list(done(Snapshot({DEPLOYMENT: ending}, {DEPLOYMENT: (evicted,)}), NOW)) == [ending]
+    assert list(done(Snapshot({DEPLOYMENT: ending}, {DEPLOYMENT: (evicted, a_pod("b"))}), NOW)) == []
+
+
 def test_what_is_done_is_deleted_and_what_nobody_finished_too() -> None:
     making, ended, running = a_deployment(0), a_deployment(0, ""), a_deployment(1)
     for deployment in (making, ended, running):

@@ -78,7 +78,7 @@ def instances(
     found += [_stopping(workload, pod, behind + i) for i, pod in enumerate(going)]
     over = sorted((p for p in pods if is_over(p)), key=created, reverse=True)[:_KEPT_OVER]
     found += [_over(workload, pod, max(behind - 1, 0), -i) for i, pod in enumerate(over)]
-    if not found and is_ending(deployment):
+    if is_ending(deployment) and all(one.phase == "exited" for one in found):
         found.append(_ghost(workload, deployment))
     return tuple(sorted(found, key=lambda one: one.id))
 
