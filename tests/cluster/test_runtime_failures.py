@@ -14,12 +14,13 @@ import pytest
 from amphitrite.controlplane.core.desired.compute_clusters import BUILT_IN, PodShape
 from amphitrite.controlplane.core.desired.containers import Container
 from amphitrite.controlplane.core.desired.resources import PodSettings, WorkloadSpec, workload_spec
-from amphitrite.controlplane.core.observed.observations import Fault
-from amphitrite.controlplane.runtimes.kubernetes.workloads.object_names import SERVER
+from amphitrite.controlplane.core.observed.observations import Fault, Instance
+from amphitrite.controlplane.runtimes.kubernetes.workloads.object_names import SERVER, WORKLOAD_LABEL
 from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_settings import KubernetesSettings, ModelCache
 
 from ..controlplane.kubernetes_subject import Pods
 from ..controlplane.runtime_subjects import PROBE
+from ..waiting import wait_until
 from .images import Images
 from .node import Cluster
 
@@ -183,6 +184,26 @@ def told(pods: Pods, deployment: str, reason: str) -> str:
     selector = ",".join(f"{field}={value}" for field, value in wanted.items())
     found = pods.cluster.kubectl("get", "events", "-n", pods.namespace, "-o", "json", f"--field-selector={selector}")
     return "\n".join(event["message"] for event in json.loads(found)["items"])
+
+
+def test_a_pod_that_its_node_has_ended_goes_with_its_workload(pods: Pods) -> None:
+    """A failed pod stays as a record while its successor serves. Nobody but the workload's end removes it."""
+    workload = pods.workload(deployment="ended")
+
+    def mine(*phases: str) -> list[Instance]:
+        return [i for i in pods.runtime.observe() if i.workload == workload and i.phase in phases]
+
+    pods.runtime.start(workload, 0, 1, PROBE, PROBE)
+    pods.until(lambda: bool(mine("ready")))
+    (first,) = mine("ready")
+    deadline = json.dumps({"spec": {"activeDeadlineSeconds": 1}})
+    pods.cluster.kubectl("patch", "pod", first.id, "-n", pods.namespace, "-p", deadline)
+    pods.until(lambda: bool(mine("exited")) and [i.id for i in mine("ready")] != [first.id])
+    pods.until(lambda: bool(mine("ready")))
+    pods.runtime.stop(mine("ready")[0].id, 0)
+    pods.until(lambda: not mine("ready", "stopping"))
+    left = ("get", "deployments,pods", "-n", pods.namespace, "-l", f"{WORKLOAD_LABEL}={workload.name}", "-o", "name")
+    wait_until(lambda: not pods.cluster.kubectl(*left).split(), "its objects are gone")
 
 
 def test_a_namespace_that_is_full(cluster: Cluster, images: Images, tmp_path: Path) -> None:
