@@ -24,6 +24,7 @@ import psycopg
 from psycopg import sql
 from sqlalchemy import URL, make_url, select
 
+from amphitrite.controlplane import store as package
 from amphitrite.controlplane.core.observed.status import Ref, Status
 from amphitrite.controlplane.store.assets.model_store import ModelStore
 from amphitrite.controlplane.store.content.directory_content import ContentDirectory
@@ -33,7 +34,7 @@ from amphitrite.dataplane.table.routing_table import RoutingTable
 from amphitrite.schemas.errors import Error
 
 Step = Callable[[], object]
-STORE_CODE = str(Path(tables.__file__).parent)
+STORE_CODE = str(Path(package.__file__).parent)
 MODEL = {"name": "m", "version": "1", "digest": "d", "model_names": ["a"]}
 EP, BLUE = Ref("ep1"), Ref("ep1", "blue")
 #: Differs from run to run.
