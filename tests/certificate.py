@@ -34,3 +34,8 @@ def write_certificate(directory: Path) -> tuple[Path, Path]:
         key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     )
     return chain, private
+
+
+def ends_at(file: Path) -> float:
+    """When the first certificate of a PEM file ends (seconds since the epoch)."""
+    return x509.load_pem_x509_certificate(file.read_bytes()).not_valid_after_utc.timestamp()

@@ -44,13 +44,12 @@ ROOT_FILES = (
 
 @dataclass(frozen=True, slots=True)
 class Certificates:
-    """Files in PEM, and when the server's certificate ends (seconds since the epoch)."""
+    """Files in PEM."""
 
     ca_file: Path
     certificate_file: Path
     key_file: Path
     bundle_file: Path
-    not_after: float
 
 
 def ensure(home: Home, hosts: Iterable[str], now: float) -> Certificates:
@@ -78,7 +77,6 @@ def ensure(home: Home, hosts: Iterable[str], now: float) -> Certificates:
         certificate_file=directory / "server.pem",
         key_file=directory / "server.key",
         bundle_file=bundle_file,
-        not_after=leaf.not_valid_after_utc.timestamp(),
     )
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 import ssl
 from pathlib import Path
 
-from cryptography import x509
-
 from amphitrite.controlplane.auth.certificates import Certificates, system_roots
 from amphitrite.controlplane.settings.home import Home
 from amphitrite.dataplane.machine.atomic_files import write_atomically
@@ -28,8 +26,7 @@ def load(directory: Path, home: Home) -> Certificates:
     try:
         # Both are loaded as a server does it: that they belong together is checked by the way.
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
-        leaf = x509.load_pem_x509_certificate(_read(certificate))
-    except (ssl.SSLError, ValueError) as exc:
+    except ssl.SSLError as exc:
         message = f"{certificate} and {key.name} are no certificate with its key"
         raise Error("BadArgument", message, target=str(certificate)) from exc
     bundle_file = home.certificates / "bundle.pem"
@@ -42,7 +39,6 @@ def load(directory: Path, home: Home) -> Certificates:
         certificate_file=certificate,
         key_file=key,
         bundle_file=bundle_file,
-        not_after=leaf.not_valid_after_utc.timestamp(),
     )
 
 
