@@ -76,7 +76,7 @@ class ScoringTokens:
         return text, self._settings.lifetime_s
 
     def _sign(self, claims: Mapping[str, Any], now: float) -> tuple[Secret, int]:
-        key = key_rotation.signing(self._keys(), self._settings.schedule, now)
+        key = key_rotation.signing_key(self._keys(), self._settings.schedule, now)
         if key is None:
             message = "there is no key yet that could sign a token; the control plane that leads is about to make one"
             raise Error("RuntimeUnavailable", message, hint="try again")

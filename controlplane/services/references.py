@@ -44,7 +44,7 @@ def clusters(here: Services) -> list[Compute]:
 
 def compute(here: Services, name: str) -> Compute:
     """A cluster by its name. Raises Error("ResourceNotFound")."""
-    found = compute_clusters.named(name, clusters(here))
+    found = compute_clusters.find_compute(name, clusters(here))
     if found is None:
         known = ", ".join(one.name for one in clusters(here)) or "none"
         hint = f"attached are: {known}"

@@ -19,7 +19,7 @@ import pytest
 from sqlalchemy import select
 
 from amphitrite.controlplane.core.desired.compute_clusters import Compute
-from amphitrite.controlplane.core.desired.resources import resolved
+from amphitrite.controlplane.core.desired.resources import stored_model
 from amphitrite.controlplane.core.observed.status import Ref, Status
 from amphitrite.controlplane.core.planning.key_rotation import SigningKey
 from amphitrite.controlplane.settings.home import Home
@@ -151,7 +151,7 @@ def test_deployments_and_content_move_along(home: Home, database: Databases, run
     store = open_store(new)
     (deployment,) = store.load_world().deployments
     assert deployment.workload.compute == "kubernetes"
-    assert deployment.workload.model == resolved(_reference(store))[0]
+    assert deployment.workload.model == stored_model(_reference(store))[0]
     store.close()
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from sqlalchemy import Connection, RowMapping, insert, select, update
 from sqlalchemy import delete as delete_from
 
-from amphitrite.controlplane.core.desired.compute_clusters import Compute, compute_from_document, document_of
+from amphitrite.controlplane.core.desired.compute_clusters import Compute, compute_document, compute_from_document
 from amphitrite.controlplane.store.sql.tables import computes, deployments, endpoints
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import key, parse_compute
@@ -19,7 +19,7 @@ def put(connection: Connection, compute: Compute, now: float) -> None:
     """Insert or replace; the first spelling of the name stays, as addresses are made of it."""
     found = connection.execute(select(computes.c.name).where(computes.c.key == key(compute.name))).scalar()
     values = {
-        "document": {**document_of(compute), "name": found or compute.name},
+        "document": {**compute_document(compute), "name": found or compute.name},
         "kubeconfig": None if compute.kubeconfig is None else compute.kubeconfig.reveal(),
         "modified_at": now,
     }

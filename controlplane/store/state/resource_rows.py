@@ -96,7 +96,7 @@ def endpoint(row: Row) -> resources.Endpoint:
 
 
 def deployment(row: Row) -> resources.Deployment:
-    model, container = resources.resolved(row["model"])
+    model, container = resources.stored_model(row["model"])
     return resources.deployment_from_document(
         row["document"],
         endpoint=row["endpoint"],

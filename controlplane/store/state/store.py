@@ -78,7 +78,7 @@ class Store(Protocol):
         now: float,
     ) -> tuple[Record, Operation]:
         """Create or replace; ``model`` is {"name", "version", "digest", "model_names"} (and
-        "container", see ``core.resources.resolved``) as resolved now, ``compute`` the
+        "container", see ``core.resources.stored_model``) as resolved now, ``compute`` the
         name of the compute that it runs on; both are stored beside the document. Raises ResourceNotFound (no such
         endpoint) and what ``put_endpoint`` raises."""
         ...

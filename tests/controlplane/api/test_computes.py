@@ -287,7 +287,7 @@ def test_what_does_not_fit_is_refused_before_anything_changes(attached: Any) -> 
     error = answer.json()["error"]
     assert (answer.status_code, error["code"], error["target"]) == (400, "OutOfQuota", "ep1/green")
     assert error["message"] == (
-        "1 instance of one-gpu needs 1 nvidia.com/gpu; 0 of 4 is free: node-1 has 4, 4 are asked for by cats/blue"
+        "1 instance of one-gpu needs 1 nvidia.com/gpu; 0 of 4 is free: node-1 has 4, 4 are requested by cats/blue"
     )
     hint = error["additionalInfo"][0]["info"]["hint"]
     assert "wait" in hint
