@@ -135,7 +135,7 @@ def test_every_row_moves(home: Home, database: Databases, run: Run, source: str,
     answer = run(home, "migrate", "--from", old, "--to", new)
     assert answer["rows"] == {name: len(rows) for name, rows in before.items()}
     assert kept_in(new) == kept_in(old) == before
-    with pytest.raises(Error, match="is not empty: there are rows") as caught:
+    with pytest.raises(Error, match="is not empty: it has rows") as caught:
         run(home, "migrate", "--from", old, "--to", new)
     assert caught.value.code == "Conflict"
 
@@ -166,7 +166,7 @@ def test_nothing_moves_while_a_control_plane_runs(home: Home, database: Database
     old, new = database(kind, "old"), database(kind, "new")
     fill(old, home)
     running = open_store(old)
-    with running.database.hold_alone(CONTROL_PLANE), pytest.raises(Error) as caught:
+    with running.database.hold_named_lock(CONTROL_PLANE), pytest.raises(Error) as caught:
         run(home, "migrate", "--from", old, "--to", new)
     assert caught.value.code == "Conflict"
     if kind == "postgresql":  # In a cluster nobody is alone: its connections tell of it.
@@ -211,7 +211,7 @@ def test_a_backup_is_gone_on_from(
     old, new, file = database(source, "old"), database(target, "new"), tmp_path / "backup.tar"
     before = fill(old, home)
     running = open_store(old)
-    with running.database.hold_alone(CONTROL_PLANE):  # A control plane may run.
+    with running.database.hold_named_lock(CONTROL_PLANE):  # A control plane may run.
         answer = run(home, "backup", str(file), database=old)
     running.close()
     assert (answer["content"], answer["left_out"], answer["database"]) == ("included", [], source)
@@ -242,7 +242,7 @@ def test_a_restore_that_was_broken_off_is_begun_again(
         run(home, "restore", str(file), database=database("sqlite", "newer"))
     assert caught.value.code == "Conflict"
     (home.credentials / "token").write_text("secret-token\n")
-    with pytest.raises(Error, match="is not empty: there are rows"):
+    with pytest.raises(Error, match="is not empty: it has rows"):
         run(home, "restore", str(file), database=new)
 
 

@@ -235,7 +235,7 @@ def test_an_endpoint_on_a_compute_is_a_kubernetes_endpoint(attached: Any) -> Non
         attached.client.get(f"{WS}/onlineEndpoints/ep1").headers["ETag"],
     )
     error = attached.endpoint().json()["error"]
-    assert error["message"] == "compute: cannot be changed after creation; it is azureml:k8s"
+    assert error["message"] == "compute: cannot be changed after creation; the current value is azureml:k8s"
     error = attached.endpoint("ep2", compute=f"{WS}/computes/other").json()["error"]
     assert error["message"] == "compute: there is no compute other"
     assert attached.endpoint("ep2", compute=f"{WS}/computes/K8S").json()["properties"]["compute"] == K8S

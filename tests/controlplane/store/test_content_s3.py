@@ -88,9 +88,9 @@ def test_unfinished_transfers_and_unnamed_blocks_go_after_a_day(bucket: s3.Bucke
         client.put_object(Bucket=bucket.name, Key=f"of/us/blocks/{name}", Body=b"x")
     begun = client.list_multipart_uploads(Bucket=bucket.name)["Uploads"]
     young = min(one["Initiated"].timestamp() for one in begun)
-    content.drop_leftovers(min(young, clock()) - 1, ())
+    content.drop_unfinished(min(young, clock()) - 1, ())
     assert len(bucket.names()) == 2
-    content.drop_leftovers(max(young, clock()) + DAY, {"kept"})
+    content.drop_unfinished(max(young, clock()) + DAY, {"kept"})
     assert bucket.names() == ["of/us/blocks/kept"]
     left = client.list_multipart_uploads(Bucket=bucket.name)["Uploads"]
     assert [one["Key"] for one in left] == ["of/others/x"]
