@@ -33,7 +33,7 @@ from amphitrite.dataplane.table.routing_table import RoutingTable
 from amphitrite.schemas.errors import Error
 
 Step = Callable[[], object]
-STORE_CODE = str(Path(tables.__file__).parent)
+STORE_CODE = str(Path(tables.__file__).parents[1])
 MODEL = {"name": "m", "version": "1", "digest": "d", "model_names": ["a"]}
 EP, BLUE = Ref("ep1"), Ref("ep1", "blue")
 #: Differs from run to run.
