@@ -183,7 +183,7 @@ def test_nothing_moves_while_a_control_plane_runs(home: Home, database: Database
 
 @pytest.mark.parametrize(
     ("source", "code", "message"),
-    [("sqlite:////no/such/file", "BadArgument", "no file"), ("{empty}", "BadArgument", "nothing of amphitrite's")],
+    [("sqlite:////no/such/file", "BadArgument", "no file"), ("{empty}", "BadArgument", "not a database of amphitrite")],
 )
 def test_a_source_must_be_ours(home: Home, database: Databases, run: Run, source: str, code: str, message: str) -> None:
     empty = database("postgresql", "empty")
@@ -197,7 +197,7 @@ def test_a_target_of_somebody_elses_is_left_alone(home: Home, database: Database
     fill(old, home)
     with postgresql.connect(theirs) as connection:
         connection.execute("CREATE TABLE invoices (id int)")
-    with pytest.raises(Error, match="tables of somebody else's"):
+    with pytest.raises(Error, match="tables of another program"):
         run(home, "migrate", "--from", old, "--to", theirs)
     with postgresql.connect(theirs) as connection:
         found = connection.execute("SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'")

@@ -97,7 +97,7 @@ def test_unfinished_transfers_and_unnamed_blocks_go_after_a_day(bucket: s3.Bucke
 
 
 def test_a_bucket_that_is_not_there(bucket: s3.Bucket, tmp_path: Path, clock: Any) -> None:
-    with pytest.raises(Error, match="the object store refuses") as caught:
+    with pytest.raises(Error, match="the object store refused the request") as caught:
         open_content("s3://nowhere-to-be-found/x", tmp_path, clock)
     assert (caught.value.code, caught.value.target) == ("RuntimeUnavailable", "s3://nowhere-to-be-found/x")
     assert "make the bucket first" in str(caught.value.hint)
@@ -106,7 +106,7 @@ def test_a_bucket_that_is_not_there(bucket: s3.Bucket, tmp_path: Path, clock: An
 def test_a_bucket_that_went(bucket: s3.Bucket, tmp_path: Path, clock: Any) -> None:
     content = open_content(bucket.url, tmp_path, clock)
     bucket.client().delete_bucket(Bucket=bucket.name)
-    with pytest.raises(Error, match="the object store refuses") as caught:
+    with pytest.raises(Error, match="the object store refused the request") as caught:
         take_in(content, b"x")
     assert "make the bucket first" in str(caught.value.hint)
     assert list((tmp_path / "uploads").iterdir()) == []

@@ -193,6 +193,6 @@ def test_the_published_table_is_everybodys(store: SqlStore, other: SqlStore) -> 
 @on_postgresql
 def test_what_no_row_can_hold_is_refused(store: SqlStore) -> None:
     for name in ("a\0b", "x" * 300):
-        with pytest.raises(Error, match="the database cannot hold this") as caught:
+        with pytest.raises(Error, match="the database cannot store this value") as caught:
             put(store, name)
         assert caught.value.code == "BadArgument"
