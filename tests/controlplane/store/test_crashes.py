@@ -12,7 +12,7 @@ from ... import postgresql
 
 LONG = True
 #: kind of database -> how many lines of code lie between two places of death, and so how many there are at least.
-PLACES = {"sqlite": (71, 20), "postgresql": (191, 7)}
+PLACES = {"sqlite": (57, 20), "postgresql": (157, 7)}
 
 
 @pytest.mark.parametrize("scenario", ["changes", "uploads"])
