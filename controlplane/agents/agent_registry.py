@@ -53,7 +53,7 @@ class Agents(Protocol):
         ...
 
 
-def is_news(before: AgentReport | None, report: AgentReport) -> bool:
+def is_significant(before: AgentReport | None, report: AgentReport) -> bool:
     """Whether a plan could come out otherwise than with the agent's former report."""
     if before is None or report.seen_at - before.seen_at > MAX_AGE_S:
         return True
@@ -75,7 +75,7 @@ class AgentRegistry:
             for agent, (old, _) in list(self._entries.items()):
                 if report.seen_at - old.seen_at > FORGET_AFTER_S:
                     del self._entries[agent]
-        if is_news(before[0] if before is not None else None, report):
+        if is_significant(before[0] if before is not None else None, report):
             self._wake()
 
     def forget(self, agent_id: str) -> None:

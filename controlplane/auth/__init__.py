@@ -1,4 +1,4 @@
-"""Secrets and proofs: credentials, certificates, tokens, signatures, grants, and their renewal.
+"""Credentials, certificates, tokens, signatures and fetch grants, and their renewal.
 
-Decides who is let in by what. It knows no route.
+Decides what authorizes whom. It must not know routes.
 """

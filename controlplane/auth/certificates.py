@@ -1,10 +1,11 @@
-"""TLS of one machine: our own certificate authority and the certificate that both planes serve.
+"""TLS on one machine: a certificate authority, and the certificate that both planes serve.
 
-Decides who signs, for how long, for which names, and when a certificate is renewed. Must not know who listens.
+Decides who signs, for how long, for which names, and when a certificate is renewed. Must not know
+who listens.
 
-The server's private key is made once and kept when its certificate is renewed: certificate and key therefore match at
-every moment, also for a reader that opens the two files on either side of a renewal (Envoy does). Deleting
-``server.key`` makes a new pair at the next start.
+The server's private key is created once and kept when its certificate is renewed. So certificate
+and key match at any time, even for a reader such as Envoy that opens one file before a renewal and
+the other after it. Deleting ``server.key`` creates a new pair at the next start.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ from amphitrite.schemas.errors import Error
 AUTHORITY_DAYS = 3650
 LEAF_DAYS = 90
 RENEW_BEFORE_DAYS = 30
-#: A certificate is valid from a little before it was made, so that a clock that is behind still accepts it.
-BACKDATED = timedelta(minutes=5)
+#: A certificate is valid from a little before its creation, for clients whose clock is behind.
+BACKDATE = timedelta(minutes=5)
 
-#: Where distributions keep the roots in one file, besides the place that OpenSSL was built with.
+#: Where Linux distributions keep the root certificates, besides OpenSSL's built-in path.
 ROOT_FILES = (
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -44,7 +45,7 @@ ROOT_FILES = (
 
 @dataclass(frozen=True, slots=True)
 class Certificates:
-    """Files in PEM."""
+    """Paths of PEM files."""
 
     ca_file: Path
     certificate_file: Path
@@ -53,10 +54,11 @@ class Certificates:
 
 
 def ensure(home: Home, hosts: Iterable[str], now: float) -> Certificates:
-    """Make, keep or renew what is in ``home.certificates`` so that it is good at ``now`` for exactly ``hosts``.
+    """Creates, keeps or renews the files in ``home.certificates``, valid at ``now`` for exactly
+    ``hosts``.
 
-    ``hosts``: names and addresses (see ``addresses.certificate_hosts``). Idempotent; writes only what changes.
-    Raises Error("BadArgument") for a host that cannot be in a certificate.
+    ``hosts``: names and IP addresses (see ``addresses.certificate_hosts``). Idempotent; writes only
+    what changes. Raises Error("BadArgument") for a host that cannot be in a certificate.
     """
     at = datetime.fromtimestamp(now, timezone.utc)
     directory = home.certificates
@@ -65,7 +67,7 @@ def ensure(home: Home, hosts: Iterable[str], now: float) -> Certificates:
     leaf, key = _load(directory / "server.pem", directory / "server.key")
     if key is None:
         key = _new_key(directory / "server.key")
-    if leaf is None or not _good(leaf, key, authority, names, at):
+    if leaf is None or not _is_valid(leaf, key, authority, names, at):
         leaf = _issue(authority, authority_key, key, names, at)
         write_atomically(directory / "server.pem", _pem(leaf) + _pem(authority), mode=0o644)
     bundle = system_roots() + _pem(authority)
@@ -81,10 +83,10 @@ def ensure(home: Home, hosts: Iterable[str], now: float) -> Certificates:
 
 
 def system_roots() -> bytes:
-    """The roots that this machine trusts, in PEM; empty when it has none.
+    """The root certificates that this machine trusts, in PEM; empty if there are none.
 
-    ``openssl_cafile`` is what OpenSSL was built with. ``cafile`` would follow SSL_CERT_FILE, which may be a bundle of
-    ours already, and the bundle would grow with each start.
+    It uses ``openssl_cafile``, OpenSSL's built-in path. ``cafile`` follows SSL_CERT_FILE, which may
+    already be a bundle of ours, so the bundle would grow with each start.
     """
     for name in (ssl.get_default_verify_paths().openssl_cafile, *ROOT_FILES):
         path = Path(name)
@@ -105,7 +107,8 @@ def _authority(directory: Path, at: datetime) -> tuple[x509.Certificate, ec.Elli
             return certificate, key
     key = _new_key(directory / "ca.key")
     identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
-    # The name carries the key's identifier: a client that trusts the authorities of two homes can tell them apart.
+    # The name contains the key's identifier, so a client that trusts the authorities of two homes
+    # can distinguish them.
     name = x509.Name(
         [
             x509.NameAttribute(NameOID.ORGANIZATION_NAME, "Amphitrite"),
@@ -147,7 +150,7 @@ def _issue(
     )
 
 
-def _good(
+def _is_valid(
     leaf: x509.Certificate,
     key: ec.EllipticCurvePrivateKey,
     authority: x509.Certificate,
@@ -175,7 +178,7 @@ def _builder(
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(at - BACKDATED)
+        .not_valid_before(at - BACKDATE)
         .not_valid_after(at + timedelta(days=days))
     )
 
@@ -209,14 +212,14 @@ def _general_name(host: str) -> x509.GeneralName:
 
 
 def _load(certificate: Path, key: Path) -> tuple[x509.Certificate | None, ec.EllipticCurvePrivateKey | None]:
-    """What is there and readable; anything else is made anew."""
+    """What exists and is readable; anything else is created again."""
     loaded: x509.Certificate | None = None
     private: ec.EllipticCurvePrivateKey | None = None
     with suppress(FileNotFoundError, ValueError):
         loaded = x509.load_pem_x509_certificate(certificate.read_bytes())
     with suppress(FileNotFoundError, ValueError):
-        found = serialization.load_pem_private_key(key.read_bytes(), password=None)
-        private = found if isinstance(found, ec.EllipticCurvePrivateKey) else None
+        loaded_key = serialization.load_pem_private_key(key.read_bytes(), password=None)
+        private = loaded_key if isinstance(loaded_key, ec.EllipticCurvePrivateKey) else None
     return loaded, private
 
 

@@ -1,6 +1,7 @@
-"""The control plane's own secrets: made at the first start, or handed in as files, read ever after.
+"""The secrets of the control plane: created at the first start or provided as files, then read.
 
-Decides how many there are, how they are made and who may read them. Must not know HTTP or who presents them.
+Decides which secrets there are, how they are created and who may read them. Must not know HTTP or
+who presents them.
 """
 
 from __future__ import annotations
@@ -14,17 +15,22 @@ from amphitrite.dataplane.machine.atomic_files import write_atomically
 from amphitrite.dataplane.table.routing_table import Secret
 from amphitrite.schemas.errors import Error
 
-#: Characters of each secret: 256 bits.
+#: The number of characters of each secret (256 bits of randomness).
 _LENGTH = 43
 
 
 @dataclass(slots=True)
 class Credentials:
-    """``token`` opens everything, ``agent_token`` only the data plane's routes, ``identity_header`` is traded for
-    ``token`` at the identity endpoint and the authority, ``fetch_key`` signs what pods fetch models with and what opens
-    a container of blobs, and leaves nowhere.
+    """The secrets of one control plane.
 
-    One object for the life of the process: ``refresh`` replaces the first three in it."""
+    * ``token`` authorizes everything.
+    * ``agent_token`` authorizes the data plane's routes only.
+    * ``identity_header`` is exchanged for ``token`` at the identity endpoint and the token
+      authority.
+    * ``fetch_key`` signs fetch grants and shared access signatures. It is never sent.
+
+    There is one object for the life of the process; ``refresh`` replaces the first three in it.
+    """
 
     token: Secret
     agent_token: Secret
@@ -33,7 +39,7 @@ class Credentials:
 
 
 def ensure(home: Home) -> Credentials:
-    """Read the secrets of ``home``, make those that are missing. Files are 0600, also those found otherwise."""
+    """Reads the secrets of ``home`` and creates missing ones. Sets mode 0600 on the files."""
     return Credentials(
         token=_secret(home.credentials / "token"),
         agent_token=_secret(home.credentials / "agent-token"),
@@ -42,28 +48,31 @@ def ensure(home: Home) -> Credentials:
     )
 
 
-def given(directory: Path) -> Credentials:
-    """The secrets in a directory of others (a mounted Secret); nothing is written there.
+def load(directory: Path) -> Credentials:
+    """Reads the secrets in a provided directory (a mounted Secret), which is never written.
 
-    Raises Error("BadArgument") for a file that is missing, empty or not ASCII."""
+    Raises Error("BadArgument") for a file that is missing, empty or not ASCII.
+    """
     return Credentials(
-        token=_given(directory / "token"),
-        agent_token=_given(directory / "agent-token"),
-        identity_header=_given(directory / "identity-header"),
-        fetch_key=_given(directory / "fetch-key"),
+        token=_read_secret(directory / "token"),
+        agent_token=_read_secret(directory / "agent-token"),
+        identity_header=_read_secret(directory / "identity-header"),
+        fetch_key=_read_secret(directory / "fetch-key"),
     )
 
 
 def refresh(credentials: Credentials, directory: Path) -> bool:
-    """Take over what has changed in ``directory``; whether anything had. What pods hold is signed with the key they
-    were made with, so ``fetch_key`` stays until the next start. Raises what ``given`` raises; nothing has changed then.
+    """Applies changes in ``directory``. Returns whether there were any. Raises what ``load``
+    raises.
+
+    ``fetch_key`` stays until the next start, because grants of running pods are signed with it.
     """
-    fresh = given(directory)
-    fresh.fetch_key = credentials.fetch_key
-    if fresh == credentials:
+    current = load(directory)
+    current.fetch_key = credentials.fetch_key
+    if current == credentials:
         return False
-    credentials.token, credentials.agent_token = fresh.token, fresh.agent_token
-    credentials.identity_header = fresh.identity_header
+    credentials.token, credentials.agent_token = current.token, current.agent_token
+    credentials.identity_header = current.identity_header
     return True
 
 
@@ -76,8 +85,8 @@ def _secret(path: Path) -> Secret:
     return Secret(text)
 
 
-def _given(path: Path) -> Secret:
-    hint = "ML_CREDENTIALS_DIRECTORY holds the files token, agent-token, identity-header and fetch-key"
+def _read_secret(path: Path) -> Secret:
+    hint = "ML_CREDENTIALS_DIRECTORY must contain the files token, agent-token, identity-header and fetch-key"
     try:
         text = path.read_text(encoding="ascii").strip()
     except OSError as exc:

@@ -1,7 +1,7 @@
-"""TLS from files of others: a certificate that somebody else issues and renews (cert-manager, an operator).
+"""TLS from provided files: a certificate that others issue and renew (cert-manager, an operator).
 
-Decides the files' names, those of a Kubernetes Secret of type kubernetes.io/tls, and that a certificate and a key must
-belong together. Must not know who listens.
+Decides the names of the files, which are those of a Kubernetes Secret of type kubernetes.io/tls,
+and that the certificate and the key must match. Must not know who listens.
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ from amphitrite.schemas.errors import Error
 
 
 def load(directory: Path, home: Home) -> Certificates:
-    """``tls.crt``, ``tls.key`` and, where clients do not know the issuer, ``ca.crt`` in ``directory``, which is only
-    read. What clients trust (the system's roots, and ``ca.crt``) is gathered in ``home``.
+    """Reads ``tls.crt``, ``tls.key`` and, if clients do not know the issuer, ``ca.crt``.
 
-    Raises Error("BadArgument") that names the file."""
+    ``directory`` is never written. The bundle that clients trust (the system's roots and
+    ``ca.crt``) is written below ``home``. Raises Error("BadArgument") that names the file.
+    """
     certificate, key, authority = directory / "tls.crt", directory / "tls.key", directory / "ca.crt"
     for path in (certificate, key):
         _read(path)
     try:
-        # Both are loaded as a server does it: that they belong together is checked by the way.
+        # Loaded as a server does it, which also checks that both match.
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
     except ssl.SSLError as exc:
-        message = f"{certificate} and {key.name} are no certificate with its key"
+        message = f"{certificate} and {key.name} are not a certificate and its key"
         raise Error("BadArgument", message, target=str(certificate)) from exc
     bundle_file = home.certificates / "bundle.pem"
     ca = _read(authority) if authority.exists() else b""
@@ -46,5 +47,5 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as exc:
-        hint = "ML_TLS_DIRECTORY holds tls.crt, tls.key and, for an authority of your own, ca.crt"
+        hint = "ML_TLS_DIRECTORY must contain tls.crt, tls.key and, for a private authority, ca.crt"
         raise Error("BadArgument", f"cannot read {path}: {exc.strerror}", target=str(path), hint=hint) from exc

@@ -1,8 +1,8 @@
 """Random text for keys and tokens.
 
-Decides what they are made of: letters and digits, which need no escaping in an address, a header or a shell. Base64 for
-addresses is not good enough: every sixty-fourth key would begin with ``-``, and ``score.py --token $KEY``, as Azure's
-examples have it, would take that for an option. Must not know what a key opens.
+Decides the characters: letters and digits, which need no escaping in a URL, a header or a shell.
+URL-safe Base64 does not do: every 64th key would begin with ``-``, and ``score.py --token $KEY``,
+as in Azure's examples, would read it as an option. Must not know what a key authorizes.
 """
 
 from __future__ import annotations
@@ -14,5 +14,5 @@ _CHARACTERS = string.ascii_letters + string.digits
 
 
 def random_text(length: int) -> str:
-    """So many characters of 5.95 bits each, from the system's generator."""
+    """``length`` characters of 5.95 bits each, from the system's random generator."""
     return "".join(secrets.choice(_CHARACTERS) for _ in range(length))

@@ -1,7 +1,7 @@
-"""Certificates and credentials that change while the process runs.
+"""Renewal of certificates and credentials while the process runs.
 
-Decides how often they are looked at, and that what cannot be used (yet) leaves everything as it is. Must not know how
-either is made: every control plane looks after its own, whoever leads.
+Decides how often they are checked, and that invalid files change nothing. Must not know how they
+are created. Every control plane renews its own, whichever leads.
 """
 
 from __future__ import annotations
@@ -19,15 +19,17 @@ from amphitrite.controlplane.settings.settings import Settings
 
 log = logging.getLogger(__name__)
 
-#: Files of others are looked at this often; the kubelet itself takes up to a minute to bring a changed Secret.
+#: Provided files are checked this often. The kubelet itself takes up to a minute to update a
+#: Secret.
 FILES_PERIOD_S = 5.0
-#: Our own certificate is renewed weeks before it ends.
+#: A certificate of our own authority is renewed weeks before it expires.
 OWN_PERIOD_S = 3600.0
 
 
 class Renewal:
-    """``load``: the certificates that are good at a time (seconds since the epoch); ``reload`` is given changed ones;
-    ``refresh`` takes over changed credentials and says whether there were any."""
+    """``load``: the certificates that are valid at a time (seconds since the epoch). ``reload``:
+    called with changed certificates. ``refresh``: applies changed credentials and returns whether
+    there were any."""
 
     def __init__(
         self,
@@ -40,46 +42,46 @@ class Renewal:
         self._served: bytes | None = None
 
     def run(self, stop: threading.Event) -> None:
-        """Now, and again and again until ``stop``."""
+        """Checks now, and then every ``period_s`` until ``stop``."""
         while not stop.is_set():
             for task in (self.certificates, self.credentials):
                 try:
                     task(time.time())
                 except Exception as exc:
-                    log.warning("renewal failed, everything stays as it is: %s", exc)
+                    log.warning("renewal failed, the current certificates and credentials stay in use: %s", exc)
             stop.wait(self._period_s)
 
     def certificates(self, now: float) -> None:
-        """Hand over the certificate if it is another one than before."""
+        """Reloads the certificate if it differs from the previous one."""
         tls = self._load(now)
         served = tls.certificate_file.read_bytes()
         if self._served is not None and served != self._served:
             self._reload(tls)
-            log.info("serving with a renewed certificate")
+            log.info("a renewed certificate is in use")
         self._served = served
 
     def credentials(self, now: float) -> None:
-        """Take over changed ones, whatever the time is."""
+        """Applies changed credentials."""
         if self._refresh():
-            log.info("renewed credentials are in force")
+            log.info("renewed credentials are in use")
 
 
-def tls(settings: Settings, hosts: tuple[str, ...]) -> Callable[[float], Certificates]:
-    """Where this control plane's certificates come from."""
+def certificate_loader(settings: Settings, hosts: tuple[str, ...]) -> Callable[[float], Certificates]:
+    """Loads this control plane's certificates: provided ones, or those of its own authority."""
     home, directory = settings.home, settings.tls_directory
     if directory is not None:
         return lambda now: provided_certificates.load(directory, home)
     return lambda now: certificates.ensure(home, hosts, now)
 
 
-def secrets(settings: Settings, home: Home) -> Credentials:
-    """This control plane's credentials: handed in, or its own."""
+def load_credentials(settings: Settings, home: Home) -> Credentials:
+    """This control plane's credentials: provided ones, or its own."""
     directory = settings.credentials_directory
-    return credentials.ensure(home) if directory is None else credentials.given(directory)
+    return credentials.ensure(home) if directory is None else credentials.load(directory)
 
 
-def refresher(settings: Settings, held: Credentials) -> Callable[[], bool]:
-    """What takes over renewed credentials; our own never change by themselves."""
+def credentials_refresher(settings: Settings, held: Credentials) -> Callable[[], bool]:
+    """Applies changes of provided credentials to ``held``. Our own never change."""
     directory = settings.credentials_directory
     if directory is None:
         return lambda: False

@@ -1,8 +1,8 @@
-"""JSON Web Tokens of our own, by which clients score: made by any control plane of a database.
+"""The JSON Web Tokens that clients score with, signed by any control plane of a database.
 
-Decides what is in a token and how its keys look to those who verify it
-(``amphitrite.dataplane.envoy.filters.jwt``). Which key signs is decided by ``core.planning.key_rotation``. Must not
-know HTTP, nor who may have a token.
+Decides the claims of a token, and how its keys look to those who verify it
+(``amphitrite.dataplane.envoy.filters.jwt``). ``core.planning.key_rotation`` decides which key
+signs. Must not know HTTP, nor who may have a token.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ from amphitrite.controlplane.settings.token_settings import SCORING_RESOURCE, To
 from amphitrite.dataplane.table.routing_table import Secret, TokenIssuer
 from amphitrite.schemas.errors import Error
 
-#: Names, not addresses: a token goes on counting when the control plane moves. Whose they are the keys tell.
+#: Names rather than URLs, so that tokens stay valid when the control plane moves. The keys identify
+#: the issuer.
 ENDPOINTS, SCORING, IDENTITY = "urn:amphitrite:endpoints", "urn:amphitrite:scoring", "urn:amphitrite:identity"
 _ALGORITHM, _BITS = "RS256", 2048
 
 
 @dataclass(frozen=True, slots=True)
 class EndpointToken:
-    """Times: whole seconds since the epoch."""
+    """A token for one endpoint. Times: whole seconds since the epoch."""
 
     text: Secret
     expires_at: int
@@ -41,10 +42,12 @@ class EndpointToken:
 
 
 class ScoringTokens:
-    """``keys``: those that there are; ``subject``: whom tokens are given to; ``clock``: seconds since the epoch.
+    """``keys``: the existing key pairs. ``subject``: whom tokens are issued to. ``clock``: seconds
+    since the epoch.
 
-    Both methods raise Error("RuntimeUnavailable") before there is a key, which a control plane that leads makes at
-    once."""
+    Both methods raise Error("RuntimeUnavailable") until there is a key; the leading control plane
+    creates one when it starts.
+    """
 
     def __init__(
         self,
@@ -56,43 +59,45 @@ class ScoringTokens:
         self._keys, self._settings, self._subject, self._clock = keys, settings, subject, clock
 
     def for_endpoint(self, name: str) -> EndpointToken:
-        """A token that opens the endpoint of this name, in its own spelling, and no other."""
+        """A token for the endpoint of this name, spelled as the user wrote it, and for no other."""
         now = self._clock()
         text, expires_at = self._sign({"iss": ENDPOINTS, "aud": SCORING, "endpoint": name}, now)
         return EndpointToken(text, expires_at, int(now + key_rotation.refresh_after_s(self._settings.schedule)))
 
     def for_resource(self, resource: str) -> tuple[Secret, int]:
-        """What the issuer of ``aad_token`` gives out for ``SCORING_RESOURCE``, and for how many seconds it counts.
+        """A token of the issuer for ``aad_token`` for ``SCORING_RESOURCE``, and its lifetime in
+        seconds.
 
-        Raises Error("Unsupported") where that issuer is somebody else."""
+        Raises Error("Unsupported") if another server is that issuer.
+        """
         if self._settings.issuer is not None:
             raise Error(
                 "Unsupported",
                 f"tokens for {resource} come from {self._settings.issuer} (ML_SCORING_ISSUER), not from this server",
                 target="resource",
-                hint="score with a token of that issuer; ml online-endpoint invoke sends the one in ML_SCORING_TOKEN",
+                hint="use a token of that issuer; ml online-endpoint invoke sends the one in ML_SCORING_TOKEN",
             )
         text, _ = self._sign({"iss": IDENTITY, "aud": resource}, self._clock())
         return text, self._settings.lifetime_s
 
     def _sign(self, claims: Mapping[str, Any], now: float) -> tuple[Secret, int]:
-        key = key_rotation.signing(self._keys(), self._settings.schedule, now)
+        key = key_rotation.signing_key(self._keys(), self._settings.schedule, now)
         if key is None:
-            message = "there is no key yet that could sign a token; the control plane that leads is about to make one"
+            message = "there is no key to sign a token yet; the leading control plane is about to create one"
             raise Error("RuntimeUnavailable", message, hint="try again")
         issued, expires_at = int(now), int(now) + self._settings.lifetime_s
         times = {"iat": issued, "nbf": issued, "exp": expires_at}
         given = {**claims, "sub": self._subject, **times, "jti": uuid.uuid4().hex}
-        return Secret(jwt.encode(given, _loaded(key.private_key), _ALGORITHM, headers={"kid": key.id})), expires_at
+        return Secret(jwt.encode(given, _private_key(key.private_key), _ALGORITHM, headers={"kid": key.id})), expires_at
 
 
 def is_for_scoring(resource: str) -> bool:
-    """Whether a token for ``resource`` is one to score with."""
+    """Whether ``resource`` is the one of scoring tokens."""
     return resource.rstrip("/") == SCORING_RESOURCE
 
 
 def make_key(now: float) -> SigningKey:
-    """A new key pair, named by its public half."""
+    """A new key pair. Its id is derived from the public key."""
     private = rsa.generate_private_key(public_exponent=65537, key_size=_BITS)
     pem = private.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
@@ -104,8 +109,9 @@ def make_key(now: float) -> SigningKey:
 
 
 def issuers(keys: Iterable[SigningKey], *, identity: bool) -> tuple[TokenIssuer, ...]:
-    """Us, as proxies are told; ``identity``: our identity endpoint is the issuer of ``aad_token`` too."""
-    public = [_public(one) for one in keys]
+    """This server as an issuer, for the proxies. ``identity``: it is also the issuer for
+    ``aad_token``."""
+    public = [_public_jwk(one) for one in keys]
     if not public:
         return ()
     jwks = json.dumps({"keys": public}, sort_keys=True)
@@ -113,15 +119,15 @@ def issuers(keys: Iterable[SigningKey], *, identity: bool) -> tuple[TokenIssuer,
     return (TokenIssuer("aad_token", IDENTITY, (SCORING_RESOURCE,), jwks), ours) if identity else (ours,)
 
 
-def _public(key: SigningKey) -> dict[str, str]:
-    """As a JSON Web Key."""
-    jwk: dict[str, str] = RSAAlgorithm.to_jwk(_loaded(key.private_key).public_key(), as_dict=True)
+def _public_jwk(key: SigningKey) -> dict[str, str]:
+    """The public key as a JSON Web Key (RFC 7517)."""
+    jwk: dict[str, str] = RSAAlgorithm.to_jwk(_private_key(key.private_key).public_key(), as_dict=True)
     return {**{name: jwk[name] for name in ("kty", "n", "e")}, "kid": key.id, "alg": _ALGORITHM, "use": "sig"}
 
 
 @lru_cache(maxsize=8)
-def _loaded(pem: Secret) -> rsa.RSAPrivateKey:
+def _private_key(pem: Secret) -> rsa.RSAPrivateKey:
     loaded = serialization.load_pem_private_key(pem.reveal().encode("ascii"), password=None)
     if not isinstance(loaded, rsa.RSAPrivateKey):
-        raise Error("InternalServerError", "a signing key in the database is no RSA key")
+        raise Error("InternalServerError", "a signing key in the database is not an RSA key")
     return loaded

@@ -1,5 +1,6 @@
-"""The pure half of the control plane: values in, values out, ``now`` included. No IO, no clock, no client.
+"""The pure part of the control plane: values in, values out, with ``now`` as a parameter. It has no
+IO, no clock and no client.
 
-The rooms: ``desired`` (what users want), ``observed`` (what is there), ``capacity`` (whether it fits), ``rules``
-(what is refused) and ``planning`` (what to do next).
+The folders: ``desired`` (what users want), ``observed`` (what runs), ``capacity`` (whether it
+fits), ``rules`` (what is refused) and ``planning`` (what to do next).
 """

@@ -26,7 +26,7 @@ def choose(settings: Settings, store: SqlStore, stack: ExitStack, stop: threadin
     """
     cluster = settings.cluster
     if cluster.lease_name is None:
-        stack.enter_context(store.database.hold_alone(CONTROL_PLANE, lambda: _displaced(stop)))
+        stack.enter_context(store.database.hold_named_lock(CONTROL_PLANE, lambda: _displaced(stop)))
         return AlwaysLeader()
     from amphitrite.controlplane.clusters.own_cluster import connect
     from amphitrite.controlplane.leadership.lease_store import LeaseStore

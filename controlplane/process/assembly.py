@@ -104,7 +104,7 @@ def assemble(
         time.time,
         max_body_bytes=limits.scoring_body_bytes,
         may_act=leadership.leading,
-        issuers=Issuers(store, settings.tokens, lambda: None if oidc is None else oidc.known()),
+        issuers=Issuers(store, settings.tokens, lambda: None if oidc is None else oidc.jwks()),
     )
     runtime.watch(reconciler.wake)
     following = Following(store.database.listen, store.published, feed, clusters.refresh, reconciler.wake)

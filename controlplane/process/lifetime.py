@@ -44,15 +44,18 @@ def run(settings: Settings, stop: threading.Event, told: Callable[[], None] = la
         home.logs / "controlplane.log" if settings.log_to == "file" else None, text=settings.log_format == "text"
     )
     with ExitStack() as stack:
-        load = renewal.tls(settings, _hosts(settings))
-        tls, secrets = load(time.time()), renewal.secrets(settings, home)
+        load = renewal.certificate_loader(settings, _hosts(settings))
+        tls, secrets = load(time.time()), renewal.load_credentials(settings, home)
         server_file.write(settings, tls, "starting")
         stack.callback(server_file.ended, home)
         fetch_ca = None if tls.ca_file == tls.bundle_file else tls.ca_file.read_text(encoding="ascii")
         parts = assemble(settings, secrets, fetch_ca, stack, stop)
         server = https_server.server(settings, tls, create_app(parts.services))
         renewing = Renewal(
-            load, https_server.reloader(server), renewal.refresher(settings, secrets), renewal.period_s(settings)
+            load,
+            https_server.reloader(server),
+            renewal.credentials_refresher(settings, secrets),
+            renewal.period_s(settings),
         )
 
         threads = _Threads(stack, JOIN_S if settings.embedded else JOIN_POD_S)

@@ -34,7 +34,7 @@ def start(settings: Settings, told: Callable[[], None] = lambda: None) -> bool:
     os.umask(0o077)  # Logs and sockets too, whichever of our processes makes them.
     signal.signal(signal.SIGTERM, ask)
     signal.signal(signal.SIGINT, ask)
-    settings.home.require_plain()
+    settings.home.require_shell_safe()
     _require_ports(settings)
     settings.home.create()
     with _lock(settings.home):

@@ -27,11 +27,11 @@ class Issuers:
     def __call__(self, published: Iterable[TokenIssuer], now: float) -> tuple[TokenIssuer, ...]:
         """For the next table; ``published``: those of the last one. Only who leads may call it: it writes."""
         schedule, keys = self._settings.schedule, self._store.signing_keys()
-        added = (scoring_tokens.make_key(now),) if key_rotation.is_due(keys, schedule, now) else ()
-        spent = key_rotation.spent(keys, schedule, now)
-        if added or spent:
-            self._store.change_signing_keys(added, spent)
-            for verb, some in (("new", added), ("spent", spent)):
+        added = (scoring_tokens.make_key(now),) if key_rotation.rotation_due(keys, schedule, now) else ()
+        expired = key_rotation.expired_keys(keys, schedule, now)
+        if added or expired:
+            self._store.change_signing_keys(added, expired)
+            for verb, some in (("new", added), ("expired", expired)):
                 for one in some:
                     log.info("%s signing key %s", verb, one.id)
             keys = self._store.signing_keys()

@@ -82,7 +82,7 @@ def _added(
 
 def _wanted(document: Document, model: Document, place: Place) -> Deployment:
     """The document as desired state."""
-    reference, container = resources.resolved(model)
+    reference, container = resources.stored_model(model)
     return resources.deployment_from_document(
         document,
         endpoint=document["endpoint_name"],

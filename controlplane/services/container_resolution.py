@@ -58,7 +58,7 @@ def resolve(
         return Resolved(id=arm_id, violations=(Violation(("environment",), message, hint),))
     # Without a model that can be served, which is said elsewhere, the rest is judged all the same.
     files = ModelFiles("", "", "", "") if model is None or model.type == "mlflow_model" else _files(services, model)
-    container, violations = containers.decide(
+    container, violations = containers.resolve_container(
         document,
         found.document,
         files,

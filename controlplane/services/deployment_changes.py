@@ -78,7 +78,7 @@ def delete(services: Services, endpoint: str, name: str, *, if_match: str | None
             message = f"it has changed since it was read: If-Match is {if_match}, its etag is {record.etag}"
             raise Error("PreconditionFailed", message, target=f"{parent.name}/{name}")
         # Both are in force with the next table: whoever was sent to it is sent elsewhere, and what it has, it ends.
-        left = traffic_removal.without(parent.document, record.name)
+        left = traffic_removal.traffic_without(parent.document, record.name)
         services.store.put_endpoint(left, if_match=None, if_none_match=False, now=services.clock())
     elif violations:
         raise Error("UserError", violations[0].message, target=f"{parent.name}/{record.name}", hint=violations[0].hint)

@@ -44,7 +44,7 @@ def clusters(services: Services) -> list[Compute]:
 
 def compute(services: Services, name: str) -> Compute:
     """A cluster by its name. Raises Error("ResourceNotFound")."""
-    found = compute_clusters.named(name, clusters(services))
+    found = compute_clusters.find_compute(name, clusters(services))
     if found is None:
         known = ", ".join(one.name for one in clusters(services)) or "none"
         hint = f"attached are: {known}"

@@ -1,4 +1,6 @@
-"""How one control plane is set up: flags, environment, defaults, and the places below ML_HOME.
+"""The settings of one control plane: flags, environment variables, defaults, and the paths below
+ML_HOME.
 
-Read once at the start, then passed as values.
+Decides names, defaults and ranges. Read once at the start, then passed as values; it must not know
+what they are used for.
 """

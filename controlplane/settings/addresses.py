@@ -1,7 +1,7 @@
-"""Under which names this machine is reached.
+"""The host names and URLs of this machine.
 
-Decides the host in the URLs that clients are given, and what a certificate for a listening address must cover. Must
-not know certificates or sockets.
+Decides the host in the URLs for clients, and what a certificate for a listening address must cover.
+Must not know certificates or sockets.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 def url(host: str, port: int) -> str:
-    """``https://host:port`` under which a server that listens on ``host`` is reached; a wildcard address becomes this
-    machine's name, because nobody can call 0.0.0.0 by a certificate."""
+    """``https://host:port`` of a server that listens on ``host``.
+
+    A wildcard address becomes this machine's name, because no certificate is valid for 0.0.0.0.
+    """
     address = _address(host)
     if address is not None and address.is_unspecified:
         return f"https://{socket.gethostname()}:{port}"
@@ -29,14 +31,15 @@ def host(url: str) -> str:
     return urlsplit(url).hostname or ""
 
 
-def below(url: str, host: str) -> str:
-    """``https://host[:port]/`` on the port of ``url``."""
+def url_for_host(url: str, host: str) -> str:
+    """``https://host[:port]/`` with the port of ``url``."""
     port = urlsplit(url).port
     return f"https://{host}/" if port is None else f"https://{host}:{port}/"
 
 
 def certificate_hosts(host: str, extra: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Loopback names, this machine's name, ``host`` (every interface's address for a wildcard) and ``extra``."""
+    """Loopback names, this machine's name, ``host`` (all interface addresses for a wildcard) and
+    ``extra``."""
     hosts = {*LOOPBACK, socket.gethostname(), *extra}
     address = _address(host)
     if address is None or not address.is_unspecified:
@@ -54,11 +57,11 @@ def _address(host: str) -> IPv4Address | IPv6Address | None:
 
 
 def _interface_addresses() -> list[str]:
-    """Addresses of all interfaces, without link-local ones (those change and need a zone to be called)."""
-    found = []
+    """The addresses of all interfaces, without link-local ones, which change and need a zone."""
+    result = []
     for addresses in psutil.net_if_addrs().values():
         for entry in addresses:
             address = _address(entry.address)
             if address is not None and not address.is_link_local:
-                found.append(str(address))
-    return found
+                result.append(str(address))
+    return result

@@ -1,6 +1,8 @@
-"""How a control plane works with the cluster that it was given, or that it runs in.
+"""The settings for a Kubernetes cluster: the built-in compute's, and the one that the control plane
+runs in.
 
-Decides names, defaults and ranges of these settings. Must not know Kubernetes' client or what is done with them.
+Decides names, defaults and ranges of these settings. Must not know the Kubernetes client or what is
+done with them.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from amphitrite.schemas.errors import Error
 
 #: Set by the kubelet in every container.
 IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
-#: Where the kubelet mounts the namespace of a pod's own service account.
+#: Where the kubelet mounts the namespace of a pod's service account.
 NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 
@@ -25,17 +27,18 @@ _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
 @dataclass(frozen=True, slots=True)
 class ClusterSettings:
-    """``kubeconfig`` None: the service account of the pod that we are. ``namespace``: where instances go;
-    ``own_namespace``: where the Lease and the Secret lie. ``release``: on everything that is made there; one name for
-    all control planes of a database.
-
-    ``lease_name``: the Lease by which replicas elect the one that reconciles, None for one control plane alone;
-    ``identity``: this replica's name in it. ``table_secret``: the Secret in which the leader keeps the routing table.
-    ``model_cache``: ``emptyDir``, ``pvc:NAME``, ``hostPath:/DIRECTORY`` or ``image:REPOSITORY``;
-    ``model_cache_bytes``: what a shared one may hold, None for no bound. ``fetch_url``: this control plane as pods
-    reach it, None for the address that clients are told. ``instance_types``: a file with an
-    InstanceTypes document. ``proxy_selector``: labels of the pods that may call instances.
-    """
+    """* ``kubeconfig``: None for the service account of this pod. ``namespace``: of the instances.
+      ``own_namespace``: of the Lease and the Secret.
+    * ``release``: a label of everything that is created there; the same for all control planes of a
+      database.
+    * ``lease_name``: the Lease by which replicas elect a leader, None for a single control plane.
+      ``identity``: this replica's name in it.
+    * ``table_secret``: the Secret where the leader stores the routing table.
+    * ``model_cache``: ``emptyDir``, ``pvc:NAME``, ``hostPath:/DIRECTORY`` or ``image:REPOSITORY``.
+      ``model_cache_bytes``: the size limit of a shared cache, None for no limit.
+    * ``fetch_url``: the URL of this control plane for pods, None for the URL of clients.
+    * ``instance_types``: a file with an InstanceTypes document. ``proxy_selector``: labels of the
+      pods that may call instances."""
 
     kubeconfig: Path | None = None
     namespace: str = "default"
@@ -56,12 +59,15 @@ class ClusterSettings:
 
 
 def read(environ: Mapping[str, str], *, kubeconfig: Path | None, namespace: str | None, host: str) -> ClusterSettings:
-    """From arguments (None: not given) over ``environ``; ``host``: this machine's name.
+    """The settings from arguments (None: not given) over ``environ``. ``host``: this machine's
+    name.
 
-    Variables: ``ML_KUBECONFIG``, ``KUBECONFIG`` (outside a cluster), ``ML_KUBERNETES_NAMESPACE``, ``ML_POD_NAME``,
-    ``ML_POD_NAMESPACE``, ``ML_RELEASE``, ``ML_LEASE_NAME``, ``ML_TABLE_SECRET``, ``ML_TRITON_IMAGE``,
-    ``ML_FETCHER_IMAGE``, ``ML_IMAGE_PULL_POLICY``, ``ML_IMAGE_PULL_SECRETS``, ``ML_MODEL_CACHE``,
-    ``ML_MODEL_CACHE_BYTES``, ``ML_FETCH_URL``, ``ML_INSTANCE_TYPES``, ``ML_PROXY_SELECTOR``.
+    Variables: ``ML_KUBECONFIG``, ``KUBECONFIG`` (outside a cluster), ``ML_KUBERNETES_NAMESPACE``,
+    ``ML_POD_NAME``, ``ML_POD_NAMESPACE``, ``ML_RELEASE``, ``ML_LEASE_NAME``, ``ML_TABLE_SECRET``,
+    ``ML_TRITON_IMAGE``, ``ML_FETCHER_IMAGE``, ``ML_IMAGE_PULL_POLICY``, ``ML_IMAGE_PULL_SECRETS``,
+    ``ML_MODEL_CACHE``, ``ML_MODEL_CACHE_BYTES``, ``ML_FETCH_URL``, ``ML_INSTANCE_TYPES``,
+    ``ML_PROXY_SELECTOR``.
+
     Raises Error("BadArgument") that names the setting and what is allowed.
     """
     default = ClusterSettings()
@@ -83,28 +89,29 @@ def read(environ: Mapping[str, str], *, kubeconfig: Path | None, namespace: str 
         image_pull_secrets=values.names(environ.get("ML_IMAGE_PULL_SECRETS")),
         model_cache=_cache(environ.get("ML_MODEL_CACHE") or default.model_cache),
         model_cache_bytes=_bytes("ML_MODEL_CACHE_BYTES", environ),
-        fetch_url=values.https("ML_FETCH_URL", environ.get("ML_FETCH_URL")),
+        fetch_url=values.https_url("ML_FETCH_URL", environ.get("ML_FETCH_URL")),
         instance_types=Path(environ["ML_INSTANCE_TYPES"]) if environ.get("ML_INSTANCE_TYPES") else None,
         proxy_selector=values.labels("ML_PROXY_SELECTOR", environ.get("ML_PROXY_SELECTOR")),
     )
 
 
-def require(cluster: ClusterSettings, environ: Mapping[str, str]) -> None:
-    """There is a way to a cluster. Raises Error("BadArgument")."""
+def require_cluster(cluster: ClusterSettings, environ: Mapping[str, str]) -> None:
+    """Raises Error("BadArgument") if the settings lead to no cluster."""
     if cluster.kubeconfig is None and IN_CLUSTER not in environ:
         raise Error(
             "BadArgument",
-            "no cluster: this is no pod, and no kubeconfig is given",
+            "no cluster is configured: this process does not run in a pod, and no kubeconfig is set",
             target="kubeconfig",
-            hint="give --kubeconfig FILE, or set ML_KUBECONFIG or KUBECONFIG",
+            hint="use --kubeconfig FILE, or set ML_KUBECONFIG or KUBECONFIG",
         )
     if cluster.kubeconfig is not None and not cluster.kubeconfig.is_file():
-        message = f"no kubeconfig at {cluster.kubeconfig}"
-        raise Error("BadArgument", message, target="kubeconfig", hint="give --kubeconfig a file")
+        message = f"the kubeconfig {cluster.kubeconfig} does not exist"
+        raise Error("BadArgument", message, target="kubeconfig", hint="use --kubeconfig with an existing file")
 
 
 def _kubeconfig(environ: Mapping[str, str], argument: Path | None) -> Path | None:
-    """An explicit file; in a pod none; else the first of ``KUBECONFIG`` that is there, as kubectl reads it."""
+    """An explicit file; in a pod none; otherwise the first existing file of ``KUBECONFIG``, as
+    kubectl does."""
     named = argument or (Path(environ["ML_KUBECONFIG"]) if environ.get("ML_KUBECONFIG") else None)
     if named is not None:
         return named.expanduser().absolute()
@@ -115,7 +122,7 @@ def _kubeconfig(environ: Mapping[str, str], argument: Path | None) -> Path | Non
 
 
 def _namespace(*, inside: bool) -> str | None:
-    """Of the pod that we are."""
+    """The namespace of this pod."""
     if inside and NAMESPACE_FILE.is_file():
         return NAMESPACE_FILE.read_text(encoding="utf-8").strip()
     return None
@@ -124,7 +131,9 @@ def _namespace(*, inside: bool) -> str | None:
 def _name(variable: str, environ: Mapping[str, str]) -> str | None:
     name = environ.get(variable) or None
     if name is not None and not _NAME.fullmatch(name):
-        raise Error("BadArgument", f"{variable} is {name!r}; a Kubernetes object's name is needed", target=variable)
+        raise Error(
+            "BadArgument", f"{variable} is {name!r}, which is not a valid name of a Kubernetes object", target=variable
+        )
     return name
 
 
@@ -138,5 +147,5 @@ def _cache(text: str) -> str:
 def _bytes(name: str, environ: Mapping[str, str]) -> int | None:
     count = values.integer(name, environ.get(name), 0)
     if count < 0:
-        raise Error("BadArgument", f"{name} is {count}; allowed: 1 and more", target=name, hint="leave it out for none")
+        raise Error("BadArgument", f"{name} is {count}; allowed: 1 or more", target=name, hint="unset it for no limit")
     return count or None

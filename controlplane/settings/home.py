@@ -1,4 +1,4 @@
-"""Where everything lies below ML_HOME.
+"""The paths below ML_HOME.
 
 Decides file names and modes of the state on one machine. Must not know what is inside the files.
 """
@@ -15,19 +15,20 @@ from pathlib import Path
 
 from amphitrite.schemas.errors import Error
 
-#: sizeof(sun_path) on Linux, less the final NUL.
+#: The size of sun_path on Linux without the final NUL (unix(7)).
 _SOCKET_PATH_MAX = 107
 
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """Paths below one ML_HOME. ``create`` makes the directories, all 0700."""
+    """Paths below one ML_HOME. ``create`` creates the directories with mode 0700."""
 
     root: Path
 
     @property
     def server_file(self) -> Path:
-        """JSON about the running control plane (0600): see ``server_state``; also what the CLI reads."""
+        """JSON about the running control plane, mode 0600: see ``process.server_file``. The CLI
+        reads it."""
         return self.root / "server.json"
 
     @property
@@ -40,27 +41,30 @@ class Home:
 
     @property
     def models(self) -> Path:
-        """Content-addressed model files and the repositories made of them."""
+        """Content-addressed model files, and the repositories made of them."""
         return self.root / "models"
 
     @property
     def certificates(self) -> Path:
-        """``ca.pem``, ``ca.key``, ``server.pem``, ``server.key``, ``bundle.pem`` (the system's roots plus ours)."""
+        """``ca.pem``, ``ca.key``, ``server.pem``, ``server.key``, ``bundle.pem`` (the system's
+        roots and ours)."""
         return self.root / "certificates"
 
     @property
     def credentials(self) -> Path:
-        """``token`` (control-plane bearer), ``agent-token``, ``identity-header``; one line each, 0600."""
+        """``token``, ``agent-token``, ``identity-header`` and ``fetch-key``: one line each, mode
+        0600."""
         return self.root / "credentials"
 
     @property
     def instances(self) -> Path:
-        """One directory per instance: its record and its log."""
+        """One directory for each instance, with its record and its log."""
         return self.root / "instances"
 
     @property
     def dataplane(self) -> Path:
-        """The agent's state: ``routing-table.json``, ``bootstrap.json``, ``envoy.json``, ``agent.json``."""
+        """The agent's state: ``routing-table.json``, ``bootstrap.json``, ``envoy.json``,
+        ``agent.json``."""
         return self.root / "dataplane"
 
     @property
@@ -68,27 +72,28 @@ class Home:
         """``controlplane.log``, ``agent.log``, ``envoy.log``, ``access.log``."""
         return self.root / "logs"
 
-    def require_plain(self) -> None:
-        """Triton starts its Python stubs by a shell and quotes nothing: with a space in a path it would wait for ever.
+    def require_shell_safe(self) -> None:
+        """Raises Error("BadArgument") if the path needs shell quoting.
 
-        Raises Error("BadArgument").
+        Triton starts its Python stubs with a shell and quotes nothing: with a space in the path it
+        would wait forever.
         """
         path = str(self.root)
         if shlex.quote(path) != path:
             raise Error(
                 "BadArgument",
-                f"Triton cannot serve from {path!r}: it does not quote paths for its Python backend",
+                f"Triton cannot serve from {path!r}: its Python backend does not quote paths",
                 target="ML_HOME",
-                hint="set ML_HOME to a path of letters, digits, `.`, `_`, `-` and `/`",
+                hint="set ML_HOME to a path with only letters, digits, `.`, `_`, `-` and `/`",
             )
 
     def create(self) -> None:
-        """Raises Error("BadArgument") for a place where nothing can be made."""
+        """Raises Error("BadArgument") if a directory cannot be created."""
         try:
             self._create()
         except OSError as exc:
-            message = f"cannot make {exc.filename}: {exc.strerror}"
-            hint = "set ML_HOME to a directory that can be written"
+            message = f"cannot create {exc.filename}: {exc.strerror}"
+            hint = "set ML_HOME to a writable directory"
             raise Error("BadArgument", message, target="ML_HOME", hint=hint) from exc
 
     def _create(self) -> None:
@@ -101,18 +106,20 @@ class Home:
             directory.chmod(0o700)
 
     def socket(self, name: str) -> Path:
-        """A path for a UNIX socket: below the home, or in a directory of its own in /tmp when that is too long.
+        """A path for a UNIX socket: below the home, or in its own directory in /tmp if that path is
+        too long.
 
-        Raises Error("BadArgument") when somebody else has made that directory: its owner could replace the socket.
+        Raises Error("BadArgument") if another user owns that directory, who could then replace the
+        socket.
         """
         path = self.root / "run" / name
         if len(os.fsencode(path)) > _SOCKET_PATH_MAX:
             digest = hashlib.sha256(os.fsencode(self.root.resolve())).hexdigest()[:12]
             path = Path(tempfile.gettempdir()) / f"amphitrite-{os.getuid()}-{digest}" / name
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = path.parent.lstat()
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-            message = f"{path.parent} is not a directory of this user alone"
+        status = path.parent.lstat()
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:
+            message = f"{path.parent} is not a private directory of this user"
             hint = "remove it, or set ML_HOME to a shorter path"
             raise Error("BadArgument", message, target=str(path.parent), hint=hint)
         return path

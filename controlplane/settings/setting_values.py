@@ -1,7 +1,7 @@
-"""Values of settings as text: what a number, a port, a choice or an address may be.
+"""Parsing of setting values: numbers, ports, choices, URLs, domains, labels.
 
-Decides when text is refused and in which words. Must not know which settings there are. No value of a URL is repeated
-in a refusal: it may hold a password.
+Decides which text is valid, and the error message. Must not know which settings exist. Messages do
+not repeat URLs, which may contain a password.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ _DOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0
 
 
 def integer(name: str, text: str | None, default: int) -> int:
-    """``text`` as a whole number; ``default`` for none. Raises Error("BadArgument")."""
+    """``text`` as a whole number, ``default`` if it is empty. Raises Error("BadArgument")."""
     if text is None or text == "":
         return default
     try:
         return int(text)
     except ValueError as exc:
-        raise Error("BadArgument", f"{name} is {text!r}; a whole number is needed", target=name) from exc
+        raise Error("BadArgument", f"{name} is {text!r}; it must be a whole number", target=name) from exc
 
 
 def port(name: str, argument: int | None, text: str | None, default: int) -> int:
@@ -34,34 +34,34 @@ def port(name: str, argument: int | None, text: str | None, default: int) -> int
 
 
 def choice(name: str, value: str, allowed: Sequence[str]) -> str:
-    """``value``, which is one of ``allowed``. Raises Error("BadArgument")."""
+    """``value`` if it is one of ``allowed``. Raises Error("BadArgument")."""
     if value not in allowed:
-        message = f"{name} {value!r} is not offered; allowed: {', '.join(allowed)}"
+        message = f"{name} {value!r} is not supported; allowed: {', '.join(allowed)}"
         raise Error("BadArgument", message, target=name)
     return value
 
 
-def https(name: str, text: str | None) -> str | None:
-    """``https://HOST[:PORT][/PATH]`` without a slash at its end. Raises Error("BadArgument")."""
+def https_url(name: str, text: str | None) -> str | None:
+    """``https://HOST[:PORT][/PATH]`` without a final slash. Raises Error("BadArgument")."""
     if not text:
         return None
     parts = urlsplit(text)
     if parts.scheme != "https" or not parts.hostname or parts.query or parts.fragment or "@" in parts.netloc:
-        message = f"{name} must be https://HOST[:PORT][/PATH] and nothing more"
+        message = f"{name} must have the form https://HOST[:PORT][/PATH]"
         raise Error("BadArgument", message, target=name)
     return text.rstrip("/")
 
 
 def domain(name: str, text: str | None) -> str | None:
-    """A name of the domain name system, in lower case and without a dot at its end. Raises Error("BadArgument")."""
+    """A DNS domain name, in lower case and without a final dot. Raises Error("BadArgument")."""
     if not text:
         return None
-    found = text.lower().removesuffix(".")
-    # An endpoint's name and a dot come before it, and all is at most 253 characters.
-    if not _DOMAIN.fullmatch(found) or len(found) > 220 or found.rpartition(".")[2].isdigit():
-        message = f"{name} is {text!r}; a domain such as ml.example.org is needed, without a port or a star"
+    domain_name = text.lower().removesuffix(".")
+    # An endpoint's name and a dot precede it; the whole name has at most 253 characters.
+    if not _DOMAIN.fullmatch(domain_name) or len(domain_name) > 220 or domain_name.rpartition(".")[2].isdigit():
+        message = f"{name} is {text!r}; it must be a domain such as ml.example.org, without a port or wildcard"
         raise Error("BadArgument", message, target=name)
-    return found
+    return domain_name
 
 
 def names(text: str | None) -> tuple[str, ...]:
@@ -71,10 +71,10 @@ def names(text: str | None) -> tuple[str, ...]:
 
 def labels(name: str, text: str | None) -> Mapping[str, str]:
     """``key=value,...`` as a mapping. Raises Error("BadArgument")."""
-    found = {}
+    result = {}
     for part in names(text):
         key, equals, value = part.partition("=")
         if not equals or not key.strip():
             raise Error("BadArgument", f"{name}: {part!r} is not key=value", target=name)
-        found[key.strip()] = value.strip()
-    return found
+        result[key.strip()] = value.strip()
+    return result

@@ -1,4 +1,4 @@
-"""Which version of the product this is, as installed."""
+"""The version of the installed product. Must not know anything else."""
 
 from __future__ import annotations
 

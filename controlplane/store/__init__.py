@@ -1,5 +1,6 @@
-"""What the control plane remembers.
+"""The state of the control plane.
 
-The rooms: ``sql`` (databases), ``migrations``, ``state`` (endpoints, deployments, operations), ``assets`` (models,
-environments, code), ``content`` (their bytes) and ``reports`` (what proxies reported).
+The folders: ``sql`` (databases), ``migrations``, ``state`` (endpoints, deployments, operations),
+``assets`` (models, environments, code), ``content`` (their bytes) and ``reports`` (what proxies
+report).
 """

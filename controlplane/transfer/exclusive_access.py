@@ -21,8 +21,8 @@ from amphitrite.schemas.errors import Error
 def alone_on(database: Database, home: Home) -> Iterator[None]:
     """None can start meanwhile. ``home``: ours, whose control plane does not run either. Raises Error Conflict while
     one works on it."""
-    with database.hold_alone(CONTROL_PLANE):
-        if database.others():
+    with database.hold_named_lock(CONTROL_PLANE):
+        if database.other_connections():
             message = f"other programs of amphitrite are connected to {database.place}"
             raise Error("Conflict", message, target=database.place, hint="end its control planes first")
         file_of = home if database.is_shared else Home(Path(database.place).parent)

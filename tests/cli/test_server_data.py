@@ -40,7 +40,7 @@ def test_what_stays_elsewhere_is_said(stage: Stage) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("backup", "state.tar", "--database", "sqlite:////{home}/none/x.db"), "nothing of amphitrite's"),
+        (("backup", "state.tar", "--database", "sqlite:////{home}/none/x.db"), "not a database of amphitrite"),
         (("restore", "none.tar"), "none.tar: No such file"),
         (("migrate", "--from", "mysql://u:hush@h/d", "--to", "sqlite:////{home}/new.db"), "mysql://h"),
         (("migrate", "--from", "sqlite:////{home}/amphitrite.db", "--to", "sqlite:////{home}/amphitrite.db"), "empty"),

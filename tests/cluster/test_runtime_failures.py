@@ -45,7 +45,7 @@ class Row:
     said: str
     change: Callable[[KubernetesSettings], KubernetesSettings] = lambda settings: settings
     model: str = "good"
-    scarce: bool = False
+    lacks_capacity: bool = False
 
 
 def shaped(**fields: object) -> Callable[[KubernetesSettings], KubernetesSettings]:
@@ -59,7 +59,7 @@ ROWS = (
         "PodUnschedulable",
         "Insufficient nvidia.com/gpu",
         shaped(limits=(("nvidia.com/gpu", "99"),)),
-        scarce=True,
+        lacks_capacity=True,
     ),
     Row(
         "selector",
@@ -162,7 +162,7 @@ def test_a_failure_is_told_in_azures_code_and_kubernetes_words(pods: Pods, row: 
     pods.until(lambda: bool(faults(pods, row)))
     (fault,) = faults(pods, row)
     assert fault.hint
-    assert fault.scarce == row.scarce
+    assert fault.lacks_capacity == row.lacks_capacity
     subject = spec(pods, row).name
     pods.until(lambda: row.said in told(pods, subject, row.code))
 

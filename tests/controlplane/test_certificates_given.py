@@ -55,5 +55,5 @@ def test_a_missing_file_is_named(given: Path, home: Home) -> None:
 def test_a_key_of_another_certificate_is_refused(given: Path, home: Home, tmp_path: Path) -> None:
     _, other = write_certificate(tmp_path)
     other.rename(given / "tls.key")
-    with pytest.raises(Error, match="no certificate with its key"):
+    with pytest.raises(Error, match="not a certificate and its key"):
         provided_certificates.load(given, home)

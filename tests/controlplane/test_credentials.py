@@ -51,7 +51,7 @@ def mounted(directory: Path, generation: int) -> Path:
 
 
 def test_secrets_of_others_are_read_and_renewed_ones_taken_over(tmp_path: Path) -> None:
-    held = credentials.given(mounted(tmp_path, 1))
+    held = credentials.load(mounted(tmp_path, 1))
     assert not credentials.refresh(held, tmp_path)
     assert credentials.refresh(held, mounted(tmp_path, 2))
     assert (held.token.reveal(), held.identity_header.reveal()) == ("token-2", "identity-header-2")
@@ -64,7 +64,7 @@ def test_secrets_of_others_are_read_and_renewed_ones_taken_over(tmp_path: Path) 
 def test_a_secret_that_is_not_there_is_named_and_what_was_held_stays(
     tmp_path: Path, name: str, spoilt: bytes | None
 ) -> None:
-    held = credentials.given(mounted(tmp_path, 1))
+    held = credentials.load(mounted(tmp_path, 1))
     mounted(tmp_path, 2)
     (tmp_path / name).unlink()
     if spoilt is not None:

@@ -19,7 +19,7 @@ import pytest
 from sqlalchemy import select
 
 from amphitrite.controlplane.core.desired.compute_clusters import Compute
-from amphitrite.controlplane.core.desired.resources import resolved
+from amphitrite.controlplane.core.desired.resources import stored_model
 from amphitrite.controlplane.core.observed.status import Ref, Status
 from amphitrite.controlplane.core.planning.key_rotation import SigningKey
 from amphitrite.controlplane.settings.home import Home
@@ -135,7 +135,7 @@ def test_every_row_moves(home: Home, database: Databases, run: Run, source: str,
     answer = run(home, "migrate", "--from", old, "--to", new)
     assert answer["rows"] == {name: len(rows) for name, rows in before.items()}
     assert kept_in(new) == kept_in(old) == before
-    with pytest.raises(Error, match="is not empty: there are rows") as caught:
+    with pytest.raises(Error, match="is not empty: it has rows") as caught:
         run(home, "migrate", "--from", old, "--to", new)
     assert caught.value.code == "Conflict"
 
@@ -151,7 +151,7 @@ def test_deployments_and_content_move_along(home: Home, database: Databases, run
     store = open_store(new)
     (deployment,) = store.load_world().deployments
     assert deployment.workload.compute == "kubernetes"
-    assert deployment.workload.model == resolved(_reference(store))[0]
+    assert deployment.workload.model == stored_model(_reference(store))[0]
     store.close()
 
 
@@ -166,7 +166,7 @@ def test_nothing_moves_while_a_control_plane_runs(home: Home, database: Database
     old, new = database(kind, "old"), database(kind, "new")
     fill(old, home)
     running = open_store(old)
-    with running.database.hold_alone(CONTROL_PLANE), pytest.raises(Error) as caught:
+    with running.database.hold_named_lock(CONTROL_PLANE), pytest.raises(Error) as caught:
         run(home, "migrate", "--from", old, "--to", new)
     assert caught.value.code == "Conflict"
     if kind == "postgresql":  # In a cluster nobody is alone: its connections tell of it.
@@ -183,7 +183,7 @@ def test_nothing_moves_while_a_control_plane_runs(home: Home, database: Database
 
 @pytest.mark.parametrize(
     ("source", "code", "message"),
-    [("sqlite:////no/such/file", "BadArgument", "no file"), ("{empty}", "BadArgument", "nothing of amphitrite's")],
+    [("sqlite:////no/such/file", "BadArgument", "no file"), ("{empty}", "BadArgument", "not a database of amphitrite")],
 )
 def test_a_source_must_be_ours(home: Home, database: Databases, run: Run, source: str, code: str, message: str) -> None:
     empty = database("postgresql", "empty")
@@ -197,7 +197,7 @@ def test_a_target_of_somebody_elses_is_left_alone(home: Home, database: Database
     fill(old, home)
     with postgresql.connect(theirs) as connection:
         connection.execute("CREATE TABLE invoices (id int)")
-    with pytest.raises(Error, match="tables of somebody else's"):
+    with pytest.raises(Error, match="tables of another program"):
         run(home, "migrate", "--from", old, "--to", theirs)
     with postgresql.connect(theirs) as connection:
         found = connection.execute("SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'")
@@ -211,7 +211,7 @@ def test_a_backup_is_gone_on_from(
     old, new, file = database(source, "old"), database(target, "new"), tmp_path / "backup.tar"
     before = fill(old, home)
     running = open_store(old)
-    with running.database.hold_alone(CONTROL_PLANE):  # A control plane may run.
+    with running.database.hold_named_lock(CONTROL_PLANE):  # A control plane may run.
         answer = run(home, "backup", str(file), database=old)
     running.close()
     assert (answer["content"], answer["left_out"], answer["database"]) == ("included", [], source)
@@ -242,7 +242,7 @@ def test_a_restore_that_was_broken_off_is_begun_again(
         run(home, "restore", str(file), database=database("sqlite", "newer"))
     assert caught.value.code == "Conflict"
     (home.credentials / "token").write_text("secret-token\n")
-    with pytest.raises(Error, match="is not empty: there are rows"):
+    with pytest.raises(Error, match="is not empty: it has rows"):
         run(home, "restore", str(file), database=new)
 
 

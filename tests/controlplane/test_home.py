@@ -16,7 +16,7 @@ from amphitrite.schemas.errors import Error
 @pytest.mark.parametrize("name", ["with space", "it's", "$(id)", "a;b", "a*"])
 def test_a_path_that_a_shell_would_read_otherwise_is_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(Error, match="does not quote paths"):
-        Home(tmp_path / name).require_plain()
+        Home(tmp_path / name).require_shell_safe()
 
 
 def test_every_directory_is_its_owners_alone(tmp_path: Path) -> None:
@@ -27,7 +27,7 @@ def test_every_directory_is_its_owners_alone(tmp_path: Path) -> None:
 
 def test_a_place_where_nothing_can_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(Error, match=r"cannot make .*/file") as caught:
+    with pytest.raises(Error, match=r"cannot create .*/file") as caught:
         Home(tmp_path / "file/home").create()
     assert caught.value.code == "BadArgument"
 
@@ -48,5 +48,5 @@ def test_sockets_are_not_put_where_somebody_else_may_write(
     place = home.socket("agent").parent
     place.rmdir()
     made(place)
-    with pytest.raises(Error, match="not a directory of this user alone"):
+    with pytest.raises(Error, match="not a private directory of this user"):
         home.socket("agent")

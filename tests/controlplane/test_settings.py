@@ -42,33 +42,36 @@ def test_a_password_in_the_databases_url_is_not_shown(tmp_path: Path) -> None:
     ("environment", "message"),
     [
         ({"ML_PORT": "70000"}, "port is 70000; allowed: 1 to 65535"),
-        ({"ML_PORT": "9443"}, "port and scoring-port are both 9443"),
-        ({"ML_PORT": "many"}, "port is 'many'; a whole number is needed"),
-        ({"ML_RUNTIME": "magic"}, "runtime 'magic' is not offered; allowed: local, kubernetes"),
-        ({"ML_LIMIT_JSON_BODY_BYTES": "0"}, "ML_LIMIT_JSON_BODY_BYTES is 0; allowed: 1 and more"),
-        ({"ML_DATAPLANE": "none"}, "ML_DATAPLANE 'none' is not offered; allowed: embedded, external"),
-        ({"ML_LOG_TO": "syslog"}, "ML_LOG_TO 'syslog' is not offered; allowed: file, stdout"),
+        ({"ML_PORT": "9443"}, "port and scoring-port are both 9443; they must differ"),
+        ({"ML_PORT": "many"}, "port is 'many'; it must be a whole number"),
+        ({"ML_RUNTIME": "magic"}, "runtime 'magic' is not supported; allowed: local, kubernetes"),
+        ({"ML_LIMIT_JSON_BODY_BYTES": "0"}, "ML_LIMIT_JSON_BODY_BYTES is 0; allowed: 1 or more"),
+        ({"ML_DATAPLANE": "none"}, "ML_DATAPLANE 'none' is not supported; allowed: embedded, external"),
+        ({"ML_LOG_TO": "syslog"}, "ML_LOG_TO 'syslog' is not supported; allowed: file, stdout"),
         (
             {"ML_DATABASE_URL": "mysql://u:p@h/d"},
-            "database: 'mysql' is not offered; allowed: sqlite:///FILE, postgresql+psycopg://USER@HOST/NAME",
+            "database: 'mysql' is not supported; allowed: sqlite:///FILE, postgresql+psycopg://USER@HOST/NAME",
         ),
         (
             {"ML_MODELS_URL": "ftp://h"},
-            "models: 'ftp' is not offered; allowed: file:///DIRECTORY, s3://BUCKET/PREFIX",
+            "models: 'ftp' is not supported; allowed: file:///DIRECTORY, s3://BUCKET/PREFIX",
         ),
-        ({"ML_API_URL": "http://h"}, "ML_API_URL must be https://HOST[:PORT][/PATH] and nothing more"),
-        ({"ML_SCORING_URL": "https://u:p@h"}, "ML_SCORING_URL must be https://HOST[:PORT][/PATH] and nothing more"),
+        ({"ML_API_URL": "http://h"}, "ML_API_URL must have the form https://HOST[:PORT][/PATH]"),
+        ({"ML_SCORING_URL": "https://u:p@h"}, "ML_SCORING_URL must have the form https://HOST[:PORT][/PATH]"),
         *(
             (
                 {"ML_SCORING_DOMAIN": text},
-                f"scoring-domain is '{text}'; a domain such as ml.example.org is needed, without a port or a star",
+                f"scoring-domain is '{text}'; it must be a domain such as ml.example.org, without a port or wildcard",
             )
             for text in ("*.ml.example.org", "ml.example.org:9443", "https://ml", "10.0.0.1", "-a.b", "a..b")
         ),
-        ({"ML_TLS_DIRECTORY": "/not/there"}, "ML_TLS_DIRECTORY: no directory /not/there"),
-        ({"ML_RUNTIME": "kubernetes"}, "no cluster: this is no pod, and no kubeconfig is given"),
-        ({"ML_RUNTIME": "kubernetes", "KUBECONFIG": "/a:/b"}, "no kubeconfig at /a"),
-        ({"ML_LEASE_NAME": "a/b"}, "ML_LEASE_NAME is 'a/b'; a Kubernetes object's name is needed"),
+        ({"ML_TLS_DIRECTORY": "/not/there"}, "ML_TLS_DIRECTORY: the directory /not/there does not exist"),
+        (
+            {"ML_RUNTIME": "kubernetes"},
+            "no cluster is configured: this process does not run in a pod, and no kubeconfig is set",
+        ),
+        ({"ML_RUNTIME": "kubernetes", "KUBECONFIG": "/a:/b"}, "the kubeconfig /a does not exist"),
+        ({"ML_LEASE_NAME": "a/b"}, "ML_LEASE_NAME is 'a/b', which is not a valid name of a Kubernetes object"),
         (
             {"ML_MODEL_CACHE": "hostPath:relative"},
             "ML_MODEL_CACHE is 'hostPath:relative'; allowed: emptyDir, pvc:NAME, hostPath:/DIRECTORY, image:REPOSITORY",
@@ -76,7 +79,7 @@ def test_a_password_in_the_databases_url_is_not_shown(tmp_path: Path) -> None:
         ({"ML_PROXY_SELECTOR": "a"}, "ML_PROXY_SELECTOR: 'a' is not key=value"),
         (
             {"ML_LEASE_NAME": "one", "KUBERNETES_SERVICE_HOST": "10.0.0.1"},
-            "control planes that elect a leader share one database; SQLite's file is one process's own",
+            "control planes that elect a leader must share a database, and an SQLite file cannot be shared",
         ),
     ],
 )

@@ -64,18 +64,21 @@ def test_only_public_members_of_usable_keys_are_taken_in_one_order() -> None:
 @pytest.mark.parametrize(
     ("get", "says"),
     [
-        (answers({"keys": []}), "none of its keys"),
-        (answers({"keys": [{"kty": "oct", "k": "c2VjcmV0"}]}), "none of its keys"),
+        (answers({"keys": []}), "no supported key"),
+        (answers({"keys": [{"kty": "oct", "k": "c2VjcmV0"}]}), "no supported key"),
         (answers({"keys": 5}), "no list of keys"),
-        (answers([]), "no JSON object"),
+        (answers([]), "not a JSON object"),
         (answers(b"<html>"), "its key set is not JSON"),
         (answers(b"[" * 100_000), "its key set is not JSON"),
-        (answers({"keys": [RSA]}, issuer="https://other.test"), "it calls itself 'https://other.test'"),
-        (answers({"keys": [RSA]}, issuer=f"{ISSUER}/"), "ML_SCORING_ISSUER must be just that"),
-        (answers({"keys": [RSA]}, jwks_uri="http://issuer.test/keys"), "no https address"),
-        (answers({"keys": [RSA]}, jwks_uri="file:///etc/passwd"), "no https address"),
-        (answers({"keys": [RSA]}, jwks_uri="https://[x"), "no https address"),
-        (answers({"keys": [RSA]}, jwks_uri=None), "no https address"),
+        (
+            answers({"keys": [RSA]}, issuer="https://other.test"),
+            "its configuration names the issuer 'https://other.test'",
+        ),
+        (answers({"keys": [RSA]}, issuer=f"{ISSUER}/"), "not the value of ML_SCORING_ISSUER"),
+        (answers({"keys": [RSA]}, jwks_uri="http://issuer.test/keys"), "not an https URL"),
+        (answers({"keys": [RSA]}, jwks_uri="file:///etc/passwd"), "not an https URL"),
+        (answers({"keys": [RSA]}, jwks_uri="https://[x"), "not an https URL"),
+        (answers({"keys": [RSA]}, jwks_uri=None), "not an https URL"),
     ],
 )
 def test_an_issuer_that_cannot_be_used(get: Callable[[str], bytes], says: str) -> None:
@@ -143,18 +146,18 @@ def test_what_was_had_last_stays() -> None:
     """And the control plane is woken when it changes, not when it does not."""
     sets: list[Any] = [{"keys": [RSA]}, {"keys": [RSA]}, b"gone", {"keys": [EC]}]
     changed: list[str | None] = []
-    keys = IssuerKeys(ISSUER, lambda: changed.append(keys.known()), lambda url: answers(sets[0])(url))
+    keys = IssuerKeys(ISSUER, lambda: changed.append(keys.jwks()), lambda url: answers(sets[0])(url))
     keys.refresh()
-    first = keys.known()
+    first = keys.jwks()
     sets.pop(0)
     keys.refresh()
     sets.pop(0)
     with pytest.raises(Error):
         keys.refresh()
-    assert (keys.known(), changed) == (first, [first])
+    assert (keys.jwks(), changed) == (first, [first])
     sets.pop(0)
     keys.refresh()
-    assert changed == [first, keys.known()]
+    assert changed == [first, keys.jwks()]
 
 
 def kids(found: Iterator[Any] | tuple[Any, ...], auth: str) -> list[str]:
@@ -166,7 +169,7 @@ def test_our_keys_come_sign_and_go(store: SqlStore) -> None:
     settings = TokenSettings()
     issuers = Issuers(store, settings, lambda: None)
     signer = scoring_tokens.ScoringTokens(store.signing_keys, settings, "test", lambda: now[0])
-    with pytest.raises(Error, match="no key yet"):
+    with pytest.raises(Error, match="no key to sign a token yet"):
         signer.for_endpoint("cats")
 
     def look() -> list[str]:
@@ -251,9 +254,9 @@ def test_settings() -> None:
         ({"ML_SCORING_TOKEN_LIFETIME_S": "299"}, "allowed: 300 to 2592000"),
         ({"ML_SCORING_TOKEN_LIFETIME_S": "x"}, "a whole number"),
         ({"ML_SCORING_TOKEN_ROTATION_S": "60"}, "allowed: 3600 to"),
-        ({"ML_SCORING_ISSUER": "http://issuer.test"}, "must be https://"),
-        ({"ML_SCORING_ISSUER": "https://user:secret@issuer.test"}, "must be https://"),
-        ({"ML_SCORING_AUDIENCES": "x"}, "ML_SCORING_ISSUER are meant for, which is not set"),
+        ({"ML_SCORING_ISSUER": "http://issuer.test"}, "must have the form https://"),
+        ({"ML_SCORING_ISSUER": "https://user:secret@issuer.test"}, "must have the form https://"),
+        ({"ML_SCORING_AUDIENCES": "x"}, "but ML_SCORING_ISSUER is not"),
     ],
 )
 def test_settings_that_are_refused(environ: Mapping[str, str], says: str) -> None:

@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amphitrite.controlplane.core.capacity.node_capacity import NodeCapacity, PodDemand, Taint, fits, quantity, shown
+from amphitrite.controlplane.core.capacity.node_capacity import (
+    NodeCapacity,
+    PodDemand,
+    Taint,
+    fits,
+    format_quantity,
+    quantity,
+)
 from amphitrite.controlplane.core.desired.compute_clusters import PodShape
 from amphitrite.controlplane.core.desired.instance_types import GPU
 
@@ -67,8 +74,8 @@ def test_no_quantities(text: str) -> None:
         ("cpu", Fraction(-1, 2), "-0.5"),
     ],
 )
-def test_shown(resource: str, value: Fraction, text: str) -> None:
-    assert shown(resource, value) == text
+def test_format_quantity(resource: str, value: Fraction, text: str) -> None:
+    assert format_quantity(resource, value) == text
 
 
 #: What is there, what is asked for -> how many fit, and the sentence.
@@ -79,7 +86,7 @@ ROWS: list[tuple[list[NodeCapacity], PodShape, int, int, str]] = [
         3,
         1,
         "3 instances of Standard_NC6s_v3 need 3 nvidia.com/gpu; 1 of 4 is free: "
-        "node-1 has 4, 3 are asked for by cats/blue",
+        "node-1 has 4, 3 are requested by cats/blue",
     ),
     (
         [node("node-1", taking("cats/blue", 1), taking("cats/blue", 1), taking("dogs/red", 1))],
@@ -87,15 +94,15 @@ ROWS: list[tuple[list[NodeCapacity], PodShape, int, int, str]] = [
         1,
         1,
         "1 instance of Standard_NC6s_v3 needs 1 nvidia.com/gpu; 1 of 4 is free: "
-        "node-1 has 4, 3 are asked for by cats/blue; dogs/red",
+        "node-1 has 4, 3 are requested by cats/blue; dogs/red",
     ),
     (
         [node("node-1", taking("a/b", 3)), node("node-2", taking("c/d", 3))],
         PodShape("two", ((GPU, "2"),)),
         1,
         0,
-        "1 instance of two needs 2 nvidia.com/gpu; 2 of 8 is free: node-1 has 4, 3 are asked for by a/b; "
-        "node-2 has 4, 3 are asked for by c/d; there is room for 0, because one instance has to fit on one node",
+        "1 instance of two needs 2 nvidia.com/gpu; 2 of 8 is free: node-1 has 4, 3 are requested by a/b; "
+        "node-2 has 4, 3 are requested by c/d; there is capacity for 0, because each instance must fit on one node",
     ),
     (
         [node("node-1", cpu="2")],
@@ -109,7 +116,7 @@ ROWS: list[tuple[list[NodeCapacity], PodShape, int, int, str]] = [
         V100,
         1,
         0,
-        "1 instance of Standard_NC6s_v3 cannot be placed: no node takes them: "
+        "1 instance of Standard_NC6s_v3 cannot be placed: no node accepts them: "
         "node-1 has the taint nvidia.com/gpu:NoSchedule",
     ),
     (
@@ -118,14 +125,14 @@ ROWS: list[tuple[list[NodeCapacity], PodShape, int, int, str]] = [
         5,
         4,
         "5 instances of t need 5 nvidia.com/gpu; 4 of 4 is free: node-1 has 4; "
-        "not counted: node-2 takes no pods now (not ready, or cordoned)",
+        "not counted: node-2 accepts no pods (not ready or cordoned)",
     ),
     (
         [node("node-1", labels={"gpu": "t4"})],
         PodShape("l", (("cpu", "1"),), scheduling={"nodeSelector": {"gpu": "a100"}}),
         1,
         0,
-        "1 instance of l cannot be placed: no node takes them: node-1 has not the label gpu=a100",
+        "1 instance of l cannot be placed: no node accepts them: node-1 lacks the label gpu=a100",
     ),
     ([], V100, 1, 0, "1 instance of Standard_NC6s_v3 cannot be placed: the cluster has no node"),
     (
@@ -133,14 +140,14 @@ ROWS: list[tuple[list[NodeCapacity], PodShape, int, int, str]] = [
         PodShape("slice", limits=(("nvidia.com/mig-1g.10gb", "1"),)),
         1,
         1,
-        "1 instance of slice needs 1 nvidia.com/mig-1g.10gb; 1 of 7 is free: n has 7, 6 are asked for by a/b",
+        "1 instance of slice needs 1 nvidia.com/mig-1g.10gb; 1 of 7 is free: n has 7, 6 are requested by a/b",
     ),
     (
         [NodeCapacity("n", {"cpu": "8", "pods": "3"}, (PodDemand("a/b", {}), PodDemand("a/b", {})))],
         PodShape("small", (("cpu", "100m"),)),
         2,
         1,
-        "2 instances of small need 2 pods; 1 of 3 is free: n has 3, 2 are asked for by a/b",
+        "2 instances of small need 2 pods; 1 of 3 is free: n has 3, 2 are requested by a/b",
     ),
 ]
 
@@ -148,7 +155,7 @@ ROWS: list[tuple[list[NodeCapacity], PodShape, int, int, str]] = [
 @pytest.mark.parametrize(("nodes", "shape", "count", "room", "sentence"), ROWS)
 def test_rows(nodes: list[NodeCapacity], shape: PodShape, count: int, room: int, sentence: str) -> None:
     found = fits(nodes, shape, count)
-    assert (found.room, found.fits, found.sentence) == (room, count <= room, sentence)
+    assert (found.capacity, found.fits, found.sentence) == (room, count <= room, sentence)
 
 
 @pytest.mark.parametrize(
@@ -207,24 +214,24 @@ def test_yes_is_never_said_when_a_total_is_short(nodes: list[NodeCapacity], shap
 @given(clusters, shapes, st.integers(0, 12))
 def test_fewer_fit_where_more_do(nodes: list[NodeCapacity], shape: PodShape, count: int) -> None:
     found = fits(nodes, shape, count)
-    assert found.fits == (count <= found.room)
-    assert fits(nodes, shape, count + 1).room == found.room
+    assert found.fits == (count <= found.capacity)
+    assert fits(nodes, shape, count + 1).capacity == found.capacity
 
 
 @given(clusters, shapes, demands)
 def test_room_shrinks_with_each_pod_and_grows_with_each_node(
     nodes: list[NodeCapacity], shape: PodShape, pod: PodDemand
 ) -> None:
-    room = fits(nodes, shape, 1).room
-    assert fits([*nodes, node("more")], shape, 1).room >= room
+    room = fits(nodes, shape, 1).capacity
+    assert fits([*nodes, node("more")], shape, 1).capacity >= room
     fuller = [NodeCapacity(n.name, n.allocatable, (*n.pods, pod), n.labels, n.taints, n.schedulable) for n in nodes]
-    assert fits(fuller, shape, 1).room <= room
+    assert fits(fuller, shape, 1).capacity <= room
 
 
 @given(clusters, shapes)
 def test_what_fits_can_be_placed_one_by_one(nodes: list[NodeCapacity], shape: PodShape) -> None:
     """Placing one after the other, wherever there is room, ends after ``room`` pods."""
-    room, placed, current = fits(nodes, shape, 1).room, 0, list(nodes)
+    room, placed, current = fits(nodes, shape, 1).capacity, 0, list(nodes)
     mine = PodDemand("t/t", dict(shape.requests))
     while True:
         index = next((i for i, n in enumerate(current) if fits([n], shape, 1).fits), None)

@@ -8,9 +8,15 @@ from typing import Any
 import pytest
 
 from amphitrite.controlplane.core.desired import images
-from amphitrite.controlplane.core.desired.containers import Container, ModelFiles, decide
-from amphitrite.controlplane.core.desired.resources import LOCAL, ModelReference, PodSettings, resolved, workload_spec
-from amphitrite.controlplane.core.planning.routing import score_path_of
+from amphitrite.controlplane.core.desired.containers import Container, ModelFiles, resolve_container
+from amphitrite.controlplane.core.desired.resources import (
+    LOCAL,
+    ModelReference,
+    PodSettings,
+    stored_model,
+    workload_spec,
+)
+from amphitrite.controlplane.core.planning.routing import scoring_path
 from amphitrite.schemas.errors import Violation
 
 NVIDIA = "nvcr.io/nvidia/tritonserver:25.04-py3"
@@ -18,7 +24,7 @@ OWN = "acr.azurecr.io/azureml-examples/triton-cc:latest"
 #: ``path: ./models/model_1`` of the public example, and ``path: ./models``.
 ONE = ModelFiles("m", "1", "model_1", "", ("model_1",))
 MANY = ModelFiles("m", "1", "models", "models", ("a", "b"))
-NONE = ModelFiles("m", "1", "half_plus_two", None, (), (Violation(("path",), "it holds no model directory"),))
+NONE = ModelFiles("m", "1", "half_plus_two", None, (), (Violation(("path",), "it contains no model directory"),))
 
 
 def routes(
@@ -35,7 +41,9 @@ def routes(
 def decided(
     environment: dict[str, Any], *, files: ModelFiles = ONE, cluster: bool = False, **document: Any
 ) -> tuple[Container | None, list[Violation]]:
-    return decide(document, environment, files, on_cluster=cluster, local_images=["azureml-examples/triton-cc"])
+    return resolve_container(
+        document, environment, files, on_cluster=cluster, local_images=["azureml-examples/triton-cc"]
+    )
 
 
 PUBLIC = Container(OWN, 8000, "/v2/health/live", "/v2/health/ready", "/", "/models", "model_1", "")
@@ -120,16 +128,16 @@ REFUSALS: list[tuple[dict[str, Any], dict[str, Any], list[str]]] = [
     (
         {"image": "{{acr}}.azurecr.io/x:1", "inference_config": routes()},
         {"cluster": True},
-        ["environment.image: '{{acr}}.azurecr.io/x:1' is no reference to an image"],
+        ["environment.image: '{{acr}}.azurecr.io/x:1' is not a valid image reference"],
     ),
-    ({}, {}, ["environment.image: required: there is nothing to run"]),
+    ({}, {}, ["environment.image: required: the environment names no image"]),
     (
         {"image": NVIDIA, "conda_file": "name: x"},
         {},
-        ["environment.conda_file: this server builds no images, so there is no conda environment"],
+        ["environment.conda_file: this server builds no images, so it cannot use a conda environment"],
     ),
     ({"build": {"path": "x"}}, {"cluster": True}, ["environment.build: this server builds no images"]),
-    ({"image": NVIDIA, "os_type": "windows"}, {}, ["environment.os_type: only Linux containers can be run"]),
+    ({"image": NVIDIA, "os_type": "windows"}, {}, ["environment.os_type: this server runs Linux containers only"]),
     (
         {"image": OWN},
         {"cluster": True},
@@ -144,37 +152,37 @@ REFUSALS: list[tuple[dict[str, Any], dict[str, Any], list[str]]] = [
         {"image": NVIDIA, "inference_config": routes("/", "/health", "/score")},
         {},
         [
-            "environment.inference_config.liveness_route.path: Triton answers no GET /",
-            "environment.inference_config.readiness_route.path: Triton answers no GET /health",
-            "environment.inference_config.scoring_route.path: Triton answers no POST /score",
+            "environment.inference_config.liveness_route.path: Triton does not answer GET /",
+            "environment.inference_config.readiness_route.path: Triton does not answer GET /health",
+            "environment.inference_config.scoring_route.path: Triton does not answer POST /score",
         ],
     ),
     (
         {"image": OWN, "inference_config": routes("live", "/a b", "/score?x=1")},
         {"cluster": True},
         [
-            "environment.inference_config.liveness_route.path: 'live' is no path of a URL",
-            "environment.inference_config.readiness_route.path: '/a b' is no path of a URL",
-            "environment.inference_config.scoring_route.path: '/score?x=1' is no path of a URL",
+            "environment.inference_config.liveness_route.path: 'live' is not a valid URL path",
+            "environment.inference_config.readiness_route.path: '/a b' is not a valid URL path",
+            "environment.inference_config.scoring_route.path: '/score?x=1' is not a valid URL path",
         ],
     ),
-    ({"image": NVIDIA}, {"files": NONE}, ["model: model m:1 is no Triton model repository: it holds no model"]),
-    ({"image": NVIDIA}, {"files": ModelFiles("m", "1", "a:b", "")}, ["model: a directory called 'a:b' cannot be mou"]),
+    ({"image": NVIDIA}, {"files": NONE}, ["model: model m:1 is not a Triton model repository: it contains no model"]),
+    ({"image": NVIDIA}, {"files": ModelFiles("m", "1", "a:b", "")}, ["model: the directory name 'a:b' cannot be mou"]),
     (
         {"image": NVIDIA},
         {"model_mount_path": "models"},
-        ["model_mount_path: models is no absolute path of a directory"],
+        ["model_mount_path: models is not an absolute path of a directory"],
     ),
-    ({"image": NVIDIA}, {"model_mount_path": "/a:b"}, ["model_mount_path: /a:b: a path to mount has no colon"]),
+    ({"image": NVIDIA}, {"model_mount_path": "/a:b"}, ["model_mount_path: /a:b: a mount path cannot contain a colon"]),
     (
         {"image": NVIDIA},
         {"environment_variables": {"AZUREML_MODEL_DIR": "/x"}},
-        ["environment_variables.AZUREML_MODEL_DIR: AZUREML_MODEL_DIR is set by the server itself"],
+        ["environment_variables.AZUREML_MODEL_DIR: AZUREML_MODEL_DIR is set by the server"],
     ),
     (
         {"image": NVIDIA, "inference_config": routes(score="/v2/models/model_1/infer")},
         {"properties": {"amphitrite.scoring_model": "model_1"}},
-        ["properties.amphitrite.scoring_model: the environment's scoring route /v2/models/model_1/infer says already"],
+        ["properties.amphitrite.scoring_model: the environment's scoring route /v2/models/model_1/infer already"],
     ),
 ]
 
@@ -231,7 +239,7 @@ def test_where_a_post_to_the_scoring_address_goes(
     container = Container(OWN, 8000, "/l", "/r", path, "/models", "f")
     model = ModelReference("m", "1", "d", names)
     workload = workload_spec("ep", "blue", model, "any", {}, "k8s", PodSettings(), container)
-    assert score_path_of(workload, chosen)[0] == want
+    assert scoring_path(workload, chosen)[0] == want
 
 
 def test_a_workload_without_container_keeps_its_name() -> None:
@@ -243,5 +251,5 @@ def test_a_workload_without_container_keeps_its_name() -> None:
 
 def test_what_was_resolved_is_read_again() -> None:
     model = {"name": "m", "version": "1", "digest": "d", "model_names": ["a"]}
-    assert resolved(model) == (ModelReference("m", "1", "d", ("a",)), None)
-    assert resolved({**model, "container": asdict(PUBLIC)})[1] == PUBLIC
+    assert stored_model(model) == (ModelReference("m", "1", "d", ("a",)), None)
+    assert stored_model({**model, "container": asdict(PUBLIC)})[1] == PUBLIC

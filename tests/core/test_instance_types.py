@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from amphitrite.controlplane.core.capacity.node_capacity import asked, quantity
+from amphitrite.controlplane.core.capacity.node_capacity import pod_demand, quantity
 from amphitrite.controlplane.core.desired import instance_types
 from amphitrite.controlplane.core.desired.compute_clusters import (
     Compute,
     PodShape,
+    instance_type_document,
     instance_types_from_document,
     pod_shape,
-    type_document,
 )
 from amphitrite.controlplane.core.desired.instance_types import GPU, INSTANCE_TYPES, azure_shapes, shape, shapes
 from amphitrite.schemas import documents
@@ -32,7 +32,7 @@ def test_the_default_instance_type_is_azures() -> None:
 @pytest.mark.parametrize("name", sorted(INSTANCE_TYPES))
 def test_a_pod_fits_onto_a_node_of_its_size(name: str) -> None:
     promised, found = INSTANCE_TYPES[name], azure_shapes()[name]
-    wanted = asked(found)
+    wanted = pod_demand(found)
     assert 0 < wanted["cpu"] < promised.cores or name == "standard_ds1_v2"
     assert wanted["memory"] <= promised.memory_gib * 1024**3
     assert wanted.get(GPU, 0) == promised.gpus
@@ -47,7 +47,7 @@ def test_a_node_with_many_gpus_can_give_away_all_of_them(gpu_class: str) -> None
     largest = max(alike, key=lambda t: (t.gpus, -t.memory_gib))
     for one in alike:
         if largest.gpus % one.gpus == 0:
-            wanted, times = asked(azure_shapes()[one.name.lower()]), largest.gpus // one.gpus
+            wanted, times = pod_demand(azure_shapes()[one.name.lower()]), largest.gpus // one.gpus
             assert wanted["cpu"] * times < largest.cores, one.name
             assert wanted["memory"] * times < largest.memory_gib * 1024**3, one.name
 
@@ -65,7 +65,7 @@ def test_a_computes_own_types_come_before_azures() -> None:
     [
         ("small-gpus", "did you mean small-gpu?"),
         ("Standard_NC6_v3", "did you mean "),
-        ("x", "known are for example Standard_DS3_v2, Standard_F4s_v2, Standard_NC6s_v3"),
+        ("x", "known names are, for example, Standard_DS3_v2, Standard_F4s_v2, Standard_NC6s_v3"),
     ],
 )
 def test_an_unknown_type_is_refused_with_what_is_near(name: str, hint: str) -> None:
@@ -128,7 +128,7 @@ def test_our_document() -> None:
         "runtimeClassName": "nvidia",
         "imagePullSecrets": [{"name": "registry"}],
     }
-    assert pod_shape(type_document(found)) == found
+    assert pod_shape(instance_type_document(found)) == found
 
 
 def test_azures_documents() -> None:

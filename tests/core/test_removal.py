@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from amphitrite.controlplane.core.rules.traffic_removal import check_removal, without
+from amphitrite.controlplane.core.rules.traffic_removal import check_removal, traffic_without
 
 
 @pytest.mark.parametrize(
@@ -40,5 +40,5 @@ def test_removals(endpoint: dict[str, Any], messages: list[str]) -> None:
 )
 def test_its_share_goes_to_the_others_in_proportion(traffic: dict[str, int], left: dict[str, int], told: str) -> None:
     endpoint = {"name": "ep", "tags": {"a": "b"}, "traffic": traffic, "mirror_traffic": {"BLUE": 5, "grey": 7}}
-    assert without(endpoint, "Blue") == {**endpoint, "traffic": left, "mirror_traffic": {"grey": 7}}
-    assert f"--traffic {told}, or delete it with --force" in str(check_removal(endpoint, "Blue")[0].hint)
+    assert traffic_without(endpoint, "Blue") == {**endpoint, "traffic": left, "mirror_traffic": {"grey": 7}}
+    assert f"--traffic {told}, or use --force" in str(check_removal(endpoint, "Blue")[0].hint)

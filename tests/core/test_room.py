@@ -15,8 +15,10 @@ from amphitrite.controlplane.core.observed.status import Ref, Status
 from .builders import NOW, agent, deployment, endpoint, instance, plan, table, workload, world
 
 OLD, NEW = workload(version=1), workload(version=2)
-SCARCE = Fault("PodUnschedulable", "0/1 nodes are available: 1 Insufficient nvidia.com/gpu.", scarce=True, since=NOW)
-SETTLED = replace(SCARCE, since=NOW - capacity_policy.SETTLE_S)
+SCARCE = Fault(
+    "PodUnschedulable", "0/1 nodes are available: 1 Insufficient nvidia.com/gpu.", lacks_capacity=True, since=NOW
+)
+SETTLED = replace(SCARCE, since=NOW - capacity_policy.SCHEDULING_TIME_S)
 BROKEN = Fault("ImagePullLoopBackOff", "image not found", hint="check the image")
 
 
@@ -29,7 +31,7 @@ def pending(slot: int = 0, fault: Fault = SETTLED) -> Instance:
     [
         ("drain-first", [pending()], [instance(OLD, 0), instance(OLD, 1)], 1, None),
         ("drain-first", [pending()], [instance(OLD, 0)], 0, None),
-        ("drain-first", [pending(fault=SCARCE)], [instance(OLD)], None, NOW + capacity_policy.SETTLE_S),
+        ("drain-first", [pending(fault=SCARCE)], [instance(OLD)], None, NOW + capacity_policy.SCHEDULING_TIME_S),
         ("drain-first", [pending()], [], None, None),
         ("drain-first", [instance(NEW, phase="starting")], [instance(OLD)], None, None),
         ("drain-first", [pending(), instance(NEW, 1, phase="starting")], [instance(OLD)], None, None),
@@ -42,7 +44,7 @@ def pending(slot: int = 0, fault: Fault = SETTLED) -> Instance:
 def test_who_gives_way(
     policy: Any, new: list[Instance], old: list[Instance], leaves: int | None, look_at: float | None
 ) -> None:
-    chosen, due = capacity_policy.give_way(policy, new, old, NOW)
+    chosen, due = capacity_policy.next_to_drain(policy, new, old, NOW)
     assert (chosen.slot if chosen else None, due) == (leaves, look_at)
 
 
@@ -57,23 +59,26 @@ def test_who_gives_way(
     ],
 )
 def test_when_the_new_ones_take_over(policy: Any, new_ready: int, old_ready: int, over: bool) -> None:
-    assert capacity_policy.takes_over(policy, new_ready, old_ready) is over
+    assert capacity_policy.can_take_over(policy, new_ready, old_ready) is over
 
 
 @pytest.mark.parametrize(
     ("policy", "count", "former", "text"),
     [
-        ("wait", 1, 0, "one instance waits for room: full"),
-        ("wait", 2, 3, "2 instances wait for room: full; the 3 former instances serve until there is room"),
+        ("wait", 1, 0, "1 instance waits for capacity: full"),
+        (
+            "wait", 2, 3,
+            "2 instances wait for capacity: full; 3 previous instances keep serving until capacity is available",
+        ),
         (
             "drain-first", 1, 1,
-            "one instance waits for room: full; the former instance serves and will be drained one by one to make room "
-            "(drain-first); nothing serves in between",
+            "1 instance waits for capacity: full; the previous instance keeps serving and will be drained "
+            "one by one to free capacity (drain-first); the deployment is unavailable in between",
         ),
     ],
 )  # fmt: skip
 def test_what_is_told(policy: Any, count: int, former: int, text: str) -> None:
-    assert capacity_policy.told(policy, [replace(SCARCE, message="full")] * count, former) == text
+    assert capacity_policy.capacity_message(policy, [replace(SCARCE, message="full")] * count, former) == text
 
 
 def outcome(wanted: Deployment, *instances: Instance) -> Status:
@@ -114,7 +119,8 @@ def test_how_the_model_came_is_told_when_all_are_ready() -> None:
     decided = plan(world(wanted, published=table(first, second)), [first, second], [agent()], NOW)
     status = dict(decided.statuses)[Ref("ep", "blue")]
     assert status.message == (
-        "2 instances ready; model fetched by 1: 4.9 MiB in 0.3 s; model found in the node's cache by 1"
+        "2 instances ready; model downloaded by 1 instance: 4.9 MiB in 0.3 s; "
+        "model found in the node's cache by 1 instance"
     )
     assert status.facts["model_fetches"][second.id]["cached"] is True
 

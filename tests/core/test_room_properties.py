@@ -62,7 +62,7 @@ class Cluster:
         phase = "stopping" if pod.stopping else "starting" if pod.ready_at is None else "ready"
         fault = None
         if not pod.scheduled:
-            fault = Fault("PodUnschedulable", "no GPU", scarce=True, since=max(pod.created, self.changed_at))
+            fault = Fault("PodUnschedulable", "no GPU", lacks_capacity=True, since=max(pod.created, self.changed_at))
         address = Address("10.0.0.1", pod.port) if pod.scheduled else None
         return Instance(
             pod.name, pod.workload, slot, 1, phase, address, pod.created, pod.ready_at,  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ from amphitrite.controlplane.core.desired.resources import (
     endpoint_from_document,
     workload_spec,
 )
-from amphitrite.controlplane.core.planning.routing import routing_table, score_path_of
+from amphitrite.controlplane.core.planning.routing import routing_table, scoring_path
 from amphitrite.controlplane.core.planning.supply import supply
 from amphitrite.dataplane.table.json_codec import from_json, to_json
 from amphitrite.dataplane.table.routing_table import Address, Cluster, Route, RoutingTable, Secret, Target
@@ -95,12 +95,12 @@ def test_secrets_do_not_print() -> None:
         (("m",), None, "/v2/models/m/infer", ""),
         (("a", "b"), None, None, "serves 2 models (a, b)"),
         (("a", "b"), "b", "/v2/models/b/infer", ""),
-        (("a", "b"), "c", None, "names scoring model 'c'"),
+        (("a", "b"), "c", None, "chooses the scoring model 'c'"),
     ],
 )
 def test_where_a_post_to_the_scoring_address_goes(
     names: tuple[str, ...], chosen: str | None, path: str | None, reason: str
 ) -> None:
-    found, why = score_path_of(workload_spec("ep", "blue", model(1, names), "Standard_DS3_v2", {}), chosen)
+    found, why = scoring_path(workload_spec("ep", "blue", model(1, names), "Standard_DS3_v2", {}), chosen)
     assert found == path
     assert reason in why

@@ -34,20 +34,20 @@ ENDPOINTS: list[tuple[dict[str, Any], list[str]]] = [
     ({"public_network_access": "enabled"}, []),
     (
         {"public_network_access": "disabled"},
-        ["public_network_access: disabled is not offered; --host decides which addresses are listened on"],
+        ["public_network_access: disabled is not supported; the server listens on the addresses of --host"],
     ),
     ({"identity": {"type": "system_assigned"}}, []),
     ({"identity": {"type": "none"}}, []),
     (
         {"identity": {"type": "user_assigned", "user_assigned_identities": [{"resource_id": "x"}]}},
-        ["identity: user-assigned identities are not offered"],
+        ["identity: user-assigned identities are not supported"],
     ),
     ({"properties": {"amphitrite.cors": "https://a.example, http://localhost:3000,http://[::1]:80"}}, []),
     ({"properties": {"amphitrite.cors": "*"}}, []),
     (
         {"properties": {"amphitrite.cors": "a.example, https://a.example/, https://A.example"}},
         [
-            f"properties.amphitrite.cors: '{o}' is no origin"
+            f"properties.amphitrite.cors: '{o}' is not a valid origin"
             for o in ("a.example", "https://a.example/", "https://A.example")
         ],
     ),
@@ -58,14 +58,14 @@ ENDPOINTS: list[tuple[dict[str, Any], list[str]]] = [
     ({"compute": "azureml:GPUs"}, []),
     ({"compute": f"{ARM}/computes/gpus"}, []),
     ({"compute": "azureml:k8s"}, ["compute: there is no compute k8s"]),
-    ({"compute": "azureml:local"}, ["compute: local is no Kubernetes compute"]),
+    ({"compute": "azureml:local"}, ["compute: local is not a Kubernetes compute"]),
 ]
 
 DEPLOYMENTS: list[tuple[dict[str, Any], list[str]]] = [
     ({}, []),
     ({"instance_count": 50}, []),
-    ({"instance_count": 51}, ["instance_count: 51 are asked for; at most 50"]),
-    ({"instance_count": 0}, ["instance_count: 0 is too few; allowed: 1 and more"]),
+    ({"instance_count": 51}, ["instance_count: 51 is too many; at most 50"]),
+    ({"instance_count": 0}, ["instance_count: 0 is too few; allowed: 1 or more"]),
     ({"instance_type": "standard_nc6S_V3"}, []),
     ({"instance_type": "Standard_X"}, ["instance_type: unknown instance type `Standard_X`"]),
     (
@@ -80,38 +80,41 @@ DEPLOYMENTS: list[tuple[dict[str, Any], list[str]]] = [
     (
         {"request_settings": {"max_queue_wait_ms": 500}},
         [
-            "request_settings.max_queue_wait_ms: requests do not queue here (500 ms asked for): "
-            "one above the bound is answered 429 at once"
+            "request_settings.max_queue_wait_ms: requests are not queued (requested: 500 ms); "
+            "a request above the limit is answered 429 at once"
         ],
     ),
     ({"environment_variables": {"OMP_NUM_THREADS": "1", "_a1": ""}}, []),
-    ({"environment_variables": {"PATH": "x"}}, ["environment_variables.PATH: PATH is set by the server itself"]),
+    ({"environment_variables": {"PATH": "x"}}, ["environment_variables.PATH: PATH is reserved for the server"]),
     (
         {"environment_variables": {"AMPHITRITE_X": "x", "1A": "x"}},
         [
-            "environment_variables.AMPHITRITE_X: AMPHITRITE_X is set by the server itself",
-            "environment_variables.1A: '1A' is no name of an environment variable",
+            "environment_variables.AMPHITRITE_X: AMPHITRITE_X is reserved for the server",
+            "environment_variables.1A: '1A' is not a valid name of an environment variable",
         ],
     ),
     ({"properties": {"amphitrite.scoring_model": "model_1"}}, []),
     (
         {"properties": {"amphitrite.scoring_model": "other"}},
-        ["properties.amphitrite.scoring_model: model m:1 holds no model 'other'"],
+        ["properties.amphitrite.scoring_model: model m:1 contains no model 'other'"],
     ),
     (
         {"code_configuration": {"code": "a"}},
-        ["code_configuration: scoring scripts are not run here: Triton serves the model's files itself"],
+        ["code_configuration: scoring scripts are not supported: Triton serves the model's files"],
     ),
     ({"environment": "azureml:e:1"}, []),
     ({"environment": "azureml:e:1", "model_mount_path": "/m"}, []),
-    ({"model_mount_path": "/m"}, ["model_mount_path: there is no container to mount the model into"]),
-    ({"data_collector": {"collections": {}}}, ["data_collector: data collection is not offered"]),
+    (
+        {"model_mount_path": "/m"},
+        ["model_mount_path: instances on this machine have no container to mount the model into"],
+    ),
+    ({"data_collector": {"collections": {}}}, ["data_collector: data collection is not supported"]),
     ({"app_insights_enabled": False}, []),
-    ({"app_insights_enabled": True}, ["app_insights_enabled: there is no Application Insights here"]),
-    ({"private_network_connection": True}, ["private_network_connection: private networks are not offered"]),
+    ({"app_insights_enabled": True}, ["app_insights_enabled: Application Insights is not supported"]),
+    ({"private_network_connection": True}, ["private_network_connection: private networks are not supported"]),
     (
         {"egress_public_network_access": "disabled"},
-        ["egress_public_network_access: disabled is not offered; instances run as processes of this machine"],
+        ["egress_public_network_access: disabled is not supported; instances run as processes of this machine"],
     ),
     ({"scale_settings": {"type": "default"}}, []),
     (
@@ -126,19 +129,19 @@ DEPLOYMENTS: list[tuple[dict[str, Any], list[str]]] = [
         {"type": "kubernetes", "resources": {"requests": {"cpu": "1"}}},
         [
             "type: kubernetes: the endpoint names no compute, and its instances run on this machine (compute local)",
-            "resources: there is no container whose resources could be set",
+            "resources: instances on this machine are processes without resource settings",
         ],
     ),
     ({"properties": {"amphitrite.capacity_policy": "drain-first"}}, []),
     (
         {"properties": {"amphitrite.capacity_policy": "hope"}},
-        ["properties.amphitrite.capacity_policy: found 'hope'; allowed: refuse, wait, drain-first"],
+        ["properties.amphitrite.capacity_policy: unknown policy 'hope'; allowed: refuse, wait, drain-first"],
     ),
     ({"properties": {"amphitrite.retry": "lost-requests"}}, []),
     ({"properties": {"amphitrite.retry": "not-run"}}, []),
     (
         {"properties": {"amphitrite.retry": "always"}},
-        ["properties.amphitrite.retry: found 'always'; allowed: not-run, lost-requests"],
+        ["properties.amphitrite.retry: unknown value 'always'; allowed: not-run, lost-requests"],
     ),
 ]
 
@@ -147,8 +150,8 @@ KUBERNETES: list[tuple[dict[str, Any], list[str]]] = [
     ({}, []),
     ({"instance_type": None}, []),
     ({"instance_type": "Standard_NC6s_v3", "model_mount_path": "/models/here"}, []),
-    ({"model_mount_path": "models"}, ["model_mount_path: models is no absolute path of a directory"]),
-    ({"model_mount_path": "/a/../b"}, ["model_mount_path: /a/../b is no absolute path of a directory"]),
+    ({"model_mount_path": "models"}, ["model_mount_path: models is not an absolute path of a directory"]),
+    ({"model_mount_path": "/a/../b"}, ["model_mount_path: /a/../b is not an absolute path of a directory"]),
     ({"instance_type": "smal"}, ["instance_type: unknown instance type `smal` of compute gpus"]),
     (
         {"type": "managed"},
@@ -159,20 +162,20 @@ KUBERNETES: list[tuple[dict[str, Any], list[str]]] = [
         {"resources": {"requests": {"cpu": "one", "gpu": "0.5"}, "limits": {"memory": "-1"}}},
         [
             "resources.requests.cpu: 'one' is not a quantity such as 500m, 2 or 4Gi",
-            "resources.requests.gpu: 0.5 is no number of gpu",
-            "resources.limits.memory: -1 is no number of memory",
+            "resources.requests.gpu: 0.5 is not a valid number of gpu",
+            "resources.limits.memory: -1 is not a valid number of memory",
         ],
     ),
     (
         {"resources": {"requests": {"cpu": "2", "gpu": "1"}, "limits": {"cpu": "1500m", "gpu": "2"}}},
         [
-            "resources.requests.cpu: asks for more than its limit 1500m",
+            "resources.requests.cpu: is more than its limit 1500m",
             "resources.requests.gpu: differs from its limit",
         ],
     ),
     (
         {"scale_settings": {"type": "target_utilization"}},
-        ["scale_settings.type: target_utilization is not offered"],
+        ["scale_settings.type: target_utilization is not supported"],
     ),
     ({"environment": "azureml:e:1"}, []),
 ]
@@ -181,14 +184,14 @@ COMPUTES: list[tuple[dict[str, Any], Compute | None, list[str]]] = [
     ({"in_cluster": True}, None, []),
     ({"kubeconfig": "text"}, None, []),
     ({}, GPUS, []),
-    ({}, None, ["kubeconfig: required: how is the cluster reached?"]),
-    ({"in_cluster": True, "kubeconfig": "text"}, None, ["in_cluster: given besides a kubeconfig; one of the two"]),
+    ({}, None, ["kubeconfig: required: neither kubeconfig nor in_cluster is set"]),
+    ({"in_cluster": True, "kubeconfig": "text"}, None, ["in_cluster: cannot be set together with kubeconfig"]),
     (
         {"in_cluster": True, "resource_id": "/subscriptions/x"},
         None,
-        ["resource_id: clusters are not found by their ARM id here"],
+        ["resource_id: a cluster's ARM resource ID is not supported"],
     ),
-    ({"namespace": "other"}, GPUS, ["namespace: cannot be changed: instances run in models"]),
+    ({"namespace": "other"}, GPUS, ["namespace: cannot be changed: the instances run in models"]),
     ({"default_instance_type": "tiny"}, GPUS, ["default_instance_type: unknown instance type `tiny`"]),
     ({"default_instance_type": "Standard_NC6s_v3"}, GPUS, []),
     (
@@ -202,8 +205,9 @@ COMPUTES: list[tuple[dict[str, Any], Compute | None, list[str]]] = [
         GPUS,
         [
             "instance_types[0].resources.requests.cpu: 'x' is not a quantity such as 500m, 2 or 4Gi",
-            "instance_types[1].name: Tiny is there twice",
-            "instance_types[1].resources.limits.nvidia.com/mig-1g.10gb: 1.5 is no number of nvidia.com/mig-1g.10gb",
+            "instance_types[1].name: Tiny is defined twice",
+            "instance_types[1].resources.limits.nvidia.com/mig-1g.10gb: 1.5 is not a valid number of "
+            "nvidia.com/mig-1g.10gb",
         ],
     ),
 ]
@@ -213,20 +217,20 @@ MODELS: list[tuple[str | None, ModelFacts | None, list[str]]] = [
     ("azureml:m@latest", None, ["model: there is no model m:latest"]),
     ("azureml:m@best", None, ["model: azureml:m@best has label 'best'"]),
     ("azureml:m", None, ["model: azureml:m has no version"]),
-    (None, None, ["model: required: there is nothing else to serve"]),
+    (None, None, ["model: required: the deployment names no model"]),
     ("azureml://registries/r/models/m", None, ["model: azureml://registries/r/models/m is not in this workspace"]),
     ("azureml:m:1", replace(MODEL, archived=True), ["model: model m:1 is archived"]),
     (
         "azureml:m:1",
         replace(MODEL, type="custom_model", model_names=()),
-        ["model: model m:1 is a custom_model; without environment this server serves triton_model"],
+        ["model: model m:1 is a custom_model; without an environment, this server serves only triton_model"],
     ),
     (
         "azureml:m:1",
         replace(MODEL, type="mlflow_model", model_names=()),
-        ["model: model m:1 is an mlflow_model; this server serves triton_model, and custom_model with environment"],
+        ["model: model m:1 is an mlflow_model; this server serves triton_model, and custom_model with an environment"],
     ),
-    ("azureml:m:1", replace(MODEL, model_names=()), ["model: model m:1 holds no model directory"]),
+    ("azureml:m:1", replace(MODEL, model_names=()), ["model: model m:1 contains no model directory"]),
 ]
 
 
@@ -290,9 +294,17 @@ def test_managed_deployments_run_on_a_cluster_that_the_server_brings_along() -> 
     [
         ({}, None, []),
         ({"compute": f"{ARM}/computes/gpus"}, "azureml:GPUS", []),
-        ({}, "azureml:gpus", ["compute: cannot be changed after creation; it is not set"]),
-        ({"compute": "azureml:a-b"}, "azureml:gpus", ["compute: cannot be changed after creation; it is azureml:a-b"]),
-        ({"compute": "azureml:gpus"}, None, ["compute: cannot be changed after creation; it is azureml:gpus"]),
+        ({}, "azureml:gpus", ["compute: cannot be changed after creation; the current value is not set"]),
+        (
+            {"compute": "azureml:a-b"},
+            "azureml:gpus",
+            ["compute: cannot be changed after creation; the current value is azureml:a-b"],
+        ),
+        (
+            {"compute": "azureml:gpus"},
+            None,
+            ["compute: cannot be changed after creation; the current value is azureml:gpus"],
+        ),
     ],
 )
 def test_an_endpoint_stays_on_its_compute(former: dict[str, Any], compute: str | None, messages: list[str]) -> None:

@@ -10,10 +10,10 @@ from amphitrite.controlplane.core.planning.key_rotation import (
     CLOCK_SKEW_S,
     Schedule,
     SigningKey,
-    is_due,
+    expired_keys,
     refresh_after_s,
-    signing,
-    spent,
+    rotation_due,
+    signing_key,
 )
 from amphitrite.dataplane.table.routing_table import Secret
 
@@ -52,9 +52,9 @@ def ids(found: tuple[SigningKey, ...] | SigningKey | None) -> list[str]:
 )
 def test_keys(created: tuple[float, ...], now: float, signs: list[str], due: bool, gone: list[str]) -> None:
     have = keys(*created)
-    assert ids(signing(have, MONTHLY, now)) == signs
-    assert is_due(have, MONTHLY, now) is due
-    assert ids(spent(have, MONTHLY, now)) == gone
+    assert ids(signing_key(have, MONTHLY, now)) == signs
+    assert rotation_due(have, MONTHLY, now) is due
+    assert ids(expired_keys(have, MONTHLY, now)) == gone
 
 
 def test_a_token_is_replaced_long_before_it_ends() -> None:
@@ -77,14 +77,14 @@ def test_over_any_passes_every_token_counts_to_its_end(schedule: Schedule, times
     published: dict[str, tuple[float, float]] = {}  # id -> first and last pass at which it was
     promised: dict[str, float] = {}  # id -> when its last token ends
     for now in sorted(times):
-        gone = spent(have, schedule, now)
+        gone = expired_keys(have, schedule, now)
         assert all(promised.get(one.id, 0) + CLOCK_SKEW_S <= now for one in gone)
         have = [one for one in have if one not in gone]
-        if is_due(have, schedule, now):
+        if rotation_due(have, schedule, now):
             have = [*have, SigningKey(f"{now}-{len(published)}", Secret("pem"), now)]
         for one in have:
             published[one.id] = (published.get(one.id, (now, now))[0], now)
-        key = signing(have, schedule, now)
+        key = signing_key(have, schedule, now)
         assert key is not None
         first = published[key.id][0]
         assert now - first >= schedule.ahead_s or next(iter(published)) == key.id

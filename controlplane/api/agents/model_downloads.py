@@ -29,7 +29,7 @@ def model(request: Request, digest: str, here: Here) -> dict[str, Any]:
     Raises Error AuthenticationFailed (not the grant for it), ResourceNotFound, AuthorizationFailed (nothing uses it).
     """
     scheme, _, grant = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() != "bearer" or not here.delivery.opens(grant.strip(), digest):
+    if scheme.lower() != "bearer" or not here.delivery.is_grant_for(grant.strip(), digest):
         raise Error("AuthenticationFailed", "a grant for this model is needed; this is none", target=digest)
     layout = here.models.layout(digest)
     in_use = digests_in_use(here.store, here.runtime)
@@ -61,9 +61,9 @@ def content(request: Request, digest: str, here: Here, expires: str = "", signat
 
     Raises Error AuthenticationFailed, AuthorizationFailed (the address has expired), ResourceNotFound, InvalidRange.
     """
-    if not here.delivery.signed(digest, expires, signature):
+    if not here.delivery.is_signed(digest, expires, signature):
         raise Error("AuthenticationFailed", "the signature of this address is not ours", target=digest)
-    if here.delivery.expired(expires):
+    if here.delivery.is_expired(expires):
         raise Error("AuthorizationFailed", "this address has expired", target=digest, hint="ask for the model again")
     size = here.models.blobs.content.size(digest)
     if size is None:

@@ -43,7 +43,7 @@ _HASH = "hash_sha256"
 @router.get("/{name}/versions")
 def list_versions(name: str, here: Here, pager: Page, hash: str = "") -> dict[str, Any]:
     """With ``hash``: versions of any name that have this content, so that nothing is uploaded twice."""
-    found = here.codes.with_hash(hash) if hash else here.codes.list_versions(name)
+    found = here.codes.versions_with_hash(hash) if hash else here.codes.list_versions(name)
     return pager.page(found, lambda one: _version(one, here))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from amphitrite.controlplane.core.capacity import node_capacity
 from amphitrite.controlplane.core.capacity.node_capacity import NodeCapacity
 from amphitrite.controlplane.core.desired import instance_types
-from amphitrite.controlplane.core.desired.compute_clusters import Compute, PodShape, document_of
+from amphitrite.controlplane.core.desired.compute_clusters import Compute, PodShape, compute_document
 from amphitrite.controlplane.services.services import Services
 from amphitrite.schemas import wire
 from amphitrite.schemas.names import PROVIDER, compute_id, key
@@ -22,7 +22,7 @@ Reply = dict[str, Any]
 
 def compute(name: str, of: Compute | None, services: Services) -> Reply:
     """A compute, without its secret; ``of`` None: this machine."""
-    document = document_of(of) if of is not None else {"tags": {}}
+    document = compute_document(of) if of is not None else {"tags": {}}
     body: Reply = wire.compute_to_wire(document, services.settings.location)
     if of is None:
         body["properties"] = {"computeType": "Local", "description": "This machine."}
@@ -48,7 +48,7 @@ def node(of: NodeCapacity) -> Reply:
 
 def _resource(name: str, node: NodeCapacity) -> dict[str, str]:
     total, left = node_capacity.quantity(node.allocatable[name]), node_capacity.free(node, name)
-    return {"total": node_capacity.shown(name, total), "free": node_capacity.shown(name, left)}
+    return {"total": node_capacity.format_quantity(name, total), "free": node_capacity.format_quantity(name, left)}
 
 
 def gpus(nodes: Iterable[NodeCapacity]) -> dict[str, int]:
@@ -70,13 +70,13 @@ def _is_gpu(resource: str) -> bool:
 
 def size(shape: PodShape, *, own: bool) -> Reply:
     """An instance type of a cluster: what a pod of it asks for. ``own``: it is the compute's, not Azure's."""
-    asked = node_capacity.asked(shape)
+    demand = node_capacity.pod_demand(shape)
     azure = instance_types.INSTANCE_TYPES.get(key(shape.name)) if not own else None
     return {
         "name": shape.name,
-        "vCPUs": float(asked.get("cpu", Fraction())),
-        "memoryGB": round(float(asked.get("memory", Fraction()) / 1024**3), 2),
-        "gpus": sum(int(value) for name, value in asked.items() if _is_gpu(name)),
+        "vCPUs": float(demand.get("cpu", Fraction())),
+        "memoryGB": round(float(demand.get("memory", Fraction()) / 1024**3), 2),
+        "gpus": sum(int(value) for name, value in demand.items() if _is_gpu(name)),
         "gpuClass": azure.gpu_class if azure is not None else None,
         "requests": dict(shape.requests),
         "limits": dict(shape.limits),

@@ -45,7 +45,7 @@ def put(name: str, body: Body, conditions: IfMatch, here: Here) -> Response:
     """Attach, or change what is attached. The cluster is asked before anything is stored."""
     document = wire_documents.compute(name, body)
     _refuse_built_in(here, name)
-    former = compute_clusters.named(name, here.store.list_computes())
+    former = compute_clusters.find_compute(name, here.store.list_computes())
     if former is not None and conditions.if_none_match:
         raise Error("PreconditionFailed", f"compute {former.name} exists already", target=name)
     wanted = compute_changes.judge(here, name, document, former)

@@ -86,5 +86,5 @@ async def put(
     """As for any blob, until a version is registered that has these files."""
     if not path:
         raise Error("BadArgument", "the blob has no name", target=directory)
-    await run_sync(here.codes.require_open, upload)
+    await run_sync(here.codes.require_unregistered, upload)
     return await blobs.put(request, directory + path, here, comp, blockid)

@@ -1,4 +1,4 @@
-"""Whether instances fit onto a cluster's nodes, and what a rollout does where they do not.
+"""Decides whether instances fit on a cluster's nodes, and what a rollout does if they do not.
 
-It knows shapes and numbers. It knows no Kubernetes object.
+It knows resource quantities. It must not know Kubernetes objects.
 """

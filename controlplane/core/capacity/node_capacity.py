@@ -1,8 +1,9 @@
-"""Room on a cluster: whether so many pods of one shape fit onto its nodes now, with the arithmetic in words.
+"""Free capacity of a cluster: how many more pods of one shape fit on its nodes, and the
+explanation.
 
-Decides what counts as room: what a node has to give, less what the pods on it ask for, on nodes that take the pod at
-all (node selector, taints). Affinity and topology spread are left to the scheduler, which has the last word anyway:
-between this look and its own the room may be gone. Must not know Kubernetes' client.
+Capacity is what a node can allocate minus the requests of its pods, on the nodes that accept the
+pod (node selector, taints). The scheduler decides on affinity and topology spread, and it has the
+final word: capacity may be gone before it looks. Must not know the Kubernetes client.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from typing import Any
 
 from amphitrite.controlplane.core.desired.compute_clusters import PodShape
 
-#: Kubernetes' suffixes of quantities (apimachinery, ``resource.Quantity``).
+#: Suffixes of Kubernetes quantities (``resource.Quantity`` in k8s.io/apimachinery) and their
+#: factors.
 _SUFFIXES: Mapping[str, Fraction] = {
     "n": Fraction(1, 1000**3),
     "u": Fraction(1, 1000**2),
@@ -27,13 +29,13 @@ _SUFFIXES: Mapping[str, Fraction] = {
 _QUANTITY = re.compile(
     r"(?P<number>[+-]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30}))(?:[eE](?P<power>[+-]?\d{1,2})|(?P<suffix>[A-Za-z]{0,2}))\Z"
 )
-#: Nodes that a sentence names.
-_NAMED = 4
+#: The number of nodes or owners that a message lists.
+_MAX_LISTED = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Taint:
-    """As in a node's ``spec.taints``."""
+    """An entry of a node's ``spec.taints``."""
 
     key: str
     value: str = ""
@@ -42,8 +44,11 @@ class Taint:
 
 @dataclass(frozen=True, slots=True)
 class PodDemand:
-    """What one pod asks of the node that it is on. ``owner``: whose it is in words, ``cats/blue`` for a deployment of
-    ours, else ``namespace/pod``. ``requests``: quantities of all its containers together."""
+    """What one pod requests from its node.
+
+    ``owner``: ``<endpoint>/<deployment>`` for a pod of this server, otherwise ``namespace/pod``.
+    ``requests``: the sum over its containers, as Kubernetes quantities by resource.
+    """
 
     owner: str
     requests: Mapping[str, str]
@@ -51,8 +56,10 @@ class PodDemand:
 
 @dataclass(frozen=True, slots=True)
 class NodeCapacity:
-    """A node: what it can give to pods (``status.allocatable``) and the living pods that it has. ``schedulable``: it is
-    ready and not cordoned."""
+    """A node: what it can allocate (``status.allocatable``) and the pods on it that have not ended.
+
+    ``schedulable``: the node is ready and not cordoned.
+    """
 
     name: str
     allocatable: Mapping[str, str]
@@ -64,15 +71,18 @@ class NodeCapacity:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """``room``: how many pods of the shape fit now; ``sentence``: the arithmetic."""
+    """Whether the pods fit. ``capacity``: how many pods of the shape fit now. ``sentence``: why."""
 
     fits: bool
-    room: int
+    capacity: int
     sentence: str
 
 
 def quantity(text: str) -> Fraction:
-    """``100m`` -> 1/10, ``2Gi`` -> 2147483648, ``1e3`` -> 1000. Raises ValueError with a sentence."""
+    """Parses a Kubernetes quantity: ``100m`` is 1/10, ``2Gi`` is 2147483648, ``1e3`` is 1000.
+
+    Raises ValueError with a message for the user.
+    """
     match = _QUANTITY.match(text.strip())
     suffix = match["suffix"] or "" if match else ""
     if match is None or suffix not in _SUFFIXES:
@@ -80,115 +90,122 @@ def quantity(text: str) -> Fraction:
     return Fraction(match["number"]) * Fraction(10) ** int(match["power"] or 0) * _SUFFIXES[suffix]
 
 
-def asked(shape: PodShape) -> dict[str, Fraction]:
-    """What a pod of the shape asks for: its requests, and its limits of what it gives no request for, as Kubernetes
-    defaults them. Zeros are left out."""
+def pod_demand(shape: PodShape) -> dict[str, Fraction]:
+    """What a pod of the shape requests, by resource, without zeros.
+
+    A resource with a limit and no request counts with its limit, which is Kubernetes' default.
+    """
     wanted = {name: quantity(text) for name, text in (*shape.limits, *shape.requests)}
     return {name: value for name, value in wanted.items() if value > 0}
 
 
 def fits(nodes: Sequence[NodeCapacity], shape: PodShape, count: int) -> Fit:
-    """Whether ``count`` more pods of ``shape`` fit onto ``nodes`` as they are now.
+    """Whether ``count`` more pods of ``shape`` fit on ``nodes`` as they are now.
 
-    All pods are alike, so that packing them is dividing each node's rest by what one pod asks for.
+    All pods are equal, so each node takes its free resources divided by what one pod requests.
     """
-    demand = asked(shape)
-    refusals = {node.name: reason for node in nodes if (reason := _refusal(node, shape))}
+    demand = pod_demand(shape)
+    refusals = {node.name: reason for node in nodes if (reason := _placement_obstacle(node, shape))}
     taking = [node for node in nodes if node.name not in refusals]
-    free = {node.name: _free(node, demand) for node in taking}
-    room = sum(_pods(rest, demand) for rest in free.values())
+    free = {node.name: _free_resources(node, demand) for node in taking}
+    room = sum(_pods_that_fit(rest, demand) for rest in free.values())
     if not taking:
-        why = f"no node takes them: {_listed([f'{name} {reason}' for name, reason in refusals.items()])}"
+        why = f"no node accepts them: {_listed([f'{name} {reason}' for name, reason in refusals.items()])}"
         why = why if nodes else "the cluster has no node"
         return Fit(count <= 0, 0, f"{_instances(count)} of {shape.name} cannot be placed: {why}")
     if not demand:
-        return Fit(count <= room, room, _room_sentence(shape.name, count, room))
-    scarce = _scarcest(demand, free, count)
-    return Fit(count <= room, room, _arithmetic(shape.name, count, room, scarce, demand, taking, free, refusals))
+        return Fit(count <= room, room, _capacity_sentence(shape.name, count, room))
+    bottleneck = _bottleneck(demand, free, count)
+    return Fit(count <= room, room, _explanation(shape.name, count, room, bottleneck, demand, taking, free, refusals))
 
 
 def free(node: NodeCapacity, resource: str) -> Fraction:
-    """What is left of one resource of a node; of ``pods`` each takes one."""
+    """The free amount of one resource on a node. Each pod takes one of the resource ``pods``."""
     has = quantity(node.allocatable.get(resource, "0"))
     if resource == "pods":
         return has - len(node.pods)
     return has - sum((quantity(pod.requests[resource]) for pod in node.pods if resource in pod.requests), Fraction())
 
 
-def shown(resource: str, value: Fraction) -> str:
-    """A quantity as people write it: memory in GiB, other things as numbers with at most two decimals."""
+def format_quantity(resource: str, value: Fraction) -> str:
+    """A quantity for people: memory and storage in GiB, others as numbers with at most two
+    decimals."""
     if resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-"):
         return f"{_decimal(value / 1024**3)} GiB"
     return _decimal(value)
 
 
-def _free(node: NodeCapacity, demand: Mapping[str, Fraction]) -> dict[str, Fraction]:
+def _free_resources(node: NodeCapacity, demand: Mapping[str, Fraction]) -> dict[str, Fraction]:
     counted = [*demand, "pods"] if "pods" in node.allocatable else demand
     return {resource: free(node, resource) for resource in counted}
 
 
-def _pods(rest: Mapping[str, Fraction], demand: Mapping[str, Fraction], only: str | None = None) -> int:
-    """How many pods the rest of a node has room for; ``only``: if nothing but this resource were scarce."""
+def _pods_that_fit(rest: Mapping[str, Fraction], demand: Mapping[str, Fraction], only: str | None = None) -> int:
+    """How many pods fit into a node's free resources. ``only``: count this resource alone."""
     bounds = [rest[name] // demand.get(name, Fraction(1)) for name in rest if only in (None, name)]
     return max(0, min(bounds, default=0))
 
 
-def _scarcest(demand: Mapping[str, Fraction], free: Mapping[str, Mapping[str, Fraction]], count: int) -> str:
-    """The resource that leaves the least room; of equals the one that clusters have least of: a device."""
+def _bottleneck(demand: Mapping[str, Fraction], free: Mapping[str, Mapping[str, Fraction]], count: int) -> str:
+    """The resource with which the fewest pods fit. Of equals, an extended resource such
+    as a GPU."""
     names = [*demand, "pods"] if all("pods" in rest for rest in free.values()) else list(demand)
     order = {name: ("/" not in name, name) for name in names}
-    return min(names, key=lambda name: (sum(_pods(rest, demand, name) for rest in free.values()), order[name]))
+    return min(names, key=lambda name: (sum(_pods_that_fit(rest, demand, name) for rest in free.values()), order[name]))
 
 
-def _arithmetic(
+def _explanation(
     name: str,
     count: int,
     room: int,
-    scarce: str,
+    bottleneck: str,
     demand: Mapping[str, Fraction],
     nodes: Sequence[NodeCapacity],
     free: Mapping[str, Mapping[str, Fraction]],
     refusals: Mapping[str, str],
 ) -> str:
-    one = demand.get(scarce, Fraction(1))
-    total = sum((quantity(node.allocatable.get(scarce, "0")) for node in nodes), Fraction())
-    left = sum((max(rest[scarce], Fraction()) for rest in free.values()), Fraction())
-    unit = "" if scarce == "memory" else f" {scarce}"
-    text = f"{_instances(count)} of {name} need{'s' if count == 1 else ''} {shown(scarce, one * count)}"
-    text += f"{unit or ' of memory'}; {shown(scarce, left)} of {shown(scarce, total)} is free"
-    text += f": {_listed([_node(node, scarce) for node in nodes])}"
+    one = demand.get(bottleneck, Fraction(1))
+    total = sum((quantity(node.allocatable.get(bottleneck, "0")) for node in nodes), Fraction())
+    left = sum((max(rest[bottleneck], Fraction()) for rest in free.values()), Fraction())
+    unit = "" if bottleneck == "memory" else f" {bottleneck}"
+    text = f"{_instances(count)} of {name} need{'s' if count == 1 else ''} {format_quantity(bottleneck, one * count)}"
+    text += (
+        f"{unit or ' of memory'}; {format_quantity(bottleneck, left)} of {format_quantity(bottleneck, total)} is free"
+    )
+    text += f": {_listed([_node_usage(node, bottleneck) for node in nodes])}"
     if count > room and left >= one * count:
-        text += f"; there is room for {room}, because one instance has to fit on one node"
+        text += f"; there is capacity for {room}, because each instance must fit on one node"
     if refusals:
         text += f"; not counted: {_listed([f'{node} {reason}' for node, reason in refusals.items()])}"
     return text
 
 
-def _node(node: NodeCapacity, resource: str) -> str:
-    """``node-1 has 4, 3 are asked for by cats/blue``."""
+def _node_usage(node: NodeCapacity, resource: str) -> str:
+    """Such as ``node-1 has 4, 3 are requested by cats/blue``."""
     owners: dict[str, Fraction] = {}
     for pod in node.pods:
         value = Fraction(1) if resource == "pods" else quantity(pod.requests.get(resource, "0"))
         if value:
             owners[pod.owner] = owners.get(pod.owner, Fraction()) + value
-    text = f"{node.name} has {shown(resource, quantity(node.allocatable.get(resource, '0')))}"
+    text = f"{node.name} has {format_quantity(resource, quantity(node.allocatable.get(resource, '0')))}"
     if not owners:
         return text
     taken = sum(owners.values(), Fraction())
     largest = sorted(owners, key=lambda owner: (-owners[owner], owner))
-    by = largest[0] if len(owners) == 1 else f"{_listed(largest[:_NAMED])}"
-    by += f" and {len(largest) - _NAMED} more" if len(largest) > _NAMED else ""
+    by = largest[0] if len(owners) == 1 else f"{_listed(largest[:_MAX_LISTED])}"
+    by += f" and {len(largest) - _MAX_LISTED} more" if len(largest) > _MAX_LISTED else ""
     verb = "is" if taken == 1 else "are"
-    return f"{text}, {shown(resource, taken)} {verb} asked for by {by}"
+    return f"{text}, {format_quantity(resource, taken)} {verb} requested by {by}"
 
 
-def _refusal(node: NodeCapacity, shape: PodShape) -> str | None:
-    """Why the node takes no pod of the shape, whatever room it has."""
+def _placement_obstacle(node: NodeCapacity, shape: PodShape) -> str | None:
+    """Why the node accepts no pod of the shape, however much capacity it has; None if it accepts
+    them."""
     if not node.schedulable:
-        return "takes no pods now (not ready, or cordoned)"
+        return "accepts no pods (not ready or cordoned)"
     for label, value in (shape.scheduling.get("nodeSelector") or {}).items():
         if node.labels.get(label) != value:
-            return f"has not the label {label}={value}"
+            return f"lacks the label {label}={value}"
     tolerations = shape.scheduling.get("tolerations") or ()
     for taint in node.taints:
         if taint.effect != "PreferNoSchedule" and not any(_tolerates(t, taint) for t in tolerations):
@@ -197,7 +214,7 @@ def _refusal(node: NodeCapacity, shape: PodShape) -> str | None:
 
 
 def _tolerates(toleration: Mapping[str, Any], taint: Taint) -> bool:
-    """As Kubernetes reads a toleration: no effect means every effect, Exists without a key every taint."""
+    """Kubernetes' rule: no effect matches every effect, and Exists without a key every taint."""
     if toleration.get("effect") not in (None, "", taint.effect):
         return False
     if toleration.get("operator", "Equal") == "Exists":
@@ -209,18 +226,18 @@ def _instances(count: int) -> str:
     return "1 instance" if count == 1 else f"{count} instances"
 
 
-def _room_sentence(name: str, count: int, room: int) -> str:
-    return f"{_instances(count)} of {name}: the cluster has room for {room}"
+def _capacity_sentence(name: str, count: int, room: int) -> str:
+    return f"{_instances(count)} of {name}: the cluster has capacity for {room}"
 
 
 def _listed(parts: Iterable[str]) -> str:
     listed = list(parts)
-    more = len(listed) - _NAMED
-    return "; ".join(listed[:_NAMED]) + (f"; and {more} more" if more > 0 else "")
+    more = len(listed) - _MAX_LISTED
+    return "; ".join(listed[:_MAX_LISTED]) + (f"; and {more} more" if more > 0 else "")
 
 
 def _decimal(value: Fraction) -> str:
-    """Rounded down to two decimals: what is free is never said to be more than it is."""
+    """Rounded down to two decimals, so that free capacity is never overstated."""
     whole = value.numerator * 100 // value.denominator
     sign, whole = ("-", -whole) if whole < 0 else ("", whole)
     text = f"{whole // 100}.{whole % 100:02d}".rstrip("0").rstrip(".")

@@ -1,4 +1,4 @@
-"""What users want: endpoints, deployments, workloads, containers and computes as values.
+"""What users want, as values: endpoints, deployments, workloads, containers and computes.
 
-Decides defaults and identities. It knows nothing of what is there.
+Decides defaults and identities. It must not know what runs.
 """

@@ -1,7 +1,7 @@
-"""Computes: the clusters that instances run on besides this machine, and what an instance type means there.
+"""Computes: attached Kubernetes clusters, and what an instance type means on each of them.
 
-Decides the shape of an attached compute and of its instance types, and how their documents become them. Must not know
-Kubernetes' client or the store.
+Decides the shape of a compute and of its instance types, and how documents become them. Must not
+know the Kubernetes client or the store.
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ from amphitrite.schemas import documents, wire
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import key
 
-#: The compute that ``--runtime kubernetes`` brings along: the cluster that the control plane itself was given.
+#: The compute that ``--runtime kubernetes`` adds: the cluster that the control plane runs in.
 BUILT_IN = "kubernetes"
 
 
 @dataclass(frozen=True, slots=True)
 class PodShape:
-    """What a pod of one instance type asks of a cluster.
+    """What a pod of one instance type requests from a cluster.
 
-    ``requests`` and ``limits``: sorted (resource, quantity) in Kubernetes' notation. ``scheduling``: fields of a
-    PodSpec that are passed through: nodeSelector, tolerations, affinity, topologySpreadConstraints, priorityClassName,
-    runtimeClassName, imagePullSecrets. ``image``: of Triton, None for the compute's own. ``triton_tag``: the release
-    that these GPUs need where the compute uses the product's default image; None where that one does.
+    ``requests`` and ``limits``: sorted (resource, Kubernetes quantity) pairs. ``scheduling``:
+    fields that are copied to the PodSpec: nodeSelector, tolerations, affinity,
+    topologySpreadConstraints, priorityClassName, runtimeClassName, imagePullSecrets. ``image``: the
+    Triton image, None for the compute's default. ``triton_tag``: the tag to use instead where the
+    GPUs are too old for the product's default image; None otherwise.
     """
 
     name: str
@@ -41,8 +42,12 @@ class PodShape:
 
 @dataclass(frozen=True, slots=True)
 class Compute:
-    """An attached cluster. ``kubeconfig``: the text of the file, None for the cluster that we run in ourselves.
-    ``instance_types`` come before and over Azure's own (``core.instance_types``)."""
+    """An attached cluster.
+
+    ``kubeconfig``: the content of the file, None for the cluster that the control plane runs in.
+    ``instance_types``: they override Azure's types of the same name
+    (``core.desired.instance_types``).
+    """
 
     name: str
     namespace: str
@@ -66,8 +71,11 @@ _SCHEDULING = {
 
 
 def compute_from_document(document: Mapping[str, Any], former: Compute | None = None) -> Compute:
-    """A valid compute document, whose ``kubeconfig`` is the text of the file. One that names neither ``kubeconfig`` nor
-    ``in_cluster`` keeps those of ``former``."""
+    """The compute of a valid document, whose ``kubeconfig`` is the content of the file.
+
+    A document that sets neither ``kubeconfig`` nor ``in_cluster`` keeps the access of ``former``,
+    the compute that it updates.
+    """
     given = document.get("kubeconfig")
     kubeconfig = Secret(given) if given is not None else None
     if given is None and not document.get("in_cluster") and former is not None:
@@ -83,72 +91,79 @@ def compute_from_document(document: Mapping[str, Any], former: Compute | None = 
     )
 
 
-def document_of(compute: Compute) -> dict[str, Any]:
-    """The document of a compute, without its secret."""
+def compute_document(compute: Compute) -> dict[str, Any]:
+    """The document of a compute, without its kubeconfig."""
     return {
         "name": compute.name,
         "type": "kubernetes",
         "namespace": compute.namespace,
         "in_cluster": compute.kubeconfig is None,
         "default_instance_type": compute.default_instance_type,
-        "instance_types": [type_document(one) for one in compute.instance_types],
+        "instance_types": [instance_type_document(one) for one in compute.instance_types],
         "description": compute.description or None,
         "tags": dict(compute.tags),
     }
 
 
 def instance_types_from_document(document: Mapping[str, Any], target: str = "instance types") -> tuple[PodShape, ...]:
-    """The types of an InstanceTypes document, of Azure's InstanceType or InstanceTypeList. ``target``: what the
-    document is called in errors. Raises Error("InvalidDocument") with everything that is wrong."""
+    """The instance types of an InstanceTypes document, or of Azure's InstanceType or
+    InstanceTypeList.
+
+    ``target``: the name of the document in errors. Raises Error("InvalidDocument") with all
+    violations.
+    """
     kind = documents.instance_types_kind(document)
-    found = documents.validate(kind, document)
-    if found:
-        first = found[0]
-        raise Error("InvalidDocument", f"{target}: {first}", target=target, hint=first.hint, violations=found)
+    violations = documents.validate(kind, document)
+    if violations:
+        first = violations[0]
+        raise Error("InvalidDocument", f"{target}: {first}", target=target, hint=first.hint, violations=violations)
     return tuple(pod_shape(one) for one in wire.listed_types(kind, documents.normalize(kind, document)))
 
 
 def pod_shape(of: Mapping[str, Any]) -> PodShape:
     """One entry of ``instance_types``."""
     resources = of.get("resources") or {}
-    requests, limits = evened(_present(resources.get("requests")), _present(resources.get("limits")))
+    requests, limits = complete_quantities(_present(resources.get("requests")), _present(resources.get("limits")))
     scheduling = {theirs: of[ours] for ours, theirs in _SCHEDULING.items() if of.get(ours)}
     if "imagePullSecrets" in scheduling:
         scheduling["imagePullSecrets"] = [{"name": name} for name in scheduling["imagePullSecrets"]]
     return PodShape(of["name"], requests, limits, scheduling, of.get("image"), of.get("description") or "")
 
 
-def type_document(shape: PodShape) -> dict[str, Any]:
+def instance_type_document(shape: PodShape) -> dict[str, Any]:
     """The inverse of :func:`pod_shape`."""
     scheduling = {ours: shape.scheduling[theirs] for ours, theirs in _SCHEDULING.items() if theirs in shape.scheduling}
     if "image_pull_secrets" in scheduling:
         scheduling["image_pull_secrets"] = [secret["name"] for secret in scheduling["image_pull_secrets"]]
-    said = {"description": shape.description, "image": shape.image}
+    optional = {"description": shape.description, "image": shape.image}
     return {
         "name": shape.name,
         "resources": {"requests": dict(shape.requests), "limits": dict(shape.limits)},
         **scheduling,
-        **{name: value for name, value in said.items() if value},
+        **{name: value for name, value in optional.items() if value},
     }
 
 
-def evened(
+def complete_quantities(
     requests: Mapping[str, str], limits: Mapping[str, str]
 ) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
-    """Requests and limits, sorted, where of memory and of devices (names with ``/``) the one that is left out equals
-    the other: a pod that may use more memory than was set aside for it is killed when its node runs short, and devices
-    cannot be shared. Cores have a limit only where one is asked for."""
+    """Sorted requests and limits, with missing values filled in from the other side.
+
+    Memory and devices (names with ``/``) get equal requests and limits: a pod that uses more memory
+    than it requested is killed when its node runs out, and devices cannot be shared. The CPU has a
+    limit only if the document sets one.
+    """
     both = [name for name in {**requests, **limits} if name != "cpu"]
-    asked = {**{name: limits[name] for name in both if name in limits}, **requests}
-    most = {**{name: requests[name] for name in both if name in requests}, **limits}
-    return tuple(sorted(asked.items())), tuple(sorted(most.items()))
+    filled_requests = {**{name: limits[name] for name in both if name in limits}, **requests}
+    filled_limits = {**{name: requests[name] for name in both if name in requests}, **limits}
+    return tuple(sorted(filled_requests.items())), tuple(sorted(filled_limits.items()))
 
 
-def named(name: str, computes: Iterable[Compute]) -> Compute | None:
-    """The compute of this name, compared without case."""
+def find_compute(name: str, computes: Iterable[Compute]) -> Compute | None:
+    """The compute of this name, compared without case; None if there is none."""
     return next((one for one in computes if key(one.name) == key(name)), None)
 
 
 def _present(quantities: Mapping[str, str | None] | None) -> dict[str, str]:
-    """Azure's documents write ``nvidia.com/gpu: null`` for none."""
+    """Quantities without nulls: Azure's documents write ``nvidia.com/gpu: null`` for no GPU."""
     return {name: str(value) for name, value in (quantities or {}).items() if value is not None}

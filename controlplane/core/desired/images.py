@@ -1,7 +1,8 @@
-"""Names of container images: their parts, and whether one is NVIDIA's Triton.
+"""Container image references: their parts, and whether an image is NVIDIA's Triton.
 
-Decides what a reference may look like and which repositories hold Triton. Must not know registries' APIs, nor who runs
-an image. The form is that of the OCI distribution specification: ``[host[:port]/]path[:tag][@algorithm:digest]``.
+Decides which references are valid and which repositories hold Triton. Must not know registry APIs
+or who runs an image. The form ``[host[:port]/]path[:tag][@algorithm:digest]`` follows the OCI
+distribution specification.
 """
 
 from __future__ import annotations
@@ -16,15 +17,16 @@ _REFERENCE = re.compile(
     r"(?::(?P<tag>[A-Za-z0-9_][A-Za-z0-9._-]{0,127}))?"
     r"(?:@(?P<digest>[a-z0-9]+(?:[.+_-][a-z0-9]+)*:[0-9a-fA-F]{32,}))?"
 )
-_LONGEST = 512
+_MAX_LENGTH = 512
 
-#: The last part of the names under which NVIDIA's image is known, at NVIDIA's registry and at its mirrors.
+#: The last part of the name of NVIDIA's Triton image, in NVIDIA's registry and in mirrors.
 TRITON = "tritonserver"
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """``repository`` with its registry's host, if one is named."""
+    """An image reference. ``repository`` includes the registry's host if the reference
+    names one."""
 
     repository: str
     tag: str | None
@@ -32,16 +34,17 @@ class Image:
 
     @property
     def is_triton(self) -> bool:
-        """By its name it is NVIDIA's Triton, whose own command is a shell."""
+        """Whether the name is that of NVIDIA's Triton image, whose own command is a shell."""
         return self.repository.rpartition("/")[2] == TRITON
 
     def matches(self, names: Collection[str]) -> bool:
-        """Whether one of ``names`` is this repository: all of it or its last parts; ``*`` stands for any text."""
+        """Whether one of ``names`` equals the repository or its last parts; ``*`` matches
+        any text."""
         patterns = (re.escape(name).replace(r"\*", ".*") for name in names)
         return any(re.fullmatch(rf"(.*/)?{pattern}", self.repository) for pattern in patterns)
 
 
 def parse(reference: str) -> Image | None:
-    """None for what no container runtime would pull."""
-    match = _REFERENCE.fullmatch(reference) if len(reference) <= _LONGEST else None
+    """The parts of a reference; None if no container runtime would accept it."""
+    match = _REFERENCE.fullmatch(reference) if len(reference) <= _MAX_LENGTH else None
     return Image(match["repository"], match["tag"], match["digest"]) if match else None

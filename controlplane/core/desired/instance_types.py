@@ -1,12 +1,13 @@
-"""Azure's instance types: what each of them promises, and the pod that each of them becomes on a cluster.
+"""Azure's instance types: what each one offers, and the pod shape that it becomes on a cluster.
 
-Decides which names are known and how many cores, how much memory and which GPUs stand behind them (Azure's virtual
-machine sizes that managed online endpoints offer). Must not know what the machine at hand, or a cluster, really has.
+Decides which names are known, with their cores, memory and GPUs (the virtual machine sizes of
+Azure's managed online endpoints). Must not know what this machine or a cluster really has.
 
-On a cluster an instance gets what a node of its own size has left for it, so that one fits onto such a node, and of
-cores and memory no more than its GPUs' share of the largest node of Azure's with such GPUs, so that a node with many
-GPUs can give away all of them. Memory's limit is its request; cores have no limit, because a pod that is held back
-within a period of the scheduler's answers late. What a cluster should do otherwise, its own instance types say.
+On a cluster an instance requests what a node of the same size can allocate, so one instance fits on
+such a node. A GPU type requests no more cores and memory than its GPUs' share of Azure's largest
+node with these GPUs, so a node with many GPUs can use all of them. The memory limit equals the
+request. There is no CPU limit, because CPU throttling delays answers. A cluster's own instance
+types override these shapes.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from amphitrite.schemas.names import key
 
 @dataclass(frozen=True, slots=True)
 class InstanceType:
-    """``memory_gib`` as Azure gives it; ``gpu_class`` such as ``V100`` or ``A100``, None without GPUs."""
+    """``memory_gib``: as Azure lists it. ``gpu_class``: such as ``V100`` or ``A100``, None without
+    GPUs."""
 
     name: str
     cores: int
@@ -33,7 +35,7 @@ class InstanceType:
     gpu_class: str | None = None
 
 
-#: Family pattern -> GiB for each core, and the numbers of cores it comes in.
+#: Name pattern -> GiB for each core, and the available numbers of cores.
 _CPU_FAMILIES: tuple[tuple[str, float, tuple[int, ...]], ...] = (
     ("Standard_D{}_v3", 4, (2, 4, 8, 16, 32, 48, 64)),
     ("Standard_D{}s_v3", 4, (2, 4, 8, 16, 32, 48, 64)),
@@ -92,7 +94,7 @@ _SINGLE: tuple[InstanceType, ...] = (
 )
 
 
-def _all() -> dict[str, InstanceType]:
+def _instance_types() -> dict[str, InstanceType]:
     family_members = (
         InstanceType(pattern.format(cores), cores, cores * gib)
         for pattern, gib, sizes in _CPU_FAMILIES
@@ -101,80 +103,81 @@ def _all() -> dict[str, InstanceType]:
     return {key(t.name): t for t in (*family_members, *_SINGLE)}
 
 
-INSTANCE_TYPES = _all()
+INSTANCE_TYPES = _instance_types()
 
 
-#: The resource by which NVIDIA's device plugin counts whole GPUs; parts of them (MIG) have names of their own, which
-#: an instance type of a cluster can ask for.
+#: The resource of NVIDIA's device plugin for whole GPUs. GPU partitions (MIG) have their own
+#: resource names, which a cluster's own instance type can request.
 GPU = "nvidia.com/gpu"
 
-#: Nodes with GPUs are tainted so by NVIDIA's operator and by cloud providers, to keep other pods away.
+#: NVIDIA's GPU operator and cloud providers taint nodes with GPUs, to keep other pods away.
 _GPU_TOLERATION: Mapping[str, str] = {"key": GPU, "operator": "Exists", "effect": "NoSchedule"}
 
-#: GPUs of compute capability 6.0 and 7.0, and a release of Triton for them: 24.10 supports 6.0 and later, 25.01 and
-#: later ones need 7.5 (release notes, "GPU Requirements").
+#: GPUs of compute capability 6.0 and 7.0, and a Triton release for them. Release 24.10 supports 6.0
+#: and later; 25.01 and later need 7.5 (Triton's release notes, "GPU Requirements").
 _OLD_GPUS, _TAG_FOR_OLD_GPUS = frozenset({"P100", "V100"}), "24.10-py3"
 
-#: As Azure ML defines it on a cluster (how-to-manage-kubernetes-instance-types).
+#: As in Azure ML on Kubernetes (its page how-to-manage-kubernetes-instance-types).
 _DEFAULT = PodShape(
     DEFAULT_INSTANCE_TYPE,
     requests=(("cpu", "100m"), ("memory", "2Gi")),
     limits=(("cpu", "2"), ("memory", "2Gi")),
 )
 
-#: Shares of a node that kubelet and system keep for themselves, by how far they reach: of cores up to the 1st, 2nd,
-#: 4th and beyond, of memory up to 4, 8, 16, 128 GiB and beyond. The rule that GKE documents; AKS and EKS come near it.
+#: The shares of a node that the kubelet and the system reserve, in steps: (up to this size, share).
+#: Cores up to the 1st, 2nd, 4th and beyond; memory up to 4, 8, 16, 128 GiB and beyond. GKE
+#: documents this rule; AKS and EKS are close to it.
 _RESERVED_CORES = ((1.0, 0.06), (2.0, 0.01), (4.0, 0.005), (float("inf"), 0.0025))
 _RESERVED_GIB = ((4.0, 0.25), (8.0, 0.20), (16.0, 0.10), (128.0, 0.06), (float("inf"), 0.02))
-#: Part of the rest that DaemonSets (network, device plugins, exporters) get.
+#: The share of the remainder for DaemonSets (network, device plugins, exporters).
 _DAEMON_SETS = 0.05
 
 
 def find(name: str) -> InstanceType:
     """The instance type of this name, compared without case.
 
-    Raises Error("BadArgument") for an unknown one, with the nearest known names as the hint.
+    Raises Error("BadArgument") for an unknown name, with the nearest known names as the hint.
     """
-    found = INSTANCE_TYPES.get(key(name))
-    if found is None:
+    match = INSTANCE_TYPES.get(key(name))
+    if match is None:
         raise _unknown(name, (t.name for t in INSTANCE_TYPES.values()), "")
-    return found
+    return match
 
 
 def shape(name: str, compute: Compute) -> PodShape:
-    """What an instance of this type asks of ``compute``: its own types come before Azure's; names compare without case.
+    """The pod shape of an instance type on ``compute``, whose own types override Azure's.
 
-    Raises Error("BadArgument") as :func:`find`.
+    Names are compared without case. Raises Error("BadArgument") as :func:`find` does.
     """
     own = {key(one.name): one for one in compute.instance_types}
-    found = own.get(key(name)) or azure_shapes().get(key(name))
-    if found is None:
+    match = own.get(key(name)) or azure_shapes().get(key(name))
+    if match is None:
         names = [one.name for one in (*own.values(), *azure_shapes().values())]
         raise _unknown(name, names, f" of compute {compute.name}")
-    return found
+    return match
 
 
 def shapes(compute: Compute) -> tuple[PodShape, ...]:
-    """All instance types of a cluster: its own, then Azure's that it does not override."""
+    """All instance types of a cluster: its own, then those of Azure's that it does not override."""
     own = {key(one.name) for one in compute.instance_types}
     return (*compute.instance_types, *(one for name, one in azure_shapes().items() if name not in own))
 
 
 @cache
 def azure_shapes() -> Mapping[str, PodShape]:
-    """Azure's types as pods, by lower-case name."""
+    """The pod shapes of Azure's types, by lower-case name."""
     return {name: _DEFAULT if name == DEFAULT_INSTANCE_TYPE else _azure_shape(t) for name, t in INSTANCE_TYPES.items()}
 
 
 def _azure_shape(of: InstanceType) -> PodShape:
-    cores, gib = _left(of.cores, _RESERVED_CORES), _left(of.memory_gib, _RESERVED_GIB)
+    cores, gib = _allocatable(of.cores, _RESERVED_CORES), _allocatable(of.memory_gib, _RESERVED_GIB)
     if not of.gpus:
         return PodShape(of.name, (("cpu", _milli(cores)), ("memory", _mebi(gib))), (("memory", _mebi(gib)),))
     alike = [t for t in INSTANCE_TYPES.values() if t.gpu_class == of.gpu_class]
     most = max(t.gpus for t in alike)
     for node in (t for t in alike if t.gpus == most):
-        cores = min(cores, _left(node.cores, _RESERVED_CORES) * of.gpus / most)
-        gib = min(gib, _left(node.memory_gib, _RESERVED_GIB) * of.gpus / most)
+        cores = min(cores, _allocatable(node.cores, _RESERVED_CORES) * of.gpus / most)
+        gib = min(gib, _allocatable(node.memory_gib, _RESERVED_GIB) * of.gpus / most)
     gpus = (GPU, str(of.gpus))
     return PodShape(
         of.name,
@@ -185,28 +188,28 @@ def _azure_shape(of: InstanceType) -> PodShape:
     )
 
 
-def _left(size: float, reserved: Iterable[tuple[float, float]]) -> float:
-    """What a node of this size has for one pod besides those that every node has."""
+def _allocatable(size: float, reserved: Iterable[tuple[float, float]]) -> float:
+    """What a node of this size has for one pod, besides the pods that run on every node."""
     left, below = size, 0.0
-    for upto, share in reserved:
-        left -= max(0.0, min(size, upto) - below) * share
-        below = upto
+    for up_to, share in reserved:
+        left -= max(0.0, min(size, up_to) - below) * share
+        below = up_to
     return left * (1 - _DAEMON_SETS)
 
 
 def _milli(cores: float) -> str:
-    """Full 100 millicores, rounded down: what is left over is nobody's loss, and tables stay readable."""
+    """Rounded down to 100 millicores, which keeps tables readable."""
     return f"{max(100, int(cores * 10) * 100)}m"
 
 
 def _mebi(gib: float) -> str:
-    """Full 256 MiB, rounded down."""
+    """Rounded down to 256 MiB."""
     return f"{max(256, int(gib * 4) * 256)}Mi"
 
 
 def _unknown(name: str, known: Iterable[str], where: str) -> Error:
     by_key = {key(one): one for one in known}
-    near = [by_key[n] for n in difflib.get_close_matches(key(name), by_key, n=3, cutoff=0.7)]
-    examples = ", ".join(near) or "Standard_DS3_v2, Standard_F4s_v2, Standard_NC6s_v3"
-    hint = f"did you mean {examples}?" if near else f"known are for example {examples}"
+    nearest = [by_key[n] for n in difflib.get_close_matches(key(name), by_key, n=3, cutoff=0.7)]
+    examples = ", ".join(nearest) or "Standard_DS3_v2, Standard_F4s_v2, Standard_NC6s_v3"
+    hint = f"did you mean {examples}?" if nearest else f"known names are, for example, {examples}"
     return Error("BadArgument", f"unknown instance type `{name}`{where}", target="instance_type", hint=hint)

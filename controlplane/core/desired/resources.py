@@ -1,7 +1,7 @@
-"""What is wanted: endpoints and deployments as the store holds them, and the immutable workloads they ask for.
+"""Desired state: endpoints and deployments as the store holds them, and their immutable workloads.
 
-Decides the shape of desired state and how a document becomes one. Must not know the database, processes or Envoy.
-Documents are the snake_case ones of ``amphitrite.schemas`` and are valid when they get here.
+Decides the shape of desired state and how a document becomes one. Must not know the database,
+processes or Envoy. Documents are the snake_case ones of ``amphitrite.schemas``, already validated.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ from amphitrite.controlplane.core.desired.containers import SCORING_MODEL, Conta
 from amphitrite.dataplane.table.routing_table import Auth, Secret
 from amphitrite.schemas.names import key
 
-#: Ours where Azure's would starve Triton (Azure: 1 request at a time per instance; Triton batches concurrent ones).
+#: These defaults differ from Azure's. Azure allows 1 concurrent request per instance; Triton
+#: batches concurrent requests, so it needs more of them.
 DEFAULT_REQUEST_TIMEOUT_MS = 5_000
 DEFAULT_MAX_CONCURRENT_REQUESTS_PER_INSTANCE = 128
 
-#: Azure's name for what a Kubernetes deployment gets that names no instance type.
+#: Azure's name for the type of a Kubernetes deployment that sets no instance type.
 DEFAULT_INSTANCE_TYPE = "defaultinstancetype"
 
 #: The property of a deployment document that holds its ``CapacityPolicy``.
 CAPACITY_POLICY = "amphitrite.capacity_policy"
 
-#: The property of an endpoint document that names the origins whose pages may score, separated by commas.
+#: The endpoint property with the allowed CORS origins, separated by commas.
 CORS = "amphitrite.cors"
 
 #: The property of a deployment document that holds its ``Retry``.
@@ -35,18 +36,18 @@ RETRY = "amphitrite.retry"
 #: The built-in compute: this machine.
 LOCAL = "local"
 
-#: What to do with instances that the compute has no room for now. refuse: say so before anything changes. wait: until
-#: there is room. drain-first: where new and old do not fit side by side, old ones make room, one by one.
+#: What to do if the compute lacks capacity for new instances. refuse: reject the change. wait: wait
+#: until capacity is available. drain-first: drain old instances, one by one, to free capacity.
 CapacityPolicy = Literal["refuse", "wait", "drain-first"]
 
-#: Which requests run again on another instance. not-run: those that certainly did not run. lost-requests: also those
-#: whose instance was lost before it answered, which may have run.
+#: Which requests are retried on another instance. not-run: those that certainly did not run.
+#: lost-requests: also those whose instance was lost before it answered; they may have run.
 Retry = Literal["not-run", "lost-requests"]
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Seconds and counts, as Azure's probe settings."""
+    """Probe settings with Azure's names; times in seconds."""
 
     initial_delay: int
     period: int
@@ -55,15 +56,17 @@ class Probe:
     failure_threshold: int
 
 
-#: A server that has gone refuses or answers 503, at once; the timeout is only for one that hangs, and must not take one
-#: for hung that shares a busy machine: two seconds did, and answered 503 for what the model's own timeout allows.
+#: A stopped server refuses connections or answers 503 at once; the timeout only finds servers that
+#: hang. It must not fail on a busy machine: with 2 s, requests within their own timeout were
+#: answered 503.
 DEFAULT_READINESS_PROBE = Probe(initial_delay=0, period=2, timeout=5, success_threshold=1, failure_threshold=2)
 DEFAULT_LIVENESS_PROBE = Probe(initial_delay=10, period=10, timeout=5, success_threshold=1, failure_threshold=3)
 
 
 @dataclass(frozen=True, slots=True)
 class ModelReference:
-    """A registered version of model files. ``digest``: of the manifest, so it changes exactly when a file does.
+    """A registered model version. ``digest``: of its manifest, so it changes whenever a file
+    changes.
 
     ``model_names``: the Triton models in it (top-level directories), sorted.
     """
@@ -76,10 +79,11 @@ class ModelReference:
 
 @dataclass(frozen=True, slots=True)
 class PodSettings:
-    """What a deployment asks of its pods, and what only new pods can be given. On a cluster only.
+    """The settings of a deployment that only new pods can get. For computes on a cluster only.
 
-    ``readiness`` and ``liveness``: None where the document leaves them to us. ``requests`` and ``limits``: sorted
-    (resource, quantity), over what the instance type says. ``model_mount_path``: None for the runtime's own place.
+    ``readiness`` and ``liveness``: None if the document does not set them. ``requests`` and
+    ``limits``: sorted (resource, quantity) pairs that override the instance type's.
+    ``model_mount_path``: None for the runtime's default.
     """
 
     readiness: Probe | None = None
@@ -91,11 +95,12 @@ class PodSettings:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadSpec:
-    """What one instance runs. Immutable: a change to any field is another workload (see ``rollout.REPLACES``).
+    """What one instance runs. It is immutable: changing a field makes another workload
+    (``core.planning.rollout.REPLACES``).
 
-    ``name`` is ``<endpoint>-<deployment>-<hash>`` in lower case, the hash over all other fields. ``compute``: the name
-    of the compute that it runs on; ``pod`` is None exactly on ``LOCAL``. ``container``: what runs in place of our own
-    Triton, None for that.
+    ``name``: ``<endpoint>-<deployment>-<hash>`` in lower case, with a hash of all other fields.
+    ``compute``: the name of the compute that it runs on. ``pod``: None exactly if that is
+    ``LOCAL``. ``container``: what runs instead of this server's own Triton, None for that Triton.
     """
 
     name: str
@@ -119,7 +124,7 @@ def workload_spec(
     pod: PodSettings | None = None,
     container: Container | None = None,
 ) -> WorkloadSpec:
-    """A workload with its derived name."""
+    """A workload, with its name computed from the other fields."""
     variables = tuple(sorted(environment_variables.items()))
     content: list[Any] = [model.name, model.version, model.digest, key(instance_type), variables]
     if pod is not None:
@@ -133,9 +138,12 @@ def workload_spec(
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """A wanted deployment. ``endpoint`` and ``name`` are lower case (names compare without case). ``changed_at``: when
-    the user last asked for it, in seconds since the epoch; failures before that are forgiven. ``sequences``: a model of
-    it keeps state between the requests of one sequence."""
+    """A deployment that a user wants.
+
+    ``endpoint`` and ``name`` are lower case (names are compared without case). ``changed_at``: when
+    the user last changed it, in seconds since the epoch; failures before that do not count.
+    ``sequences``: one of its models keeps state between the requests of a sequence.
+    """
 
     endpoint: str
     name: str
@@ -158,8 +166,11 @@ class Deployment:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A wanted endpoint. ``name`` as the user wrote it; ``traffic`` and ``mirror_traffic`` sorted, zeros left out;
-    ``cors``: origins in the order given."""
+    """An endpoint that a user wants.
+
+    ``name``: as the user wrote it. ``traffic`` and ``mirror_traffic``: sorted, without zeros.
+    ``cors``: origins in the order given.
+    """
 
     name: str
     keys: tuple[Secret, ...]
@@ -172,8 +183,9 @@ class Endpoint:
     cors: tuple[str, ...] = ()
 
 
-def resolved(model: Mapping[str, Any]) -> tuple[ModelReference, Container | None]:
-    """What ``Store.put_deployment`` was given as ``model``: the version, and the container that serves it, if any."""
+def stored_model(model: Mapping[str, Any]) -> tuple[ModelReference, Container | None]:
+    """The model version, and its container if any, from the ``model`` that ``Store.put_deployment``
+    got."""
     reference = ModelReference(model["name"], model["version"], model["digest"], tuple(model["model_names"]))
     container = model.get("container")
     return reference, Container(**container) if container is not None else None
@@ -193,8 +205,8 @@ def deployment_from_document(
     ever_succeeded: bool,
     changed_at: float,
 ) -> Deployment:
-    """A valid deployment document, and what its model, environment and compute resolved to, as desired state with
-    defaults."""
+    """A deployment from a valid document and from what its model, environment and compute resolved
+    to. Defaults are filled in."""
     settings = document.get("request_settings") or {}
     properties = document.get("properties") or {}
     variables = {k: str(v) for k, v in (document.get("environment_variables") or {}).items()}
@@ -231,7 +243,7 @@ def deployment_from_document(
 
 
 def pod_settings(document: Mapping[str, Any]) -> PodSettings:
-    """What only new pods can be given."""
+    """The settings of a deployment document that only new pods can get."""
     resources = document.get("resources") or {}
     readiness, liveness = document.get("readiness_probe"), document.get("liveness_probe")
     return PodSettings(
@@ -244,13 +256,13 @@ def pod_settings(document: Mapping[str, Any]) -> PodSettings:
 
 
 def _quantities(given: Mapping[str, Any] | None) -> tuple[tuple[str, str], ...]:
-    """With Kubernetes' name for what Azure's documents call ``gpu`` for short."""
+    """Sorted quantities; Azure's short name ``gpu`` becomes Kubernetes' resource name."""
     names = {"gpu": "nvidia.com/gpu"}
     return tuple(sorted((names.get(name, name), str(quantity)) for name, quantity in (given or {}).items()))
 
 
 def probe(settings: Mapping[str, Any] | None, default: Probe) -> Probe:
-    """Probe settings of a document over our defaults."""
+    """Probe settings of a document; missing values come from ``default``."""
     values = settings or {}
     return Probe(
         initial_delay=int(values.get("initial_delay", default.initial_delay)),
@@ -269,26 +281,26 @@ def endpoint_from_document(
     observed_generation: int,
     deleting: bool,
 ) -> Endpoint:
-    """A valid endpoint document as desired state."""
+    """An endpoint from a valid document."""
     return Endpoint(
         name=document["name"],
         keys=keys,
-        traffic=shares(document.get("traffic")),
-        mirror_traffic=shares(document.get("mirror_traffic")),
+        traffic=traffic_shares(document.get("traffic")),
+        mirror_traffic=traffic_shares(document.get("mirror_traffic")),
         generation=generation,
         observed_generation=observed_generation,
         deleting=deleting,
         auth_mode=document.get("auth_mode", "key"),
-        cors=origins(document.get("properties")),
+        cors=cors_origins(document.get("properties")),
     )
 
 
-def origins(properties: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """Those that the property ``CORS`` names, each once."""
+def cors_origins(properties: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """The origins in the property ``CORS``, each once."""
     given = str((properties or {}).get(CORS, "")).split(",")
     return tuple(dict.fromkeys(origin.strip() for origin in given if origin.strip()))
 
 
-def shares(traffic: Mapping[str, Any] | None) -> tuple[tuple[str, int], ...]:
+def traffic_shares(traffic: Mapping[str, Any] | None) -> tuple[tuple[str, int], ...]:
     """A traffic map as sorted (lower-case name, percent) pairs without zeros."""
     return tuple(sorted((key(name), int(share)) for name, share in (traffic or {}).items() if int(share)))

@@ -1,4 +1,4 @@
-"""What is there: instances, proxies, and the status that users are told.
+"""What runs: instances, proxies, and the status shown to users.
 
-Values only. It decides nothing about what to do.
+Values only. Must not decide what to do.
 """

@@ -1,6 +1,6 @@
-"""What is there: instances as a runtime reports them, and proxies as their agents report themselves.
+"""Facts: instances as a runtime reports them, and proxies as their agents report themselves.
 
-Decides the vocabulary of facts. Must not know how a fact was found out.
+Decides the vocabulary of facts. Must not know how a fact was obtained.
 """
 
 from __future__ import annotations
@@ -12,29 +12,33 @@ from typing import Literal
 from amphitrite.controlplane.core.desired.resources import WorkloadSpec
 from amphitrite.dataplane.table.routing_table import Address
 
-#: starting: the process runs, some model is not ready yet. ready: every model is ready. unready: it was ready once and
-#: its readiness probe fails now. stopping: told to stop, still there. exited: the process is gone, the record remains.
+#: starting: the process runs and some model is not ready yet. ready: every model is ready. unready:
+#: it was ready, and its readiness probe fails now. stopping: it was told to stop and still runs.
+#: exited: the process has ended, its record remains.
 Phase = Literal["starting", "ready", "unready", "stopping", "exited"]
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why a living instance does not get on, as whoever runs it says: an image that cannot be pulled, no node with a
-    free GPU. ``code``: one of ``schemas.errors.CODES``. ``scarce``: it only lacks room, and would start if there were.
-    ``since``: seconds since the epoch; of a scarce one the later of when it was first seen and when anything that might
-    have made room (a pod that went away) was last seen, so that who made room sees whether it was enough.
+    """Why a living instance does not become ready, as its runtime reports it. Examples: an image
+    that cannot be pulled, no node with a free GPU.
+
+    ``code``: one of ``schemas.errors.CODES``. ``lacks_capacity``: it would start if there were free
+    capacity. ``since``: seconds since the epoch. With ``lacks_capacity`` it is the later of two
+    times: when the fault was first seen, and when a pod that may have freed capacity was last seen
+    to go.
     """
 
     code: str
     message: str
     hint: str | None = None
-    scarce: bool = False
+    lacks_capacity: bool = False
     since: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFetch:
-    """How an instance came by its model. ``cached``: it was on the node already. ``size`` in bytes."""
+    """How an instance got its model. ``cached``: the node's cache had it. ``size``: in bytes."""
 
     cached: bool
     size: int
@@ -45,12 +49,13 @@ class ModelFetch:
 class Instance:
     """One instance of a workload.
 
-    ``id`` is unique; a runtime that gives instances their names makes it ``<workload name>-<slot>-<attempt>``, on
-    Kubernetes it begins with the pod's name. ``slot`` counts from 0 below instance_count; which of several like
-    instances has which slot may differ between two looks where slots carry nothing. ``attempt`` grows with each start
-    in that slot. Times are seconds since the epoch. ``live`` is false once the liveness probe has failed
-    ``failure_threshold`` times. ``requested_stop``: it exited because we told it to. ``reason``: for a failure, the
-    server's own line about it. ``fault``: what keeps it from becoming ready.
+    ``id`` is unique. A runtime that names its instances uses ``<workload name>-<slot>-<attempt>``;
+    on Kubernetes the id begins with the pod's name. ``slot`` counts from 0 to instance_count - 1;
+    on Kubernetes equal pods may swap slots between two observations. ``attempt`` counts the starts
+    in a slot. Times are seconds since the epoch. ``live``: false once the liveness probe has failed
+    ``failure_threshold`` times. ``requested_stop``: it exited because this server stopped it.
+    ``reason``: of a failure, the server's own log line about it. ``fault``: what keeps it from
+    becoming ready.
     """
 
     id: str
@@ -74,11 +79,11 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class AgentReport:
-    """One data-plane agent's last word.
+    """The last report of one data-plane agent.
 
-    ``acknowledged_version``: the newest table whose routes its proxy has in force. ``drained_version``: the newest
-    table for which nothing is in flight any more on what that table no longer names. ``error``: why the proxy
-    refused the table ``rejected_version``.
+    ``acknowledged_version``: the newest table whose routes are in force in its proxy.
+    ``drained_version``: the newest table for which no request is in flight on anything that the
+    table no longer names. ``error``: why the proxy refused the table ``rejected_version``.
     """
 
     id: str
@@ -90,13 +95,17 @@ class AgentReport:
 
 
 def newest_version(reports: Iterable[AgentReport]) -> int:
-    """The newest table that any of the proxies has seen."""
+    """The newest table version that any of the proxies has received, 0 without reports."""
     return max((max(r.acknowledged_version, r.rejected_version or 0) for r in reports), default=0)
 
 
 def of_this_history(report: AgentReport, newest: int) -> AgentReport:
-    """``report`` as it counts where ``newest`` is the last table ever published: an agent that has a later one was told
-    it by another store, or by this one before it was restored, and has acknowledged nothing of ours."""
+    """``report`` without versions of another history. ``newest``: the last table that this store
+    published.
+
+    An agent with a later version got it from another store, or from this store before it was
+    restored. It has acknowledged none of the tables of this store.
+    """
     if report.acknowledged_version <= newest:
         return report
     return replace(report, acknowledged_version=0, drained_version=0)

@@ -1,4 +1,4 @@
-"""What is told about a resource, and the world that a plan starts from.
+"""The status of a resource, and the state that a plan starts from.
 
 Decides the vocabulary of outcomes. Must not know how they are stored or shown.
 """
@@ -18,7 +18,7 @@ State = Literal["Creating", "Updating", "Scaling", "Succeeded", "Failed", "Delet
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """An endpoint (``deployment`` None) or a deployment; lower-case names."""
+    """A reference to an endpoint (``deployment`` is None) or to a deployment; lower-case names."""
 
     endpoint: str
     deployment: str | None = None
@@ -26,11 +26,12 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What the reconciler last found out about a resource.
+    """The state of a resource as the reconciler last recorded it.
 
-    ``observed_generation`` equals the resource's generation once the outcome of that generation is known.
-    ``phase`` is a short word for progress (``Starting``, ``Loading``, ``Routing``, ``Draining``, ...), ``message`` a
-    sentence. ``facts``: what ``show`` adds (engine, ready instances, notes), JSON values.
+    ``observed_generation`` equals the resource's generation once the outcome of that generation is
+    known. ``phase``: one word of progress (``Starting``, ``Loading``, ``Routing``, ``Draining``,
+    ...). ``message``: a sentence. ``facts``: JSON values that ``show`` adds (engine, ready
+    instances, notes).
     """
 
     state: State
@@ -43,7 +44,7 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """All desired state, and the routing table published last."""
+    """All desired state, and the last published routing table."""
 
     endpoints: tuple[Endpoint, ...]
     deployments: tuple[Deployment, ...]

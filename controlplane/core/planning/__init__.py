@@ -1,4 +1,4 @@
-"""The decision: from what is wanted and what is there to what happens next.
+"""Decides what happens next, from what users want and what runs.
 
-``plan`` is the entry. A plan is a value; carrying it out is the reconciler's.
+``plan`` is the entry point. A plan is a value; the reconciler carries it out.
 """

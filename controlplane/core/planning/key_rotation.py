@@ -1,8 +1,9 @@
-"""Which key pair signs scoring tokens, which are told to the proxies, when one comes and when one goes.
+"""Rotation of the key pairs that sign scoring tokens: which key signs, when one is added or
+removed.
 
-Decides all of it from the keys that there are and the time: a key is published before it signs, so that every proxy
-knows it by then, and stays published until the last token that it signed has ended. Nobody needs to remember what was
-decided last. Must not know how keys are made or stored, nor what a token looks like.
+Decides all of it from the existing keys and the time, so no state is needed. A key is published
+before it signs, so that every proxy knows it by then. It stays published until the last token that
+it signed has expired. Must not know how keys are made or stored, nor what a token looks like.
 """
 
 from __future__ import annotations
@@ -13,15 +14,17 @@ from itertools import pairwise
 
 from amphitrite.dataplane.table.routing_table import Secret
 
-#: By how much proxies let their clock differ from the one that wrote a token (seconds; Envoy's default).
+#: The clock difference in seconds that proxies accept in tokens (Envoy's default for jwt_authn).
 CLOCK_SKEW_S = 60.0
-#: How long a key is published before it signs, at most; of a short rotation it is this share.
+#: How long a key is published before it signs, in seconds: at most _AHEAD_S, and for a short
+#: rotation this share of it.
 _AHEAD_S, _AHEAD_SHARE = 3600.0, 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class SigningKey:
-    """``id``: the ``kid`` of its tokens. ``private_key``: PEM. ``created_at``: seconds since the epoch."""
+    """A key pair. ``id``: the ``kid`` of its tokens. ``private_key``: PEM. ``created_at``: seconds
+    since the epoch."""
 
     id: str
     private_key: Secret
@@ -30,7 +33,8 @@ class SigningKey:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """``rotation_s``: how long one key signs; ``lifetime_s``: how long a token counts."""
+    """In seconds: ``rotation_s``, how long a key signs; ``lifetime_s``, how long a token
+    is valid."""
 
     rotation_s: float
     lifetime_s: float
@@ -41,28 +45,31 @@ class Schedule:
         return min(_AHEAD_S, _AHEAD_SHARE * self.rotation_s)
 
 
-def signing(keys: Iterable[SigningKey], schedule: Schedule, now: float) -> SigningKey | None:
-    """The newest key that has been published for long enough; the very first one at once. None without keys."""
-    known = _ordered(keys)
-    ripe = [one for one in known if one.created_at + schedule.ahead_s <= now]
-    return ripe[-1] if ripe else next(iter(known), None)
+def signing_key(keys: Iterable[SigningKey], schedule: Schedule, now: float) -> SigningKey | None:
+    """The newest key that has been published for long enough; if there is none, the oldest. None
+    without keys."""
+    ordered = _ordered(keys)
+    published = [one for one in ordered if one.created_at + schedule.ahead_s <= now]
+    return published[-1] if published else next(iter(ordered), None)
 
 
-def is_due(keys: Iterable[SigningKey], schedule: Schedule, now: float) -> bool:
-    """Whether there must be a new key: there is none, or the newest has signed for long enough when it can follow."""
-    known = _ordered(keys)
-    return not known or known[-1].created_at + schedule.rotation_s <= now
+def rotation_due(keys: Iterable[SigningKey], schedule: Schedule, now: float) -> bool:
+    """Whether a new key is needed: there is none, or the newest has existed for one rotation."""
+    ordered = _ordered(keys)
+    return not ordered or ordered[-1].created_at + schedule.rotation_s <= now
 
 
-def spent(keys: Iterable[SigningKey], schedule: Schedule, now: float) -> tuple[SigningKey, ...]:
-    """Keys of which no token counts any more: whoever followed them has signed for a token's lifetime and longer."""
-    known = _ordered(keys)
+def expired_keys(keys: Iterable[SigningKey], schedule: Schedule, now: float) -> tuple[SigningKey, ...]:
+    """Keys with no valid tokens left: the next key has signed for longer than a token's
+    lifetime."""
+    ordered = _ordered(keys)
     kept_s = schedule.ahead_s + schedule.lifetime_s + 2 * CLOCK_SKEW_S
-    return tuple(key for key, successor in pairwise(known) if successor.created_at + kept_s <= now)
+    return tuple(key for key, successor in pairwise(ordered) if successor.created_at + kept_s <= now)
 
 
 def refresh_after_s(schedule: Schedule) -> float:
-    """When after its issue a token should be replaced by another: half-way, so that there is time to try again."""
+    """How long after its issue a client should replace a token: half its lifetime, so there is time
+    to retry."""
     return schedule.lifetime_s / 2
 
 

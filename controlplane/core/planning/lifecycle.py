@@ -1,7 +1,8 @@
-"""How far a resource is, derived from facts.
+"""The status of endpoints and deployments, computed from facts.
 
-Decides Creating, Updating, Scaling, Succeeded, Failed and Deleting, and the sentence a user reads with them. State is
-never set by hand: the same facts always give the same status. Must not know operations, HTTP or the store.
+Decides between Creating, Updating, Scaling, Succeeded, Failed and Deleting, and the message that
+users read. No code sets a state by hand: equal facts give equal statuses. Must not know operations,
+HTTP or the store.
 """
 
 from __future__ import annotations
@@ -14,15 +15,18 @@ from amphitrite.controlplane.core.capacity import capacity_policy
 from amphitrite.controlplane.core.desired.resources import Deployment, Endpoint
 from amphitrite.controlplane.core.observed.observations import ModelFetch
 from amphitrite.controlplane.core.observed.status import State, Status
-from amphitrite.controlplane.core.planning.routing import effective
+from amphitrite.controlplane.core.planning.routing import is_effective
 from amphitrite.controlplane.core.planning.supply import Supply
 from amphitrite.dataplane.table.routing_table import Route
 from amphitrite.schemas.errors import Error
 
 
 def deployment_status(supply: Supply, *, in_force: bool, rejected: str | None) -> Status:
-    """``in_force``: every live proxy has acknowledged the table that names this deployment's instances.
-    ``rejected``: why a proxy refused the newest table."""
+    """The status of a deployment.
+
+    ``in_force``: every live proxy has acknowledged the table that names this deployment's
+    instances. ``rejected``: why a proxy refused the newest table, None if none did.
+    """
     deployment = supply.deployment
     facts = _facts(supply)
     if supply.failing:
@@ -34,7 +38,7 @@ def deployment_status(supply: Supply, *, in_force: bool, rejected: str | None) -
         return Status("Failed", deployment.generation, "Failed", error.message, error, facts)
     phase, message = _progress(supply)
     if deployment.observed_generation >= deployment.generation and deployment.ever_succeeded:
-        # The change itself is long done; an instance is on its way back.
+        # The change itself is finished; an instance is being restarted.
         return Status("Succeeded", deployment.generation, phase, message, None, facts)
     return Status(_changing(supply), deployment.observed_generation, phase, message, None, facts)
 
@@ -48,45 +52,50 @@ def _changing(supply: Supply) -> State:
 def _progress(supply: Supply) -> tuple[str, str]:
     count = supply.deployment.instance_count
     if supply.complete:
-        return "Routing", "waiting for the proxies to take the route over"
-    if supply.scarce:
-        message = capacity_policy.told(supply.deployment.capacity_policy, supply.scarce, supply.former)
+        return "Routing", "waiting for the proxies to apply the route"
+    if supply.capacity_faults:
+        policy, faults = supply.deployment.capacity_policy, supply.capacity_faults
+        message = capacity_policy.capacity_message(policy, faults, supply.former_ready)
         return "Waiting", f"{supply.ready} of {count} instances ready; {message}"
     if supply.retry_at is not None and supply.failures:
         return "Retrying", _retry_note(supply)
-    again = f"; the attempt before failed: {supply.reason}" if supply.failures and supply.reason else ""
+    again = f"; the previous attempt failed: {supply.reason}" if supply.failures and supply.reason else ""
     if supply.missing:
         return "Starting", f"{supply.ready} of {count} instances ready{again}"
-    return "Loading", f"{supply.ready} of {count} instances ready, the others load their models{again}"
+    return "Loading", f"{supply.ready} of {count} instances ready; the others are loading their models{again}"
 
 
 def _ready(supply: Supply) -> str:
-    """With what the user should know of how it is served, such as a GPU type on the CPU."""
+    """The message of a ready deployment, with notes such as a GPU type that runs on the CPU."""
     count = supply.deployment.instance_count
     ready = f"{count} instance ready" if count == 1 else f"{count} instances ready"
     return "; ".join([ready, *supply.notes, *_fetches([fetch for _, fetch in supply.fetches])])
 
 
 def _fetches(fetches: Sequence[ModelFetch]) -> list[str]:
-    """How the model came to the instances, where it had to travel."""
+    """How the instances got the model, where it was transferred."""
     loaded = [f for f in fetches if not f.cached]
-    told = []
+    notes = []
     if loaded:
         seconds = max(f.seconds for f in loaded)
-        told.append(f"model fetched by {len(loaded)}: {loaded[0].size / 2**20:.1f} MiB in {seconds:.1f} s")
+        notes.append(f"model downloaded by {_count(len(loaded))}: {loaded[0].size / 2**20:.1f} MiB in {seconds:.1f} s")
     if len(loaded) < len(fetches):
-        told.append(f"model found in the node's cache by {len(fetches) - len(loaded)}")
-    return told
+        notes.append(f"model found in the node's cache by {_count(len(fetches) - len(loaded))}")
+    return notes
+
+
+def _count(instances: int) -> str:
+    return f"{instances} instance" if instances == 1 else f"{instances} instances"
 
 
 def _retry_note(supply: Supply) -> str:
     count = supply.deployment.instance_count
     if (fault := supply.obstacle) is not None:
         return f"{supply.ready} of {count} instances ready; {fault.message}"
-    note = f"{supply.ready} of {count} instances ready, failures in a row: {supply.failures}"
+    note = f"{supply.ready} of {count} instances ready; failures in a row: {supply.failures}"
     if supply.retry_at is not None:
-        # Whole steps, so that a status does not change with every look at the clock.
-        note += f"; the next start is due {_clock(supply.retry_at)}"
+        # The absolute time, so that the status does not change in every pass.
+        note += f"; the next attempt starts {_clock(supply.retry_at)}"
     return note + (f"; {supply.reason}" if supply.reason else "")
 
 
@@ -100,15 +109,15 @@ def _failure(supply: Supply) -> Error:
     if (fault := supply.obstacle) is not None:
         return Error(
             fault.code,
-            f"deployment '{deployment.name}' has an instance that does not come up: {fault.message}",
+            f"deployment '{deployment.name}' has an instance that does not become ready: {fault.message}",
             target=f"{deployment.endpoint}/{deployment.name}",
             hint=fault.hint or _logs(supply),
         )
-    reason = supply.reason or "the server ended without saying why"
+    reason = supply.reason or "the server exited without an error message"
     crashed = deployment.ever_succeeded and supply.routed == deployment.workload
     return Error(
         "DeploymentCrashLoopBackOff" if crashed else "ResourceNotReady",
-        f"deployment '{deployment.name}' has an instance that does not come up: {reason}",
+        f"deployment '{deployment.name}' has an instance that does not become ready: {reason}",
         target=f"{deployment.endpoint}/{deployment.name}",
         hint=_logs(supply),
     )
@@ -136,24 +145,27 @@ def _rejected(reason: str, target: str) -> Error:
 def endpoint_status(
     endpoint: Endpoint, route: Route, supplies: Sequence[Supply], *, in_force: bool, rejected: str | None
 ) -> Status:
-    """``route``: what the table says of this endpoint. A traffic map that waits for a deployment keeps waiting, unless
-    that deployment has failed: then the change has failed, and the former map stays."""
-    if effective(endpoint, route):
+    """The status of an endpoint. ``route``: its route in the table.
+
+    New traffic waits until the deployments that it names are ready. If one of them has failed, the
+    change has failed and the previous traffic stays in force.
+    """
+    if is_effective(endpoint, route):
         if in_force:
             return Status("Succeeded", endpoint.generation, "Ready", "")
         if rejected is not None:
             error = _rejected(rejected, endpoint.name)
             return Status("Failed", endpoint.generation, "Failed", error.message, error)
-        return _waiting(endpoint, "Routing", "waiting for the proxies to take the route over")
+        return _waiting(endpoint, "Routing", "waiting for the proxies to apply the route")
     wanted = {name for name, _ in (*endpoint.traffic, *endpoint.mirror_traffic)}
     blocking = [s for s in supplies if s.deployment.name in wanted and s.routed is None]
     failing = [s for s in blocking if s.failing]
     if failing:
         error = Error(
             "ResourceNotReady",
-            f"traffic names deployment '{failing[0].deployment.name}', which does not come up: {_why(failing[0])}",
+            f"traffic names deployment '{failing[0].deployment.name}', which does not become ready: {_why(failing[0])}",
             target=endpoint.name,
-            hint="the traffic in force before stays; mend the deployment or name another one",
+            hint="the previous traffic stays in force; fix the deployment or choose another one",
         )
         return Status("Failed", endpoint.generation, "Failed", error.message, error)
     names = ", ".join(s.deployment.name for s in blocking) or "its deployments"
@@ -164,11 +176,14 @@ def _why(supply: Supply) -> str | None:
     return supply.obstacle.message if supply.obstacle is not None else supply.reason
 
 
-def out_of_sight(deployment: Deployment) -> Status | None:
-    """While its compute does not answer; None where the outcome of the newest generation is known: it stays."""
+def unreachable_status(deployment: Deployment) -> Status | None:
+    """The status while the deployment's compute does not answer.
+
+    None if the outcome of the newest generation is known: that status stays.
+    """
     if deployment.observed_generation >= deployment.generation and not deployment.deleting:
         return None
-    message = f"compute {deployment.workload.compute} does not answer; what runs there goes on"
+    message = f"compute {deployment.workload.compute} does not answer; its instances keep running"
     state: State = "Updating" if deployment.ever_succeeded else "Creating"
     return Status("Deleting" if deployment.deleting else state, deployment.observed_generation, "Waiting", message)
 

@@ -1,7 +1,7 @@
-"""Results of the last pass, for everything that has not changed since.
+"""Results of the previous pass, for what has not changed since.
 
-Decides that a result holds as long as what it was made of is equal. Pure functions alone may be asked through it. Must
-not know what they decide.
+Decides that a result is reused while its inputs are equal, so only pure functions may be called
+through it. Must not know what they compute.
 """
 
 from __future__ import annotations
@@ -13,21 +13,24 @@ Result = TypeVar("Result")
 
 
 class Memory:
-    """One for each loop of passes; for one thread."""
+    """The memory of one loop of passes. It belongs to one thread."""
 
     def __init__(self) -> None:
         self._last: dict[object, tuple[tuple[object, ...], Any]] = {}
         self._now: dict[object, tuple[tuple[object, ...], Any]] = {}
 
-    def of(self, name: object, sources: tuple[object, ...], make: Callable[[], Result]) -> Result:
-        """What ``make`` gives; it must depend on ``sources`` alone. ``name``: of the result, one for each pass."""
-        known = self._last.get(name)
-        if known is None or known[0] != sources:
-            known = sources, make()
-        self._now[name] = known
-        result: Result = known[1]
+    def reuse(self, name: object, sources: tuple[object, ...], make: Callable[[], Result]) -> Result:
+        """The result of ``make``, or the previous one if ``sources`` are equal.
+
+        ``make`` must depend on ``sources`` alone. ``name``: identifies the result within a pass.
+        """
+        entry = self._last.get(name)
+        if entry is None or entry[0] != sources:
+            entry = sources, make()
+        self._now[name] = entry
+        result: Result = entry[1]
         return result
 
-    def turn(self) -> None:
-        """The pass has ended: what it did not ask for is forgotten."""
+    def end_pass(self) -> None:
+        """Ends the pass: results that it did not ask for are dropped."""
         self._last, self._now = self._now, {}

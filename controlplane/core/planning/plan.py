@@ -1,18 +1,19 @@
-"""The decision: from what is wanted and what is there to what to do now.
+"""The plan: what to do now, from what users want and what runs.
 
-Decides everything the reconciler does in one pass, as a value. It compares facts, never events, so a pass that was cut
-off anywhere is made good by the next one. Must not know a clock, a database, a process or a proxy.
+Decides everything that the reconciler does in one pass, as a value. It compares facts, never
+events, so the next pass completes a pass that was interrupted anywhere. Must not know a clock, a
+database, a process or a proxy.
 
 The rules, in the order of a rollout:
 
-* a slot without a living instance is started, at once or after its back-off;
-* an instance that is not ready by its load deadline is stopped and counts as failed;
-* a workload is routed when all its instances are ready (``supply``);
-* a traffic map takes effect when all it names can be routed (``routing``);
-* an instance that once served is stopped only when the *published* table does not name it and every live agent
-  says that it has drained that table; no agent, no stop;
-* a deleted resource goes when nothing of it is there any more;
-* an endpoint on a compute of which nothing is known now stays as it is published, but for its keys.
+* A slot without a living instance gets one, at once or after its back-off.
+* An instance that is not ready by its load deadline is stopped and counts as failed.
+* A workload is routed when all its instances are ready (``supply``).
+* A traffic map takes effect when all deployments that it names can be routed (``routing``).
+* An instance that has served is stopped only when the *published* table does not name it and every
+  live agent reports that it has drained that table. Without agents nothing is stopped.
+* The row of a deleted resource is removed when no instance of it is left.
+* An endpoint on a compute that does not answer keeps its published routes; only its keys change.
 """
 
 from __future__ import annotations
@@ -24,20 +25,20 @@ from functools import partial
 from amphitrite.controlplane.core.desired.resources import Deployment, Endpoint
 from amphitrite.controlplane.core.observed.observations import AgentReport, Instance
 from amphitrite.controlplane.core.observed.status import Ref, Status, World
-from amphitrite.controlplane.core.planning.lifecycle import deployment_status, endpoint_status, out_of_sight
+from amphitrite.controlplane.core.planning.lifecycle import deployment_status, endpoint_status, unreachable_status
 from amphitrite.controlplane.core.planning.memo import Memory
-from amphitrite.controlplane.core.planning.routing import routing_table, with_unchanged
-from amphitrite.controlplane.core.planning.supply import Start, Supply, supply, timeless
+from amphitrite.controlplane.core.planning.routing import routing_table, with_published_routes
+from amphitrite.controlplane.core.planning.supply import Start, Supply, is_time_independent, supply
 from amphitrite.dataplane.table.routing_table import Cluster, Route, RoutingTable, TokenIssuer
 from amphitrite.schemas.names import key
 
-#: What a stopped instance gets to end by itself; it is drained already.
+#: Seconds that a stopped instance has to exit. It has been drained before.
 GRACE_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """End an instance; ``why`` is for the log."""
+    """End an instance. ``why`` is for the log."""
 
     instance_id: str
     grace_s: float
@@ -46,24 +47,32 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What a pass does first: publish ``table``. Whatever else it does follows of the same facts (``complete``), and
-    clients of an endpoint whose traffic has changed need not wait for it.
+    """The first part of a pass: publish ``table``.
 
-    ``world``, ``instances``: those of computes that answer. ``behind``: by lower-case name of an endpoint that stays,
-    what its deployments have. ``hidden``: deployments whose compute does not answer."""
+    The rest of the pass follows from the same facts (``complete``), so clients of an endpoint whose
+    traffic has changed need not wait for it.
+
+    ``world`` and ``instances``: without computes that do not answer. ``supplies``: by lower-case
+    name, for each endpoint that is not being deleted. ``unreachable``: deployments whose compute
+    does not answer.
+    """
 
     table: RoutingTable
     world: World
     instances: tuple[Instance, ...]
     agents: tuple[AgentReport, ...]
-    behind: Mapping[str, tuple[Supply, ...]]
-    hidden: tuple[Deployment, ...]
+    supplies: Mapping[str, tuple[Supply, ...]]
+    unreachable: tuple[Deployment, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything one pass does: publish ``table`` (if its content is new), ``start``, ``stop``, ``forget`` in the
-    runtime, record ``statuses``, ``remove`` rows; look again at ``wake_at`` at the latest (None: when woken)."""
+    """Everything that one pass does.
+
+    It publishes ``table`` if its content is new; starts, stops and forgets instances in the
+    runtime; records ``statuses``; and removes rows. The next pass runs at ``wake_at`` (seconds
+    since the epoch) at the latest, or when woken if that is None.
+    """
 
     start: tuple[Start, ...]
     stop: tuple[Stop, ...]
@@ -83,77 +92,83 @@ def draft(
     issuers: Sequence[TokenIssuer] = (),
     memory: Memory | None = None,
 ) -> Draft:
-    """``agents``: the live ones only. ``now``: seconds since the epoch. ``unknown``: computes that do not answer, so
-    that ``instances`` says nothing of what runs there. ``issuers``: whose tokens count now. ``memory``: of the passes
-    before, so that this one costs what has changed; the plan is the same without it."""
+    """The table to publish, and what ``complete`` needs.
+
+    ``agents``: the live ones only. ``now``: seconds since the epoch. ``unknown``: computes that do
+    not answer, so ``instances`` lacks what runs there. ``issuers``: the issuers of valid tokens.
+    ``memory``: of the previous passes, which only saves work: the plan is the same without it.
+    """
     memory = memory or Memory()
-    seen, hidden = _by_sight(world, unknown)
-    visible = tuple(i for i in instances if i.workload.endpoint not in hidden)
+    seen, unreachable = _reachable(world, unknown)
+    visible = tuple(i for i in instances if i.workload.endpoint not in unreachable)
     staying = [e for e in seen.endpoints if not e.deleting]
-    behind = _behind(seen, staying, visible, now, memory)
-    table = with_unchanged(routing_table(staying, behind, world.table, issuers, memory), world.table, hidden)
-    blind = tuple(d for d in world.deployments if d.endpoint in hidden) if hidden else ()
-    return Draft(table, seen, visible, tuple(agents), behind, blind)
+    supplies = _supplies_by_endpoint(seen, staying, visible, now, memory)
+    table = with_published_routes(
+        routing_table(staying, supplies, world.table, issuers, memory), world.table, unreachable
+    )
+    out_of_reach = tuple(d for d in world.deployments if d.endpoint in unreachable) if unreachable else ()
+    return Draft(table, seen, visible, tuple(agents), supplies, out_of_reach)
 
 
 def complete(draft: Draft, memory: Memory | None = None) -> Plan:
-    """The plan of a draft, ``memory`` being the same."""
+    """The plan of a draft, with the same ``memory``."""
     memory = memory or Memory()
-    supplies = [one for behind in draft.behind.values() for one in behind]
+    supplies = [one for of_endpoint in draft.supplies.values() for one in of_endpoint]
     kept: frozenset[str] = frozenset().union(*(s.kept for s in supplies))
     overdue: frozenset[str] = frozenset().union(*(s.overdue for s in supplies))
-    view = _View(draft.world.table, draft.table, draft.agents)
-    remove, leaving = _leaving(draft.world, draft.instances, view)
+    view = _ProxyView(draft.world.table, draft.table, draft.agents)
+    remove, leaving = _deletions(draft.world, draft.instances, view)
     decided = Plan(
         start=tuple(start for one in supplies for start in one.starts),
         stop=tuple(_stops(draft.world, draft.instances, draft.agents, kept, overdue)),
         forget=tuple(i.id for i in draft.instances if i.phase == "exited" and i.id not in kept),
         table=draft.table,
-        statuses=(*_staying(draft, supplies, view, memory), *leaving, *_out_of_sight(draft.hidden)),
+        statuses=(*_statuses(draft, supplies, view, memory), *leaving, *_unreachable_statuses(draft.unreachable)),
         remove=remove,
-        wake_at=min((s.look_at for s in supplies if s.look_at is not None), default=None),
+        wake_at=min((s.wake_at for s in supplies if s.wake_at is not None), default=None),
     )
-    memory.turn()
+    memory.end_pass()
     return decided
 
 
-def _by_sight(world: World, unknown: frozenset[str]) -> tuple[World, dict[str, Endpoint]]:
-    """The world without the endpoints that have something on an unknown compute, and those, by lower-case name."""
+def _reachable(world: World, unknown: frozenset[str]) -> tuple[World, dict[str, Endpoint]]:
+    """The world without the endpoints that have a deployment on an unknown compute, and those
+    endpoints by lower-case name."""
     names = {d.endpoint for d in world.deployments if d.workload.compute in unknown} if unknown else set()
-    hidden = {key(e.name): e for e in world.endpoints if key(e.name) in names} if names else {}
-    if not hidden:
-        return world, hidden
-    endpoints = tuple(e for e in world.endpoints if key(e.name) not in hidden)
-    deployments = tuple(d for d in world.deployments if d.endpoint not in hidden)
-    return replace(world, endpoints=endpoints, deployments=deployments), hidden
+    unreachable = {key(e.name): e for e in world.endpoints if key(e.name) in names} if names else {}
+    if not unreachable:
+        return world, unreachable
+    endpoints = tuple(e for e in world.endpoints if key(e.name) not in unreachable)
+    deployments = tuple(d for d in world.deployments if d.endpoint not in unreachable)
+    return replace(world, endpoints=endpoints, deployments=deployments), unreachable
 
 
-def _behind(
+def _supplies_by_endpoint(
     world: World, staying: Sequence[Endpoint], instances: Sequence[Instance], now: float, memory: Memory
 ) -> dict[str, tuple[Supply, ...]]:
-    """What is behind each endpoint that stays, of its deployments that stay."""
+    """The supplies of each endpoint in ``staying``, by lower-case name."""
     deployments: dict[str, list[Deployment]] = {}
     for deployment in world.deployments:
         if not deployment.deleting:
             deployments.setdefault(deployment.endpoint, []).append(deployment)
-    there: dict[str, list[Instance]] = {}
+    running: dict[str, list[Instance]] = {}
     for instance in instances:
-        there.setdefault(instance.workload.endpoint, []).append(instance)
+        running.setdefault(instance.workload.endpoint, []).append(instance)
     routes = {key(route.name): route for route in world.table.routes}
-    behind = {}
+    supplies = {}
     for endpoint in staying:
         name = key(endpoint.name)
-        # Of what waits for a time the time is a source too.
-        mine = tuple(there.get(name, ()))
-        sources = tuple(deployments.get(name, ())), mine, routes.get(name), None if timeless(mine) else now
-        behind[name] = memory.of(("behind", name), sources, partial(_supplies, *sources[:3], now))
-    return behind
+        # If instances wait for a time, the time is an input too.
+        mine = tuple(running.get(name, ()))
+        sources = tuple(deployments.get(name, ())), mine, routes.get(name), None if is_time_independent(mine) else now
+        supplies[name] = memory.reuse(("supplies", name), sources, partial(_supplies, *sources[:3], now))
+    return supplies
 
 
 def _supplies(
     deployments: Sequence[Deployment], instances: Sequence[Instance], before: Route | None, now: float
 ) -> tuple[Supply, ...]:
-    """Of each of one endpoint's deployments; ``before``: its route in the table of the pass before."""
+    """The supplies of one endpoint's deployments. ``before``: its route in the published table."""
     routed = {target.name: target.cluster for target in before.targets} if before is not None else {}
     by_deployment: dict[str, list[Instance]] = {}
     for instance in instances:
@@ -161,29 +176,29 @@ def _supplies(
     return tuple(supply(d, by_deployment.get(d.name, ()), routed.get(d.name), now) for d in deployments)
 
 
-def _staying(draft: Draft, supplies: Sequence[Supply], view: _View, memory: Memory) -> list[tuple[Ref, Status]]:
+def _statuses(draft: Draft, supplies: Sequence[Supply], view: _ProxyView, memory: Memory) -> list[tuple[Ref, Status]]:
     """The statuses of what is not being deleted."""
     statuses: list[tuple[Ref, Status]] = []
     for one in supplies:
         ref = Ref(one.deployment.endpoint, one.deployment.name)
         in_force, rejected = view.in_force(ref.endpoint), view.rejected
-        told = partial(deployment_status, one, in_force=in_force, rejected=rejected)
-        statuses.append((ref, memory.of(ref, (one, in_force, rejected), told)))
+        make = partial(deployment_status, one, in_force=in_force, rejected=rejected)
+        statuses.append((ref, memory.reuse(ref, (one, in_force, rejected), make)))
     routes = {key(route.name): route for route in draft.table.routes}
     for endpoint in draft.world.endpoints:
         if endpoint.deleting:
             continue
         name = key(endpoint.name)
-        ref, behind = Ref(name), draft.behind[name]
+        ref, mine = Ref(name), draft.supplies[name]
         route, in_force, rejected = routes[name], view.in_force(name), view.rejected
-        of_endpoint = partial(endpoint_status, endpoint, route, behind, in_force=in_force, rejected=rejected)
-        statuses.append((ref, memory.of(ref, (endpoint, route, behind, in_force, rejected), of_endpoint)))
+        make = partial(endpoint_status, endpoint, route, mine, in_force=in_force, rejected=rejected)
+        statuses.append((ref, memory.reuse(ref, (endpoint, route, mine, in_force, rejected), make)))
     return statuses
 
 
-def _out_of_sight(hidden: Sequence[Deployment]) -> list[tuple[Ref, Status]]:
-    told = [(d, out_of_sight(d)) for d in hidden]
-    return [(Ref(d.endpoint, d.name), status) for d, status in told if status is not None]
+def _unreachable_statuses(unreachable: Sequence[Deployment]) -> list[tuple[Ref, Status]]:
+    statuses = [(d, unreachable_status(d)) for d in unreachable]
+    return [(Ref(d.endpoint, d.name), status) for d, status in statuses if status is not None]
 
 
 def _belongs(instance: Instance, deployment: Deployment) -> bool:
@@ -209,13 +224,13 @@ def _stops(
         if not instance.live:
             stops.append(Stop(instance.id, 0.0, "it does not answer its liveness probe"))
         elif instance.id in overdue:
-            stops.append(Stop(instance.id, GRACE_S, "it takes too long to load its models"))
+            stops.append(Stop(instance.id, GRACE_S, "it did not load its models in time"))
         elif instance.ready_at is None or (instance.address not in addressed and drained):
-            stops.append(Stop(instance.id, GRACE_S, "nothing wants it any more"))
+            stops.append(Stop(instance.id, GRACE_S, "it is no longer needed"))
     return stops
 
 
-class _View:
+class _ProxyView:
     """What the proxies have of the table that this pass makes."""
 
     def __init__(self, published: RoutingTable, wanted: RoutingTable, agents: Sequence[AgentReport]) -> None:
@@ -227,11 +242,11 @@ class _View:
         self.rejected = (refusals[0] or "no reason given") if refusals else None
 
     def in_force(self, endpoint: str) -> bool:
-        """This endpoint's part of the wanted table is published and acknowledged."""
+        """Whether this endpoint's part of the wanted table is published and acknowledged."""
         return self._acknowledged and self._published.get(endpoint) == self._wanted.get(endpoint)
 
     def gone(self, endpoint: str, deployment: str | None) -> bool:
-        """The published table names it no more, and nothing is in flight on it."""
+        """Whether the published table no longer names it and no request is in flight on it."""
         if endpoint not in self._published:
             return self._drained
         route, _ = self._published[endpoint]
@@ -240,7 +255,7 @@ class _View:
 
 
 def _content(table: RoutingTable) -> dict[str, tuple[Route, tuple[Cluster, ...]]]:
-    """By lower-case endpoint name: its route and the clusters that the route names."""
+    """By lower-case endpoint name: its route, and the clusters that the route names."""
     clusters = {cluster.name: cluster for cluster in table.clusters}
     return {
         key(route.name): (route, tuple(clusters[t.cluster] for t in route.targets if t.cluster is not None))
@@ -248,10 +263,10 @@ def _content(table: RoutingTable) -> dict[str, tuple[Route, tuple[Cluster, ...]]
     }
 
 
-def _leaving(
-    world: World, instances: Sequence[Instance], view: _View
+def _deletions(
+    world: World, instances: Sequence[Instance], view: _ProxyView
 ) -> tuple[tuple[Ref, ...], list[tuple[Ref, Status]]]:
-    """Resources that are being deleted: the rows that may go now, and the statuses of those that may not."""
+    """Resources that are being deleted: the rows to remove now, and the statuses of the others."""
     deleting = {key(e.name): e for e in world.endpoints if e.deleting}
     remove: list[Ref] = []
     statuses: list[tuple[Ref, Status]] = []
@@ -260,22 +275,24 @@ def _leaving(
         if not deployment.deleting and deployment.endpoint not in deleting:
             continue
         ref = Ref(deployment.endpoint, deployment.name)
-        there = [i.phase for i in instances if _belongs(i, deployment) and i.phase != "exited"]
-        if not there and view.gone(deployment.endpoint, deployment.name):
+        phases = [i.phase for i in instances if _belongs(i, deployment) and i.phase != "exited"]
+        if not phases and view.gone(deployment.endpoint, deployment.name):
             remove.append(ref)
             continue
         busy.add(deployment.endpoint)
-        draining = not there or any(phase != "stopping" for phase in there)
+        draining = not phases or any(phase != "stopping" for phase in phases)
         phase, message = (
-            ("Draining", "waiting until no request is in flight")
+            ("Draining", "waiting for requests in flight to finish")
             if draining
-            else ("Stopping", f"{len(there)} instances are ending")
+            else ("Stopping", f"stopping {len(phases)} instance{'s' if len(phases) != 1 else ''}")
         )
         statuses.append((ref, Status("Deleting", deployment.observed_generation, phase, message)))
     for name, endpoint in deleting.items():
         if name not in busy and view.gone(name, None):
             remove.append(Ref(name))
         else:
-            status = Status("Deleting", endpoint.observed_generation, "Draining", "its deployments are ending")
+            status = Status(
+                "Deleting", endpoint.observed_generation, "Draining", "waiting for its deployments to be deleted"
+            )
             statuses.append((Ref(name), status))
     return tuple(remove), statuses

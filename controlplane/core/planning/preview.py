@@ -1,7 +1,7 @@
-"""What a new document would do to a resource that is there.
+"""What a new document would change in an existing resource.
 
-Decides whether nothing, a change in place or new instances would follow, and which fields ask for these. Must not know
-the store, HTTP, or whether the document would be accepted.
+Decides whether it would change nothing, change the resource in place or start new instances, and
+which fields require new instances. Must not know the store, HTTP, or whether the document is valid.
 """
 
 from __future__ import annotations
@@ -18,16 +18,22 @@ Document = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """``retry``: the document is the same, and what has failed is tried again. ``replace``: new instances take over;
-    ``reasons``: the fields that they are needed for, sorted."""
+    """What a document would change.
+
+    ``retry``: the document is the same and its last change has failed, so it is tried again.
+    ``replace``: new instances take over; ``reasons`` are the fields that require them, sorted.
+    """
 
     change: Literal["create", "update", "replace", "retry", "none"]
     reasons: tuple[str, ...] = ()
 
 
 def preview(former: Document | None, document: Document, *, failed: bool, replacing: frozenset[str]) -> Preview:
-    """``former``: what is there, None where nothing is; ``failed``: that its last change has. ``replacing``: fields
-    whose change needs new instances. Both documents are canonical, without defaults."""
+    """Compares two canonical documents without defaults.
+
+    ``former``: the existing document, None if the resource is new. ``failed``: its last change
+    failed. ``replacing``: the fields whose change requires new instances.
+    """
     if former is None:
         return Preview("create")
     changed = {field for field in {*former, *document} if not _same(field, former.get(field), document.get(field))}
@@ -39,13 +45,13 @@ def preview(former: Document | None, document: Document, *, failed: bool, replac
 
 
 def replacing_fields(*, on_cluster: bool) -> frozenset[str]:
-    """Of a deployment's document."""
-    # On this machine a container alone has a mount path.
+    """The fields of a deployment document whose change requires new instances."""
+    # On this machine only a custom container has a mount path.
     return REPLACES | (REPLACES_PODS if on_cluster else {"model_mount_path"})
 
 
 def _same(field: str, one: Any, other: Any) -> bool:
-    """Instance types compare without case, and an empty part is none."""
+    """Instance types are compared without case, and an empty object equals none."""
     if field == "instance_type" and one and other:
         return key(str(one)) == key(str(other))
     return (None if one == {} else one) == (None if other == {} else other)

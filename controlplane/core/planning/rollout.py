@@ -1,7 +1,7 @@
-"""Which change needs new instances, and how patiently a failing instance is started again.
+"""Which changes need new instances, and when a failing instance is started again.
 
-Decides the sets that every property of a deployment document is in, the back-off, and what counts as failing
-over and over. Must not know instances' processes or routing.
+Decides the class of every property of a deployment document, the back-off between starts, and when
+a deployment counts as failed. Must not know processes or routing.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from amphitrite.controlplane.core.desired.resources import Probe
 from amphitrite.controlplane.core.observed.observations import Instance
 
-#: A change to one of these is another workload: new instances are ready before the old ones are touched.
+#: A change to one of these makes another workload: new instances are ready before old ones stop.
 REPLACES = frozenset({"environment", "environment_variables", "instance_type", "model"})
 
-#: On a cluster so is a change to one of these: what a pod was made with stays as long as the pod.
+#: On a cluster a change to one of these does too, because a pod keeps them for its lifetime.
 REPLACES_PODS = frozenset({"liveness_probe", "model_mount_path", "readiness_probe", "resources"})
 
-#: A change to one of these takes effect on the instances that run, or concerns none. (On a cluster see above.)
+#: A change to one of these applies to running instances, or to none. (On a cluster see above.)
 IN_PLACE = frozenset(
     {
         "description",
@@ -30,55 +30,61 @@ IN_PLACE = frozenset(
     }
 )
 
-#: A deployment is Failed once an instance has failed this often in a row. Two, not one: a first failure may be a lost
-#: race for a port or for memory.
+#: A deployment is Failed once an instance has failed this often in a row. The first failure may be
+#: a lost race for a port or for memory.
 FAILURES_TO_FAIL = 2
 
-#: An instance that served this long ends a row of failures (seconds).
+#: An instance that has served for this many seconds ends a row of failures.
 STABLE_S = 60.0
 
 BACKOFF_FIRST_S, BACKOFF_MAX_S = 1.0, 300.0
 
-#: An instance that has not become ready after this long is given up, unless its readiness probe allows it more.
+#: An instance that is not ready after this many seconds is stopped, unless its readiness probe
+#: allows more.
 LOAD_DEADLINE_S = 600.0
 
-#: Exited instances kept for each slot: enough to count the back-off up to its maximum.
+#: Exited instances kept for each slot: enough to reach the maximum back-off.
 KEPT_EXITED = 10
 
 
 def backoff_s(failures: int) -> float:
-    """Seconds between an exit and the next start after ``failures`` failures in a row: 0, 1, 2, 4, ... 300."""
+    """Seconds between an exit and the next start: 0, 1, 2, 4, ... 300 after 0, 1, 2, 3, ...
+    failures."""
     if failures <= 0:
         return 0.0
     return min(BACKOFF_FIRST_S * 2.0 ** (failures - 1), BACKOFF_MAX_S)
 
 
 def load_deadline_s(readiness: Probe) -> float:
-    """How long loading may take: LOAD_DEADLINE_S, or what the probe asks for if that is more."""
+    """Seconds that loading may take: LOAD_DEADLINE_S, or what the readiness probe allows if that is
+    more."""
     return max(LOAD_DEADLINE_S, float(readiness.initial_delay + readiness.period * readiness.failure_threshold))
 
 
 def overdue(instance: Instance, deadline_s: float, now: float) -> bool:
-    """It has not become ready within ``deadline_s``, or had not when it ended."""
+    """Whether it did not become ready within ``deadline_s``, or had not when it exited."""
     return instance.ready_at is None and (instance.exited_at or now) - instance.started_at >= deadline_s
 
 
 def failed(instance: Instance, deadline_s: float) -> bool:
-    """It ended although nobody wanted it to, or because it no longer answered its liveness probe, or was overdue."""
+    """Whether it exited by itself, failed its liveness probe or was overdue."""
     if instance.phase != "exited":
         return False
     return not instance.requested_stop or not instance.live or overdue(instance, deadline_s, instance.started_at)
 
 
 def stable(instance: Instance, now: float) -> bool:
-    """It has served for STABLE_S."""
+    """Whether it has served for STABLE_S."""
     if instance.ready_at is None:
         return False
     return (instance.exited_at or now) - instance.ready_at >= STABLE_S
 
 
 def failures_in_a_row(slot: Sequence[Instance], deadline_s: float, now: float, since: float = 0.0) -> int:
-    """Failures after ``since`` and after the last stable attempt; ``slot``: all attempts of one slot in any order."""
+    """The failures since ``since`` (seconds since the epoch) and since the last stable attempt.
+
+    ``slot``: all attempts of one slot, in any order.
+    """
     count = 0
     for instance in sorted(slot, key=lambda i: i.attempt, reverse=True):
         if stable(instance, now) or (instance.exited_at is not None and instance.exited_at <= since):

@@ -1,7 +1,7 @@
-"""The first translator: endpoints and what serves them -> the routing table.
+"""The routing table, from the endpoints and what serves them.
 
-Decides when a wanted traffic map takes effect and what each target's limits are. Must not know Envoy, nor how
-instances come to be. The second translator is ``amphitrite.dataplane.envoy``.
+Decides when a traffic map takes effect and what the limits of each target are. Must not know Envoy,
+nor how instances start. ``amphitrite.dataplane.envoy`` translates the table for Envoy.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ from amphitrite.schemas.names import key
 
 Shares = tuple[tuple[str, int], ...]
 
-#: Our own Triton's.
-READY = HealthCheck().path
-#: What has begun on instances that nothing routes to any more may go on at least so long: an answer that comes in parts
-#: may last longer than the deployment's timeout. Where nothing is in flight, nothing waits.
+#: The readiness path of this server's own Triton.
+TRITON_READY_PATH = HealthCheck().path
+#: Requests in flight on instances that are no longer routed get at least this many seconds, because
+#: a streamed answer may take longer than the deployment's timeout. Without such requests nothing
+#: waits.
 DRAIN_AT_LEAST_S = 60.0
 
 
@@ -40,10 +41,11 @@ def routing_table(
     issuers: Iterable[TokenIssuer] = (),
     memory: Memory | None = None,
 ) -> RoutingTable:
-    """The table for these endpoints (none that is being deleted), with the version of ``previous``.
+    """The table for these endpoints, with the version of ``previous``.
 
-    ``supplies``: by lower-case endpoint name, for each deployment that is not being deleted. ``issuers``: whose tokens
-    count now. ``memory``: of the tables before.
+    ``endpoints``: none that is being deleted. ``supplies``: by lower-case endpoint name, for each
+    deployment that is not being deleted. ``issuers``: the issuers of valid tokens. ``memory``: of
+    the previous passes.
     """
     memory = memory or Memory()
     before = {key(route.name): route for route in previous.routes}
@@ -53,7 +55,7 @@ def routing_table(
         name = key(endpoint.name)
         mine = tuple(sorted(supplies.get(name, ()), key=lambda s: s.deployment.name))
         sources = endpoint, mine, before.get(name)
-        route, behind = memory.of(("route", name), sources, partial(_routed, *sources))
+        route, behind = memory.reuse(("route", name), sources, partial(_route_and_clusters, *sources))
         routes.append(route)
         clusters |= behind
     return RoutingTable(
@@ -65,9 +67,15 @@ def routing_table(
     )
 
 
-def with_unchanged(table: RoutingTable, previous: RoutingTable, endpoints: Mapping[str, Endpoint]) -> RoutingTable:
-    """``table`` and, as they are in ``previous``, the routes of ``endpoints`` (by lower-case name) with their clusters.
-    Only who is let in follows: a withdrawn key must not open anything, whatever else is unknown."""
+def with_published_routes(
+    table: RoutingTable, previous: RoutingTable, endpoints: Mapping[str, Endpoint]
+) -> RoutingTable:
+    """``table`` with the routes of ``endpoints`` (by lower-case name) and their clusters from
+    ``previous``.
+
+    Only authentication follows the endpoint: a withdrawn key must stop working, whatever else is
+    unknown.
+    """
     kept = [
         replace(route, auth=endpoints[key(route.name)].auth_mode, credentials=_keys(endpoints[key(route.name)]))
         for route in previous.routes
@@ -75,8 +83,8 @@ def with_unchanged(table: RoutingTable, previous: RoutingTable, endpoints: Mappi
     ]
     if not kept:
         return table
-    named = {target.cluster for route in kept for target in route.targets}
-    clusters = {c.name: c for c in previous.clusters if c.name in named} | {c.name: c for c in table.clusters}
+    cluster_names = {target.cluster for route in kept for target in route.targets}
+    clusters = {c.name: c for c in previous.clusters if c.name in cluster_names} | {c.name: c for c in table.clusters}
     return replace(
         table,
         routes=tuple(sorted((*table.routes, *kept), key=lambda r: r.name)),
@@ -84,10 +92,10 @@ def with_unchanged(table: RoutingTable, previous: RoutingTable, endpoints: Mappi
     )
 
 
-def _routed(
+def _route_and_clusters(
     endpoint: Endpoint, supplies: Sequence[Supply], before: Route | None
 ) -> tuple[Route, Mapping[str, Cluster]]:
-    """The route of an endpoint, and by name the clusters behind it."""
+    """The route of an endpoint, and its clusters by name."""
     clusters = {one.routed.name: _cluster(one, one.routed) for one in supplies if one.routed is not None}
     return _route(endpoint, supplies, before), clusters
 
@@ -98,31 +106,35 @@ def _route(endpoint: Endpoint, supplies: Sequence[Supply], before: Route | None)
     known = {t.name for t in targets}
     split, mirrors = endpoint.traffic, endpoint.mirror_traffic
     if not {name for name, _ in split} <= ready:
-        split = _still(before.split if before else (), known, whole=True)
+        split = _former_shares(before.split if before else (), known, whole=True)
     if not {name for name, _ in mirrors} <= ready:
-        mirrors = _still(before.mirrors if before else (), known, whole=False)
+        mirrors = _former_shares(before.mirrors if before else (), known, whole=False)
     return Route(endpoint.name, _keys(endpoint), targets, split, mirrors, endpoint.auth_mode, endpoint.cors)
 
 
 def _keys(endpoint: Endpoint) -> tuple[Secret, ...]:
-    """Those that open it: an endpoint with tokens has keys too, for the day on which its auth mode changes."""
+    """The keys that the endpoint accepts. With tokens it keeps its keys, but does not
+    accept them."""
     return endpoint.keys if endpoint.auth_mode == "key" else ()
 
 
-def effective(endpoint: Endpoint, route: Route) -> bool:
+def is_effective(endpoint: Endpoint, route: Route) -> bool:
     """Whether ``route`` carries the traffic that the endpoint asks for."""
     return (route.split, route.mirrors) == (endpoint.traffic, endpoint.mirror_traffic)
 
 
-def _still(shares: Shares, known: set[str], *, whole: bool) -> Shares:
-    """The former shares, as far as their targets exist; a split without one of its targets is no split."""
+def _former_shares(shares: Shares, known: set[str], *, whole: bool) -> Shares:
+    """The previous shares whose targets still exist.
+
+    ``whole``: if a target is gone the result is empty, because a split must sum to 100.
+    """
     kept = tuple(share for share in shares if share[0] in known)
     return () if whole and len(kept) != len(shares) else kept
 
 
 def _target(supply: Supply) -> Target:
     deployment, workload = supply.deployment, supply.routed
-    score_path, reason = score_path_of(workload or deployment.workload, deployment.scoring_model)
+    score_path, reason = scoring_path(workload or deployment.workload, deployment.scoring_model)
     return Target(
         name=deployment.name,
         cluster=workload.name if workload else None,
@@ -136,21 +148,24 @@ def _target(supply: Supply) -> Target:
     )
 
 
-def score_path_of(workload: WorkloadSpec, chosen: str | None) -> tuple[str | None, str]:
-    """Where a POST to the scoring address itself goes: the only model, or the one that the deployment names; of a
-    container its scoring route, unless that is ``/``, where a Triton answers nothing."""
+def scoring_path(workload: WorkloadSpec, chosen: str | None) -> tuple[str | None, str]:
+    """The path for a POST to the scoring URI, or None and the reason.
+
+    It is the only model, or the model that the deployment names. In a custom container it is the
+    scoring route, unless that is ``/``, which Triton does not answer.
+    """
     names, container = workload.model.model_names, workload.container
     if container is not None and (container.scoring_path != "/" or not names):
         return container.scoring_path, ""
     if chosen is not None and chosen in names:
         return f"/v2/models/{chosen}/infer", ""
     if chosen is not None:
-        return None, f"the deployment names scoring model '{chosen}', but its models are {', '.join(names)}"
+        return None, f"the deployment chooses the scoring model '{chosen}', but it serves {', '.join(names)}"
     if len(names) == 1:
         return f"/v2/models/{names[0]}/infer", ""
     return None, (
         f"the deployment serves {len(names)} models ({', '.join(names)}): "
-        "post to v2/models/<model>/infer below this address, or name one in the deployment's property "
+        "POST to v2/models/<model>/infer below this address, or choose one with the deployment's property "
         "amphitrite.scoring_model"
     )
 
@@ -163,7 +178,7 @@ def _cluster(supply: Supply, workload: WorkloadSpec) -> Cluster:
         max_requests=supply.routed_count * deployment.max_concurrent_requests_per_instance,
         drain_timeout_s=max(DRAIN_AT_LEAST_S, deployment.request_timeout_ms / 1000 + 1),
         health_check=HealthCheck(
-            path=READY if workload.container is None else workload.container.readiness_path,
+            path=TRITON_READY_PATH if workload.container is None else workload.container.readiness_path,
             interval_s=float(probe.period),
             timeout_s=float(probe.timeout),
             healthy_threshold=probe.success_threshold,

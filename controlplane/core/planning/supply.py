@@ -1,7 +1,7 @@
-"""What instances a deployment has, lacks and no longer needs.
+"""The instances that a deployment has, needs and no longer needs.
 
-Decides which workload may be routed, which slots to start now or later, and which instances must go on. Must not know
-how requests are split, nor how anything is started.
+Decides which workload may be routed, which slots to start now or later, and which instances to
+keep. Must not know how traffic is split, nor how instances start.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from amphitrite.controlplane.core.planning.rollout import (
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Start attempt number ``attempt`` of a workload's slot."""
+    """Start attempt number ``attempt`` in a slot of a workload."""
 
     workload: WorkloadSpec
     slot: int
@@ -39,15 +39,21 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Supply:
-    """The instances behind one deployment after this pass.
+    """The instances of one deployment after this pass.
 
-    ``routed``: the workload that the table shall name, None while there is none. ``serving``: its addressable
-    instances. ``ready``: ready instances of the wanted workload. ``missing``: slots of it that hold no living
-    instance. ``kept``: ids that must neither be stopped nor forgotten. ``failures``: the longest row of failures over
-    its slots that are not ready; ``reason``: the newest of them, in the server's own words. ``replacing``: instances of
-    another workload are still there. ``overdue``: ids of those that take too long to load. ``look_at``: the next time
-    at which something is due, a start or the end of loading. ``fault``: what keeps a wanted instance from getting on,
-    room apart; ``scarce``: of those that lack room. ``former``: ready instances of the workload to be replaced.
+    * ``routed``: the workload that the table names, None if it names none. ``routed_count``: how
+      many instances of it are wanted. ``serving``: its instances that have an address.
+    * ``ready``: ready instances of the wanted workload. ``missing``: its slots without a living
+      instance. ``starts``: what to start now.
+    * ``kept``: ids of instances that are neither stopped nor forgotten. ``overdue``: ids of those
+      that did not load in time.
+    * ``failures``: the longest row of failures among its slots that are not ready. ``reason``: of
+      the newest failure, in the server's words. ``retry_at``: when the next attempt starts.
+    * ``replacing``: instances of another workload are still running. ``former_ready``: ready
+      instances of the workload that is being replaced.
+    * ``fault``: what keeps a wanted instance from becoming ready, other than capacity.
+      ``capacity_faults``: those of instances that lack capacity.
+    * ``wake_at``: when the next start or load deadline is due. Times are seconds since the epoch.
     """
 
     deployment: Deployment
@@ -61,47 +67,51 @@ class Supply:
     failures: int
     reason: str | None
     retry_at: float | None
-    look_at: float | None
+    wake_at: float | None
     overdue: frozenset[str]
     replacing: bool
     engine: str | None
     notes: tuple[str, ...]
     fault: Fault | None = None
-    scarce: tuple[Fault, ...] = ()
-    former: int = 0
+    capacity_faults: tuple[Fault, ...] = ()
+    former_ready: int = 0
     fetches: tuple[tuple[str, ModelFetch], ...] = ()
 
     @property
     def complete(self) -> bool:
-        """Every wanted instance is ready and the table shall name their workload."""
+        """Whether every wanted instance is ready and the table names their workload."""
         return self.routed == self.deployment.workload and self.ready == self.deployment.instance_count
 
     @property
     def obstacle(self) -> Fault | None:
-        """What to tell about an instance that does not get on."""
-        return self.fault or (self.scarce[0] if self.scarce else None)
+        """The fault to report for an instance that does not become ready."""
+        return self.fault or (self.capacity_faults[0] if self.capacity_faults else None)
 
     @property
     def failing(self) -> bool:
-        """It does not come up, and only a change (of it, or of what it runs on) will help."""
-        stuck = self.fault is not None or (bool(self.scarce) and self.deployment.capacity_policy == "refuse")
+        """Whether it does not become ready and only a change (of it or of its compute)
+        will help."""
+        stuck = self.fault is not None or (bool(self.capacity_faults) and self.deployment.capacity_policy == "refuse")
         return (self.failures >= FAILURES_TO_FAIL or stuck) and self.ready < self.deployment.instance_count
 
 
 def supply(deployment: Deployment, instances: Iterable[Instance], routed_before: str | None, now: float) -> Supply:
-    """``instances``: those of this deployment, of any workload. ``routed_before``: the workload that the published
-    table names. The wanted workload is routed when all of it is ready, or when some of it is and nothing else serves.
+    """The supply of a deployment.
+
+    ``instances``: all instances of this deployment, of any workload. ``routed_before``: the
+    workload that the published table names. The wanted workload is routed when all its instances
+    are ready, or when some are and nothing else serves.
     """
     by_workload: dict[str, list[Instance]] = {}
-    # How long a pod may load is for the kubelet to judge, by its startup probe.
+    # The kubelet limits how long a pod may load, by the startup probe.
     deadline_s = load_deadline_s(deployment.readiness_probe) if deployment.workload.pod is None else math.inf
-    late, loaded_by = set(), []
+    late, deadlines = set(), []
     for instance in instances:
         if instance.phase == "starting":
             if overdue(instance, deadline_s, now):
                 late.add(instance.id)
             elif deadline_s < math.inf:
-                loaded_by.append(instance.started_at + deadline_s)
+                deadlines.append(instance.started_at + deadline_s)
         by_workload.setdefault(instance.workload.name, []).append(instance)
     wanted = deployment.workload
     mine = by_workload.get(wanted.name, [])
@@ -111,19 +121,22 @@ def supply(deployment: Deployment, instances: Iterable[Instance], routed_before:
     ready = len(ready_slots)
 
     routed = before[0].workload if before else None
-    former = 0 if routed_before == wanted.name else sum(1 for i in before if i.phase == "ready" and i.live)
-    enough = ready == deployment.instance_count or capacity_policy.takes_over(deployment.capacity_policy, ready, former)
-    if routed_before == wanted.name or enough or (ready and not former):
+    former_ready = 0 if routed_before == wanted.name else sum(1 for i in before if i.phase == "ready" and i.live)
+    enough = ready == deployment.instance_count or capacity_policy.can_take_over(
+        deployment.capacity_policy, ready, former_ready
+    )
+    if routed_before == wanted.name or enough or (ready and not former_ready):
         routed = wanted
 
     starts, retries = _fill(deployment, wanted, slots, mine, deadline_s, now)
     kept = _kept(mine, slots, deadline_s, now)
     routed_count = deployment.instance_count
     if routed is not None and routed != wanted:
-        # The old workload serves until the new one is ready, so it is kept up to strength too.
-        leaves, settled_at = capacity_policy.give_way(deployment.capacity_policy, mine, before, now)
-        old_slots = sorted({i.slot for i in before if not i.requested_stop} - ({leaves.slot} if leaves else set()))
-        loaded_by += [] if settled_at is None else [settled_at]
+        # The old workload serves until the new one is ready, so its failed instances are restarted
+        # too.
+        draining, decide_at = capacity_policy.next_to_drain(deployment.capacity_policy, mine, before, now)
+        old_slots = sorted({i.slot for i in before if not i.requested_stop} - ({draining.slot} if draining else set()))
+        deadlines += [] if decide_at is None else [decide_at]
         routed_count = max(len(old_slots), 1)
         old_starts, old_retries = _fill(deployment, routed, old_slots, before, deadline_s, now)
         starts, retries = starts + old_starts, retries + old_retries
@@ -148,20 +161,20 @@ def supply(deployment: Deployment, instances: Iterable[Instance], routed_before:
         failures=max(rows, default=0),
         reason=_newest_reason(mine, deadline_s),
         retry_at=min(retries, default=None),
-        look_at=min((*retries, *loaded_by), default=None),
+        wake_at=min((*retries, *deadlines), default=None),
         overdue=frozenset(late),
         replacing=any(w != wanted.name and i.phase != "exited" for w, many in by_workload.items() for i in many),
         engine=next((i.engine for i in mine if i.engine), None),
         notes=tuple(sorted({i.note for i in mine if i.note})),
-        fault=next((fault for fault in faults if not fault.scarce), None),
-        scarce=capacity_policy.waiting(i for attempts in unready for i in attempts),
-        former=former,
+        fault=next((fault for fault in faults if not fault.lacks_capacity), None),
+        capacity_faults=capacity_policy.capacity_faults(i for attempts in unready for i in attempts),
+        former_ready=former_ready,
         fetches=tuple((i.id, i.model_fetch) for i in mine if i.model_fetch is not None and i.phase != "exited"),
     )
 
 
-def timeless(instances: Iterable[Instance]) -> bool:
-    """Whether ``supply`` gives the same for these at any time: what waits for a time is loading, ending or exited."""
+def is_time_independent(instances: Iterable[Instance]) -> bool:
+    """Whether ``supply`` is the same at any time: no instance is loading, stopping or exited."""
     return all(i.phase in ("ready", "unready") and i.ready_at is not None for i in instances)
 
 
@@ -177,7 +190,7 @@ def _fill(
     deadline_s: float,
     now: float,
 ) -> tuple[list[Start], list[float]]:
-    """Starts that are due now, and the times of those that are not yet."""
+    """The starts that are due now, and the times of those that are due later."""
     starts: list[Start] = []
     retries: list[float] = []
     for slot in slots:
@@ -204,7 +217,8 @@ def _fill(
 
 
 def _kept(instances: list[Instance], slots: Iterable[int], deadline_s: float, now: float) -> frozenset[str]:
-    """The newest living attempt of each slot, and the exited ones that still tell something."""
+    """The newest living attempt of each slot, and the exited attempts that are needed for the
+    back-off."""
     kept: set[str] = set()
     by_slot: Mapping[int, list[Instance]] = {slot: [] for slot in slots}
     for instance in instances:
@@ -221,15 +235,15 @@ def _kept(instances: list[Instance], slots: Iterable[int], deadline_s: float, no
 
 
 def _newest_reason(instances: list[Instance], deadline_s: float) -> str | None:
-    told = [(i, _reason(i, deadline_s)) for i in instances if failed(i, deadline_s)]
-    newest = max((t for t in told if t[1]), key=lambda t: (t[0].exited_at or 0.0, t[0].attempt), default=None)
+    reasons = [(i, _reason(i, deadline_s)) for i in instances if failed(i, deadline_s)]
+    newest = max((t for t in reasons if t[1]), key=lambda t: (t[0].exited_at or 0.0, t[0].attempt), default=None)
     return newest[1] if newest else None
 
 
 def _reason(instance: Instance, deadline_s: float) -> str | None:
     if instance.requested_stop and overdue(instance, deadline_s, instance.started_at):
         return (
-            f"its models were not ready {deadline_s:.0f} s after its start, so it was stopped; what needs longer says "
-            "so in readiness_probe (initial_delay + period * failure_threshold)"
+            f"its models were not ready {deadline_s:.0f} s after its start, so it was stopped; to allow more, set "
+            "readiness_probe (initial_delay + period * failure_threshold)"
         )
     return instance.reason

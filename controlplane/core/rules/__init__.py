@@ -1,4 +1,4 @@
-"""What is refused, beyond what a JSON Schema can say.
+"""Decides what is refused, beyond what a JSON Schema can express.
 
-Every refusal names the field, the value and what is allowed. It knows no HTTP.
+Every refusal names the field, the value and what is allowed. It must not know HTTP.
 """

@@ -1,10 +1,11 @@
-"""Checks that need more than the document itself: other resources, and the limits of this server.
+"""Rules that need more than the document: other resources, and the limits of this server.
 
-Decides what a valid document may still not ask for: names of what is not there, too many, too long. What one document
-shows by itself is in ``schemas.documents.cross_field_rules``; what this server cannot honour is in
-``unsupported_fields``. Must not know the store, HTTP or where a document came from.
+Decides what a valid document may still not ask for: resources that do not exist, values above a
+limit. ``schemas.documents.cross_field_rules`` checks a document by itself; ``unsupported_fields``
+refuses what this server does not support. Must not know the store, HTTP or where a document came
+from.
 
-Every check returns violations, all of them; whoever calls raises one error. The limits' defaults are Azure ML's.
+Each check returns all violations; the caller raises one error. The default limits are Azure ML's.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from amphitrite.controlplane.core.desired.resources import (
     RETRY,
     CapacityPolicy,
     Retry,
-    origins,
+    cors_origins,
 )
 from amphitrite.controlplane.core.rules import compute_rules, unsupported_fields
 from amphitrite.schemas.errors import Error, Violation
@@ -31,21 +32,23 @@ from amphitrite.schemas.names import key, parse_asset, parse_compute
 
 Document = Mapping[str, Any]
 
-#: What decides which libraries an instance loads and where it finds its parts: not for documents to change.
+#: These decide which libraries an instance loads, so a document may not set them.
 RESERVED = frozenset({"LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT", "PATH", "PYTHONPATH", "PYTHONHOME"})
 RESERVED_PREFIX = "AMPHITRITE_"
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
-#: Scheme, host in lower case and perhaps a port; no path.
+#: Scheme, host in lower case and an optional port; no path (RFC 6454, section 6.1).
 ORIGIN = re.compile(r"(https|http|[a-z][a-z0-9+.-]*-extension)://([a-z0-9_.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?\Z")
 
-#: Characters of all of an endpoint's origins: they become one regular expression, whose size Envoy bounds.
+#: The maximum total length of an endpoint's origins. They become one regular expression, whose size
+#: Envoy limits.
 ORIGINS_MAX = 800
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Limits of one server; ``ML_LIMIT_<NAME>`` raises each (see ``settings.Limits``)."""
+    """Limits of this server. ``ML_LIMIT_<NAME>`` changes each (see
+    ``settings.settings.Limits``)."""
 
     deployments_per_endpoint: int = 20
     instances_per_deployment: int = 50
@@ -54,8 +57,11 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """What a deployment's model reference resolved to. ``model_names``: the Triton models in it; in a custom_model they
-    are looked for only where a container serves it. ``sequences``: one of them keeps state between requests."""
+    """The model version that a deployment's reference resolved to.
+
+    ``model_names``: the Triton models in it; in a custom_model only if a container serves it.
+    ``sequences``: one of them keeps state between requests.
+    """
 
     name: str
     version: str
@@ -67,47 +73,53 @@ class ModelFacts:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an endpoint's instances run. ``compute`` None: on this machine. ``chosen``: the endpoint's document names
-    the compute, which makes it a Kubernetes endpoint."""
+    """Where an endpoint's instances run. ``compute``: None for this machine. ``chosen``: the
+    endpoint's document names the compute, which makes it a Kubernetes endpoint."""
 
     compute: Compute | None = None
     chosen: bool = False
 
     @property
     def name(self) -> str:
-        """Of the compute."""
+        """The name of the compute."""
         return LOCAL if self.compute is None else self.compute.name
 
 
 def check_endpoint(
     document: Document, *, deployments: Collection[str], computes: Collection[str] = (), former: Document | None = None
 ) -> list[Violation]:
-    """Violations of an endpoint document; ``deployments`` are the names of those that exist and stay, ``computes``
-    those of clusters; ``former``: the document that it replaces."""
-    found = []
+    """Violations of an endpoint document.
+
+    ``deployments``: the names of its deployments that are not being deleted. ``computes``: the
+    names of attached clusters. ``former``: the existing document, None if the endpoint is new.
+    """
+    violations = []
     for field in ("traffic", "mirror_traffic"):
-        found += _shares(field, document.get(field) or {}, deployments)
-    found += _compute(document, computes, former) + _cors(document)
-    return found + unsupported_fields.in_endpoint(document)
+        violations += _shares(field, document.get(field) or {}, deployments)
+    violations += _compute(document, computes, former) + _cors(document)
+    return violations + unsupported_fields.in_endpoint(document)
 
 
 def check_deployment(
     document: Document, *, siblings: int, model: ModelFacts | None, bounds: Bounds, place: Place = Place()
 ) -> list[Violation]:
-    """Violations of a deployment document. ``siblings``: how many other deployments the endpoint has; ``model``: what
-    its reference names, None when there is no such version; ``place``: where the endpoint's instances run."""
-    found, limit = _model(document, model), bounds.deployments_per_endpoint
+    """Violations of a deployment document.
+
+    ``siblings``: how many other deployments the endpoint has. ``model``: what the model reference
+    resolves to, None if that version does not exist. ``place``: where the endpoint's instances run.
+    """
+    violations, limit = _model(document, model), bounds.deployments_per_endpoint
     if siblings >= limit:
         message = f"the endpoint has {siblings} deployments already"
-        found.append(_limit(("name",), message, "deployments_per_endpoint", limit))
-    found += _type(document, place) + _instances(document, bounds) + _instance_type(document, place)
-    found += _request_settings(document, bounds) + _environment_variables(document) + _pods(document, place)
-    found += _retry(document, model)
-    return found + unsupported_fields.in_deployment(document, on_cluster=place.compute is not None)
+        violations.append(_limit(("name",), message, "deployments_per_endpoint", limit))
+    violations += _type(document, place) + _instances(document, bounds) + _instance_type(document, place)
+    violations += _request_settings(document, bounds) + _environment_variables(document) + _pods(document, place)
+    violations += _retry(document, model)
+    return violations + unsupported_fields.in_deployment(document, on_cluster=place.compute is not None)
 
 
 def _shares(field: str, given: Document, deployments: Collection[str]) -> list[Violation]:
-    """Each name with a share is that of a deployment."""
+    """Every name with a share must be a deployment."""
     known = {key(name) for name in deployments}
     hint = f"deployments of this endpoint: {', '.join(sorted(deployments)) or 'none'}"
     return [
@@ -118,30 +130,30 @@ def _shares(field: str, given: Document, deployments: Collection[str]) -> list[V
 
 
 def _compute(document: Document, computes: Collection[str], former: Document | None) -> list[Violation]:
-    """It is there, and it is the one that the endpoint was created with."""
+    """The compute must exist, and must be the one that the endpoint was created with."""
     named = _compute_name(document)
     if former is not None and (was := _compute_name(former)) != named:
-        message = f"cannot be changed after creation; it is {f'azureml:{was}' if was else 'not set'}"
+        message = f"cannot be changed after creation; the current value is {f'azureml:{was}' if was else 'not set'}"
         return [Violation(("compute",), message, "create another endpoint, or leave compute as it is")]
     if named is None or named in {key(name) for name in computes}:
         return []
-    known = f"attached: {', '.join(sorted(computes))}" if computes else "none is attached"
+    known = f"attached: {', '.join(sorted(computes))}" if computes else "no compute is attached"
     if named == LOCAL:
-        return [Violation(("compute",), "local is no Kubernetes compute", f"remove compute; {known}")]
+        return [Violation(("compute",), "local is not a Kubernetes compute", f"remove compute; {known}")]
     hint = f"{known}; attach one with ml compute attach --type kubernetes, or remove compute"
     return [Violation(("compute",), f"there is no compute {named}", hint)]
 
 
 def _cors(document: Document) -> list[Violation]:
-    """Origins as browsers write them: anything else would never match one."""
-    path, given = ("properties", CORS), origins(document.get("properties"))
+    """Origins must be in the form that browsers send; no other form would ever match."""
+    path, given = ("properties", CORS), cors_origins(document.get("properties"))
     hint = "write origins as browsers send them, such as https://app.example or http://localhost:3000, or * for any"
     wrong = [one for one in given if one != "*" and not ORIGIN.match(one)]
-    found = [Violation(path, f"{one!r} is no origin", hint) for one in wrong]
+    violations = [Violation(path, f"{one!r} is not a valid origin", hint) for one in wrong]
     if (length := sum(map(len, given))) > ORIGINS_MAX:
         message = f"the origins have {length} characters; at most {ORIGINS_MAX}"
-        found.append(Violation(path, message, "name fewer, or * for any"))
-    return found
+        violations.append(Violation(path, message, "list fewer origins, or use * for any"))
+    return violations
 
 
 def _compute_name(document: Document) -> str | None:
@@ -151,7 +163,7 @@ def _compute_name(document: Document) -> str | None:
 
 
 def _type(document: Document, place: Place) -> list[Violation]:
-    """Deployments of a Kubernetes endpoint are Kubernetes deployments, and no others are."""
+    """Deployments of a Kubernetes endpoint must be Kubernetes deployments, and no others may be."""
     kind = str(document.get("type", "managed"))
     if place.chosen and kind != "kubernetes":
         message = f"{kind}: the endpoint runs on compute {place.name}, so its deployments are of type kubernetes"
@@ -165,7 +177,8 @@ def _type(document: Document, place: Place) -> list[Violation]:
 
 
 def _instance_type(document: Document, place: Place) -> list[Violation]:
-    """It is known where the instances run; a deployment of another type than its place has is about something else."""
+    """The type must exist on the compute. If the deployment's own type is wrong, that is reported
+    instead."""
     if place.compute is None and document.get("type", "managed") != "managed":
         return []
     name = str(document.get("instance_type") or "")
@@ -180,73 +193,73 @@ def _instance_type(document: Document, place: Place) -> list[Violation]:
 
 
 def _pods(document: Document, place: Place) -> list[Violation]:
-    """What concerns pods, and what to do where they lack room."""
-    found = []
+    """Pod settings and the capacity policy."""
+    violations = []
     policy = (document.get("properties") or {}).get(CAPACITY_POLICY)
     if policy is not None and policy not in get_args(CapacityPolicy):
-        message = f"found {policy!r}; allowed: {', '.join(get_args(CapacityPolicy))}"
-        hint = "refuse: say so before anything changes; wait: until there is room; drain-first: old ones make room"
-        found.append(Violation(("properties", CAPACITY_POLICY), message, hint))
+        message = f"unknown policy {policy!r}; allowed: {', '.join(get_args(CapacityPolicy))}"
+        hint = "refuse: reject the change; wait: wait for capacity; drain-first: stop old instances to free capacity"
+        violations.append(Violation(("properties", CAPACITY_POLICY), message, hint))
     if place.compute is None:
-        return found
-    if not document.get("environment"):  # With one, ``containers`` judges it.
-        found += containers.mount_path(document)
-    return found + compute_rules.quantities(document.get("resources") or {}, ("resources",))
+        return violations
+    if not document.get("environment"):  # With an environment, ``containers`` checks it.
+        violations += containers.check_mount_path(document)
+    return violations + compute_rules.quantities(document.get("resources") or {}, ("resources",))
 
 
 def _model(document: Document, model: ModelFacts | None) -> list[Violation]:
     if model is None:
         return [_no_model(document.get("model"))]
-    found = []
+    violations = []
     named = f"model {model.name}:{model.version}"
     contained = bool(document.get("environment"))
     if model.type == "custom_model" and not contained:
-        message = f"{named} is a custom_model; without environment this server serves triton_model"
-        hint = "register the files as type: triton_model, or give environment with an image of Triton"
-        found.append(Violation(("model",), message, hint))
+        message = f"{named} is a custom_model; without an environment, this server serves only triton_model"
+        hint = "register the files as type: triton_model, or set an environment with a Triton image"
+        violations.append(Violation(("model",), message, hint))
     elif model.type == "mlflow_model":
-        message = f"{named} is an mlflow_model; this server serves triton_model, and custom_model with environment"
+        message = f"{named} is an mlflow_model; this server serves triton_model, and custom_model with an environment"
         hint = "export the model (to ONNX, for example) and register the files as type: triton_model"
-        found.append(Violation(("model",), message, hint))
+        violations.append(Violation(("model",), message, hint))
     elif not model.model_names and not contained:
-        hint = "lay the files out as <model name>/<version number>/<model file>"
-        found.append(Violation(("model",), f"{named} holds no model directory", hint))
+        hint = "arrange the files as <model name>/<version number>/<model file>"
+        violations.append(Violation(("model",), f"{named} contains no model directory", hint))
     if model.archived:
-        found.append(Violation(("model",), f"{named} is archived", f"ml model restore -n {model.name}"))
+        violations.append(
+            Violation(("model",), f"{named} is archived", f"restore it: ml model restore -n {model.name}")
+        )
     chosen = (document.get("properties") or {}).get(containers.SCORING_MODEL)
     serves = model.type == "triton_model" or (contained and model.type == "custom_model")
     if chosen is not None and serves and chosen not in model.model_names:
-        message = f"{named} holds no model {chosen!r}"
+        message = f"{named} contains no model {chosen!r}"
         hint = f"allowed: {', '.join(model.model_names) or 'none'}"
-        found.append(Violation(("properties", containers.SCORING_MODEL), message, hint))
-    return found
+        violations.append(Violation(("properties", containers.SCORING_MODEL), message, hint))
+    return violations
 
 
 def _no_model(reference: str | None) -> Violation:
-    """Why ``reference`` leads to nothing; None: there is none."""
+    """Why ``reference`` resolves to no model version. None: the document has no reference."""
     if reference is None:
-        return Violation(
-            ("model",), "required: there is nothing else to serve", "write model: azureml:<name>:<version>"
-        )
+        return Violation(("model",), "required: the deployment names no model", "set model: azureml:<name>:<version>")
     name, version, label = parse_asset(reference) or (None, None, None)
     if name is None:
         return Violation(("model",), f"{reference} is not in this workspace", "register it here: ml model create")
     if version is None and label != "latest":
-        found = f"label {label!r}" if label else "no version"
-        return Violation(("model",), f"{reference} has {found}", f"write azureml:{name}:<version> or {name}@latest")
+        tail = f"label {label!r}" if label else "no version"
+        return Violation(("model",), f"{reference} has {tail}", f"write azureml:{name}:<version> or {name}@latest")
     return Violation(("model",), f"there is no model {name}:{version or label}", "register it first: ml model create")
 
 
 def _instances(document: Document, bounds: Bounds) -> list[Violation]:
-    found = []
+    violations = []
     count = int(document.get("instance_count", 1))
     if count < 1:
-        hint = "to stop serving, delete the deployment"
-        found.append(Violation(("instance_count",), f"{count} is too few; allowed: 1 and more", hint))
+        hint = "delete the deployment to stop serving"
+        violations.append(Violation(("instance_count",), f"{count} is too few; allowed: 1 or more", hint))
     if count > bounds.instances_per_deployment:
         limit = bounds.instances_per_deployment
-        found.append(_limit(("instance_count",), f"{count} are asked for", "instances_per_deployment", limit))
-    return found
+        violations.append(_limit(("instance_count",), f"{count} is too many", "instances_per_deployment", limit))
+    return violations
 
 
 def _request_settings(document: Document, bounds: Bounds) -> list[Violation]:
@@ -258,11 +271,11 @@ def _request_settings(document: Document, bounds: Bounds) -> list[Violation]:
 
 
 def _retry(document: Document, model: ModelFacts | None) -> list[Violation]:
-    """A part of a sequence that runs twice spoils the state that the model keeps."""
+    """A request of a sequence must not run twice, because that would corrupt the model's state."""
     path, chosen = ("properties", RETRY), (document.get("properties") or {}).get(RETRY)
     if chosen is not None and chosen not in get_args(Retry):
-        hint = "not-run: only what certainly did not run; lost-requests: also what a lost instance may have run"
-        return [Violation(path, f"found {chosen!r}; allowed: {', '.join(get_args(Retry))}", hint)]
+        hint = "not-run: retry only requests that did not run; lost-requests: retry also those that may have run"
+        return [Violation(path, f"unknown value {chosen!r}; allowed: {', '.join(get_args(Retry))}", hint)]
     if chosen == "lost-requests" and model is not None and model.sequences:
         message = f"model {model.name}:{model.version} serves sequences, whose requests must not run twice"
         return [Violation(path, message, f"remove {RETRY}, or set it to not-run")]
@@ -270,15 +283,15 @@ def _retry(document: Document, model: ModelFacts | None) -> list[Violation]:
 
 
 def _environment_variables(document: Document) -> list[Violation]:
-    found = []
+    violations = []
     for name in document.get("environment_variables") or {}:
         path = ("environment_variables", name)
         if name.upper() in RESERVED or name.upper().startswith(RESERVED_PREFIX):
-            found.append(Violation(path, f"{name} is set by the server itself", "remove it or rename it"))
+            violations.append(Violation(path, f"{name} is reserved for the server", "remove it or rename it"))
         elif not VARIABLE.match(name):
-            hint = "letters, digits and _, not starting with a digit"
-            found.append(Violation(path, f"{name!r} is no name of an environment variable", hint))
-    return found
+            hint = "use letters, digits and _, and do not start with a digit"
+            violations.append(Violation(path, f"{name!r} is not a valid name of an environment variable", hint))
+    return violations
 
 
 def _limit(path: tuple[str | int, ...], message: str, name: str, value: int) -> Violation:

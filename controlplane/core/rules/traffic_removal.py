@@ -1,7 +1,7 @@
-"""What a deployment's end means for the traffic of its endpoint.
+"""The effect of deleting a deployment on the traffic of its endpoint.
 
-Decides when a deployment cannot be deleted, and which shares are left when it is deleted all the same. Must not know
-the store, HTTP or how a deployment drains.
+Decides when a deployment cannot be deleted, and the remaining traffic if deletion is forced. Must
+not know the store, HTTP or how a deployment drains.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from amphitrite.controlplane.core.desired.resources import shares
+from amphitrite.controlplane.core.desired.resources import traffic_shares
 from amphitrite.schemas.errors import Violation
 from amphitrite.schemas.names import key
 
@@ -17,25 +17,30 @@ Document = Mapping[str, Any]
 
 
 def check_removal(endpoint: Document, deployment: str) -> list[Violation]:
-    """Why ``deployment`` cannot be deleted now: requests would go nowhere."""
-    found = []
-    forced = "or delete it with --force (force=true)"
-    for name, share in shares(endpoint.get("traffic")):
+    """Why ``deployment`` cannot be deleted now: its share of the traffic would have no target."""
+    violations = []
+    forced = "or use --force (force=true)"
+    for name, share in traffic_shares(endpoint.get("traffic")):
         if name == key(deployment):
             message = f"deployment {deployment} receives {share} % of the traffic of endpoint {endpoint['name']}"
-            rest = " ".join(f"{n}={p}" for n, p in without(endpoint, deployment)["traffic"].items())
-            hint = f'set its traffic to 0 first: --traffic "{rest or f"{name}=0"}", {forced}, which does that'
-            found.append(Violation(("traffic", name), message, hint))
-    for name, share in shares(endpoint.get("mirror_traffic")):
+            rest = " ".join(f"{n}={p}" for n, p in traffic_without(endpoint, deployment)["traffic"].items())
+            hint = f'set its traffic to 0 first: --traffic "{rest or f"{name}=0"}", {forced}, which does this for you'
+            violations.append(Violation(("traffic", name), message, hint))
+    for name, share in traffic_shares(endpoint.get("mirror_traffic")):
         if name == key(deployment):
             message = f"deployment {deployment} receives {share} % of the mirrored traffic of {endpoint['name']}"
-            found.append(Violation(("mirror_traffic", name), message, f"first: --mirror-traffic {name}=0, {forced}"))
-    return found
+            violations.append(
+                Violation(("mirror_traffic", name), message, f"set it to 0 first: --mirror-traffic {name}=0, {forced}")
+            )
+    return violations
 
 
-def without(endpoint: Document, deployment: str) -> dict[str, Any]:
-    """The endpoint's document when ``deployment`` is gone: its share of the traffic goes to the others in proportion to
-    theirs, which sum to 100 again; without others there is no traffic. Its copies end."""
+def traffic_without(endpoint: Document, deployment: str) -> dict[str, Any]:
+    """The endpoint's document without ``deployment``.
+
+    Its traffic goes to the others in proportion to their shares, which sum to 100 again. Without
+    others there is no traffic. Its mirrored traffic ends.
+    """
     gone = key(deployment)
     left = {
         field: {n: int(share) for n, share in (endpoint.get(field) or {}).items() if int(share) and key(n) != gone}
@@ -45,7 +50,7 @@ def without(endpoint: Document, deployment: str) -> dict[str, Any]:
 
 
 def _to_100(left: Mapping[str, int]) -> dict[str, int]:
-    """By the largest remainders, so that whole numbers sum to 100; nobody who had a share loses it to rounding."""
+    """Scales by largest remainders, so whole numbers sum to 100 and no share is rounded to zero."""
     total = sum(left.values())
     scaled = {name: share * 100 // total for name, share in left.items()}
     by_remainder = sorted(left, key=lambda name: (-(left[name] * 100 % total), name))

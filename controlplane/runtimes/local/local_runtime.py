@@ -199,7 +199,7 @@ class LocalRuntime:
     def _find_triton(self) -> tuple[Installation, Path, frozenset[str]]:
         """Which Triton, its backend directory, and which options it knows; found out once."""
         if self._triton is None:
-            self._home.require_plain()
+            self._home.require_shell_safe()
             found = installation.locate(self._machine)
             try:
                 backends = backend_directory.prepare(found, self._home.root / "backends", self._machine)

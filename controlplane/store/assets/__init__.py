@@ -1,4 +1,5 @@
-"""Registered assets: models, environments and code, as containers and numbered versions.
+"""Registered assets: models, environments and code, as containers with versions.
 
-A version never changes. Its bytes are in ``content``.
+Decides what a version is and that its content never changes. It must not know where the bytes are
+(``content``).
 """

@@ -1,7 +1,7 @@
-"""Catalogues of numbered assets: containers by name, and their versions.
+"""Catalogues of versioned assets: containers by name, and their versions.
 
-Decides what lists show, which version is newest and what the next number is, for each kind of asset alike. Works inside
-a transaction of its caller. Must not know what a version's content is.
+Decides what lists show, which version is the latest and what the next number is, for all kinds of
+assets. Works inside a transaction of its caller. Must not know the content of a version.
 """
 
 from __future__ import annotations
@@ -22,8 +22,11 @@ Order = Literal["createdtime desc", "createdtime asc"]
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """All versions of one name. ``latest_version``: created last; ``next_version``: the highest number + 1. Times:
-    seconds since the epoch."""
+    """All versions of one name.
+
+    ``latest_version``: created last. ``next_version``: the highest number + 1. Times: seconds since
+    the epoch.
+    """
 
     name: str
     latest_version: str | None
@@ -37,40 +40,45 @@ class Container:
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """Of one kind of asset, which users call ``word``. ``owner``: the column of ``versions`` with the container's key.
-    Names compare without case."""
+    """The catalogue of one ``kind`` of asset, such as ``model``.
 
-    word: str
+    ``owner``: the column of ``versions`` with the container's key. Names are compared without case.
+    """
+
+    kind: str
     containers: Table
     versions: Table
     owner: Column[Any]
 
     def at(self, name: str, version: str) -> ColumnElement[bool]:
-        """The condition that selects one version."""
+        """The SQL condition that selects one version."""
         return and_(self.owner == key(name), self.versions.c.version == version)
 
     def rows(self, *more: ColumnElement[Any]) -> Select[Any]:
-        """Selects every version with the ``name`` of its container, and ``more``."""
+        """Selects all versions with the ``name`` of their container and the columns ``more``."""
         of_container = self.containers.c.key == self.owner
         return select(self.versions, self.containers.c.name, *more).join(self.containers, of_container)
 
-    def missing(self, name: str, version: str | None = None) -> Error:
-        """The Error for a name, or a version of it, that is not there."""
-        asset = f"{self.word} '{name}'"
+    def not_found(self, name: str, version: str | None = None) -> Error:
+        """The error for a name, or a version of it, that does not exist."""
+        asset = f"{self.kind} '{name}'"
         if version is None:
-            hint = f"`ml {self.word} list` shows all"
-            return Error("ResourceNotFound", f"no {asset}", target=name, hint=hint)
-        hint = f"`ml {self.word} list -n {name}` shows all"
-        return Error("ResourceNotFound", f"no version '{version}' of {asset}", target=f"{name}:{version}", hint=hint)
+            hint = f"run `ml {self.kind} list` to see all names"
+            return Error("ResourceNotFound", f"{asset} does not exist", target=name, hint=hint)
+        hint = f"run `ml {self.kind} list -n {name}` to see its versions"
+        return Error("ResourceNotFound", f"{asset} has no version '{version}'", target=f"{name}:{version}", hint=hint)
 
-    def without_versions(self, name: str) -> Error:
-        """The Error for a name of which the label ``latest`` means nothing."""
-        hint = f"`ml {self.word} list` shows all"
-        return Error("ResourceNotFound", f"no version of {self.word} '{name}'", target=name, hint=hint)
+    def no_versions(self, name: str) -> Error:
+        """The error for the label ``latest`` of a name without active versions."""
+        hint = f"run `ml {self.kind} list` to see all names"
+        return Error("ResourceNotFound", f"{self.kind} '{name}' has no version", target=name, hint=hint)
 
-    def listed(self, rows: Select[Any], name: str, view: View, order: Order) -> Select[Any]:
-        """Of ``rows``, what a list of the versions of ``name`` shows: none that is anonymous. A version is hidden as
-        archived by itself or with its container."""
+    def list_query(self, rows: Select[Any], name: str, view: View, order: Order) -> Select[Any]:
+        """Limits ``rows`` to what a list of the versions of ``name`` shows, in ``order``.
+
+        Anonymous versions are left out. A version counts as archived if it or its container is
+        archived.
+        """
         query = rows.where(self.owner == key(name), self.versions.c.is_anonymous.is_(False))
         if view != "All":
             archived = self.versions.c.is_archived | self.containers.c.is_archived
@@ -81,8 +89,10 @@ class Catalogue:
     def list_containers(
         self, connection: Connection, view: View, skip: int = 0, limit: int | None = None
     ) -> list[Container]:
-        """Sorted by name, without those that only have anonymous versions; ``skip`` and ``limit`` choose a part. In two
-        queries, however many there are."""
+        """Containers sorted by name, without those that have only anonymous versions.
+
+        ``skip`` and ``limit`` select a page. It always takes two queries.
+        """
         named = select(self.owner).where(self.versions.c.is_anonymous.is_(False))
         query = select(self.containers).where(self.containers.c.key.in_(named)).order_by(self.containers.c.key)
         if view != "All":
@@ -91,18 +101,18 @@ class Catalogue:
         if not rows:
             return []
         versions = select(self.owner, self.versions.c.version).order_by(self.versions.c.ordinal)
-        found: dict[str, list[str]] = defaultdict(list)
+        by_owner: dict[str, list[str]] = defaultdict(list)
         for owner, version in connection.execute(versions.where(self.owner.between(rows[0]["key"], rows[-1]["key"]))):
-            found[owner].append(version)
-        return [_container(row, found[row["key"]]) for row in rows]
+            by_owner[owner].append(version)
+        return [_container(row, by_owner[row["key"]]) for row in rows]
 
     def get_container(self, connection: Connection, name: str) -> Container:
         """Raises Error ResourceNotFound."""
-        found = connection.execute(select(self.containers).where(self.containers.c.key == key(name))).mappings().first()
-        if found is None:
-            raise self.missing(name)
+        row = connection.execute(select(self.containers).where(self.containers.c.key == key(name))).mappings().first()
+        if row is None:
+            raise self.not_found(name)
         query = select(self.versions.c.version).where(self.owner == key(name)).order_by(self.versions.c.ordinal)
-        return _container(found, connection.execute(query).scalars().all())
+        return _container(row, connection.execute(query).scalars().all())
 
     def set_container_archived(
         self,
@@ -113,7 +123,7 @@ class Catalogue:
         properties: Mapping[str, str] | None,
         now: float,
     ) -> Container:
-        """Hide ``name`` from lists, or show it again; None leaves tags or properties as they are. Raises Error
+        """Archives or restores ``name``. None keeps its tags or properties. Raises Error
         ResourceNotFound."""
         values: dict[str, Any] = {"is_archived": archived, "modified_at": now}
         values |= {} if tags is None else {"tags": dict(tags)}
@@ -122,7 +132,8 @@ class Catalogue:
         return self.get_container(connection, name)
 
     def add(self, connection: Connection, name: str, version: str, now: float, **content: Any) -> None:
-        """The row of a new version, the newest of ``name``; with the first one its container."""
+        """Adds a version, which is now the latest of ``name``, and its container if it is the
+        first."""
         if connection.execute(select(self.containers.c.key).where(self.containers.c.key == key(name))).first() is None:
             values = {"key": key(name), "name": name, "tags": {}, "properties": {}, "is_archived": False}
             connection.execute(insert(self.containers).values(**values, created_at=now, modified_at=now))
@@ -132,7 +143,7 @@ class Catalogue:
 
 
 def _container(row: RowMapping, versions: Sequence[str]) -> Container:
-    """``versions``: in the order of their creation."""
+    """``versions``: in order of creation."""
     numbers = [int(version) for version in versions if version.isascii() and version.isdigit()]
     return Container(
         name=row["name"],

@@ -1,7 +1,7 @@
-"""Code assets: directories of scripts, uploaded and registered as versions.
+"""Code assets: uploaded directories of scripts, registered as versions.
 
-Decides where a code asset's upload lies among the blobs, that a version keeps its files, and which version has some
-content already. Must not know HTTP, signatures, or what would run the code: nothing here does.
+Decides where an upload's blobs are, that a version keeps its files, and which version already has
+some content. Must not know HTTP or signatures. Nothing here runs the code.
 """
 
 from __future__ import annotations
@@ -21,15 +21,18 @@ from amphitrite.controlplane.store.sql.transactions import Database
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import key
 
-#: Each upload is a directory of its own below this one, as :mod:`garbage` expects.
+#: Each upload is a directory below this one, as ``content.garbage_collection`` expects.
 UPLOADS = "codes"
 _UPLOAD = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True)
 class CodeVersion:
-    """``document``: name, version, ``path`` (the address as the client gave it), description, tags, properties.
-    ``hash``: what the client says of the content. Times: seconds since the epoch."""
+    """One version of a code asset.
+
+    ``document``: name, version, ``path`` (the URL that the client gave), description, tags,
+    properties. ``hash``: the client's hash of the files. Times: seconds since the epoch.
+    """
 
     name: str
     version: str
@@ -40,19 +43,20 @@ class CodeVersion:
 
 
 def new_upload() -> str:
-    """The name of an upload that nobody else has."""
+    """A new, unique name of an upload."""
     return uuid.uuid4().hex
 
 
 def directory(upload: str) -> str:
-    """The path of an upload's blobs, with the final slash. Raises Error ResourceNotFound for no name of one."""
+    """The path of an upload's blobs, with a final slash. Raises Error ResourceNotFound for an
+    invalid name."""
     if not _UPLOAD.fullmatch(upload):
-        raise Error("ResourceNotFound", f"there is no upload {upload[:80]}", target=upload[:80])
+        raise Error("ResourceNotFound", f"upload {upload[:80]} does not exist", target=upload[:80])
     return f"{UPLOADS}/{upload}/"
 
 
 class CodeStore:
-    """Thread-safe. Names compare without case. ``blobs`` holds the uploads."""
+    """Thread-safe. ``blobs`` holds the uploads. Names are compared without case."""
 
     def __init__(self, database: Database, blobs: BlobStore) -> None:
         self._database, self._blobs = database, blobs
@@ -60,9 +64,11 @@ class CodeStore:
     def put_version(
         self, name: str, version: str, document: Mapping[str, Any], files_at: str, *, hash: str | None, now: float
     ) -> tuple[CodeVersion, bool]:
-        """Register the files at the path ``files_at``, or change what describes them. Returns (it, created).
+        """Registers the files at the path ``files_at``, or changes a version's metadata.
 
-        Raises Error UserError (no file there, other files than registered), LimitExceeded."""
+        Returns the version and whether it was created. Raises Error UserError (no files there, or
+        other files than registered) or LimitExceeded.
+        """
         with self._database.write() as connection:
             row = _find(connection, name, version)
             if row is None:
@@ -92,24 +98,25 @@ class CodeStore:
         query = select(code_versions).where(code_versions.c.name == key(name))
         return self._listed(query)
 
-    def with_hash(self, hash: str) -> list[CodeVersion]:
-        """Versions of any name whose files have this hash, newest first: a client takes one of them in place of an
-        upload, whatever name it had in mind."""
+    def versions_with_hash(self, hash: str) -> list[CodeVersion]:
+        """The versions of any name with this hash, newest first. A client uses one of them instead
+        of uploading the files again."""
         return self._listed(select(code_versions).where(code_versions.c.hash == hash))
 
-    def require_open(self, upload: str) -> None:
-        """Raises Error Conflict once a version has the files of this upload: they never change again."""
+    def require_unregistered(self, upload: str) -> None:
+        """Raises Error Conflict if a version has the files of this upload, because they never
+        change again."""
         files_at = code_versions.c.document["files_at"].as_string()
         query = select(code_versions.c.name).where((files_at + "/").startswith(directory(upload), autoescape=True))
         with self._database.read() as connection:
             if connection.execute(query.limit(1)).first() is not None:
-                message = "these files belong to a registered version, and a version never changes"
+                message = "these files belong to a registered version, which cannot change"
                 raise Error("Conflict", message, target=upload, hint="start another upload")
 
     def _listed(self, query: Any) -> list[CodeVersion]:
         with self._database.read() as connection:
-            found = connection.execute(query.order_by(code_versions.c.created_at.desc(), code_versions.c.name))
-            return [_version(row) for row in found.mappings()]
+            rows = connection.execute(query.order_by(code_versions.c.created_at.desc(), code_versions.c.name))
+            return [_version(row) for row in rows.mappings()]
 
     def _digest(self, connection: Connection, files_at: str) -> str:
         files: tuple[File, ...] = read_files(connection, files_at, files_max=self._blobs.limits.files_per_model)
@@ -124,7 +131,7 @@ def _find(connection: Connection, name: str, version: str) -> RowMapping | None:
 def _get(connection: Connection, name: str, version: str) -> CodeVersion:
     row = _find(connection, name, version)
     if row is None:
-        message = f"no version '{version}' of code '{name}'"
+        message = f"code '{name}' has no version '{version}'"
         raise Error("ResourceNotFound", message, target=f"{name}:{version}")
     return _version(row)
 

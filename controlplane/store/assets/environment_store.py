@@ -1,7 +1,7 @@
-"""Environments: containers of versions, and the versions, whose content never changes.
+"""Environments: containers of versions, whose content never changes.
 
-Decides which fields are content and which may be changed later, which versions lists show, and which one is newest.
-Must not know HTTP, or what runs an environment.
+Decides which fields are content and which are metadata that may change, which versions lists show,
+and which one is the latest. Must not know HTTP, or what runs an environment.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from amphitrite.controlplane.store.sql.tables import environment_versions, envir
 from amphitrite.controlplane.store.sql.transactions import Database
 from amphitrite.schemas.errors import Error
 
-#: What makes an environment; the rest of its document says something about it. Azure ML's versions are immutable, too:
-#: only what describes one may be changed.
+#: The content of an environment. As in Azure ML, versions are immutable: only the other fields may
+#: change.
 CONTENT: Final = ("image", "conda_file", "build", "inference_config", "os_type")
-#: What an absent field of the content means.
+#: The values of content fields that are absent.
 _DEFAULTS: Final[Mapping[str, Any]] = {"os_type": "linux"}
 _CATALOGUE = Catalogue("environment", environments, environment_versions, environment_versions.c.environment)
 
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentVersion:
-    """``document``: the snake_case environment document, its ``conda_file`` the text of the file. Times: seconds since
-    the epoch."""
+    """``document``: the snake_case environment document; its ``conda_file`` is the content of the
+    file. Times: seconds since the epoch."""
 
     name: str
     version: str
@@ -40,7 +40,7 @@ class EnvironmentVersion:
 
 
 class EnvironmentStore:
-    """Thread-safe. Names compare without case."""
+    """Thread-safe. Names are compared without case."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -55,10 +55,12 @@ class EnvironmentStore:
         is_archived: bool = False,
         now: float,
     ) -> tuple[EnvironmentVersion, bool]:
-        """Register a version, or change what may change of one: everything but its content. Returns (it, created).
+        """Registers a version, or changes its metadata. Returns the version and whether it was
+        created.
 
-        ``document``: a valid snake_case environment document. Raises Error Conflict for other content than registered:
-        by it Azure's SDK, which puts an environment without a version over the newest, knows that it needs the next.
+        ``document``: a valid snake_case environment document. Raises Error Conflict if the content
+        differs from the registered one. Azure's SDK relies on that: it puts an environment without
+        a version over the latest one, and takes the next number on a conflict.
         """
         flags = {"is_anonymous": is_anonymous, "is_archived": is_archived}
         with self._database.write() as connection:
@@ -79,21 +81,22 @@ class EnvironmentStore:
     def list_versions(
         self, name: str, view: View = "ActiveOnly", order: Order = "createdtime desc"
     ) -> list[EnvironmentVersion]:
-        """Without anonymous ones; empty for an unknown name."""
+        """Without anonymous versions; empty for an unknown name."""
         with self._database.read() as connection:
-            listed = _CATALOGUE.listed(_CATALOGUE.rows(), name, view, order)
+            listed = _CATALOGUE.list_query(_CATALOGUE.rows(), name, view, order)
             return [_version(row) for row in connection.execute(listed).mappings()]
 
     def latest(self, name: str) -> EnvironmentVersion:
-        """What the label ``latest`` means: the version created last that is not archived. Raises Error
+        """The version of the label ``latest``: created last and not archived. Raises Error
         ResourceNotFound."""
-        found = self.list_versions(name)
-        if not found:
-            raise _CATALOGUE.without_versions(name)
-        return found[0]
+        versions = self.list_versions(name)
+        if not versions:
+            raise _CATALOGUE.no_versions(name)
+        return versions[0]
 
     def list_environments(self, view: View = "ActiveOnly", skip: int = 0, limit: int | None = None) -> list[Container]:
-        """Sorted by name, without those that only have anonymous versions; ``skip`` and ``limit`` choose a part."""
+        """Containers sorted by name, without those that have only anonymous versions. ``skip`` and
+        ``limit`` select a page."""
         with self._database.read() as connection:
             return _CATALOGUE.list_containers(connection, view, skip, limit)
 
@@ -111,7 +114,7 @@ class EnvironmentStore:
         properties: Mapping[str, str] | None = None,
         now: float,
     ) -> Container:
-        """Hide the environment from lists, or show it again; None leaves tags or properties as they are. Raises Error
+        """Archives or restores the environment. None keeps its tags or properties. Raises Error
         ResourceNotFound."""
         with self._database.write() as connection:
             return _CATALOGUE.set_container_archived(connection, name, archived, tags, properties, now)
@@ -123,7 +126,7 @@ def _refuse_other_content(row: RowMapping, document: Mapping[str, Any]) -> None:
         name = f"{row['name']}:{row['version']}"
         raise Error(
             "Conflict",
-            f"environment {name} is registered with other content ({', '.join(changed)}), and a version never changes",
+            f"environment {name} is registered with different content ({', '.join(changed)}), which cannot change",
             target=changed[0],
             hint="register it as a new version; description, tags and properties can be changed",
         )
@@ -140,7 +143,7 @@ def _find(connection: Connection, name: str, version: str) -> RowMapping | None:
 def _get(connection: Connection, name: str, version: str) -> EnvironmentVersion:
     row = _find(connection, name, version)
     if row is None:
-        raise _CATALOGUE.missing(name, version)
+        raise _CATALOGUE.not_found(name, version)
     return _version(row)
 
 

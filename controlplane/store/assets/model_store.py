@@ -1,7 +1,7 @@
-"""Models: containers, immutable numbered versions, and what a deployment refers to.
+"""Models: containers, immutable versions, and what a deployment refers to.
 
-Decides that a version's content is frozen when it is registered, which versions lists show, and which one is newest.
-Must not know HTTP, uploads in progress or instances.
+Decides that a version's content is frozen when it is registered, which versions lists show, and
+which one is the latest. Must not know HTTP, uploads in progress or instances.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = ["Container", "Layout", "Limits", "ModelStore", "ModelVersion", "Order
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A repository's files, sorted by path, and the directories that it needs besides."""
+    """The files of a repository, sorted by path, and the empty directories that it needs."""
 
     digest: str
     files: tuple[File, ...]
@@ -47,8 +47,11 @@ class Layout:
 
 
 class ModelStore:
-    """Thread-safe. ``blobs`` holds the uploads; ``scratch`` (``Home.models``) belongs to this control plane alone,
-    while several may share the database and the content. Names compare without case."""
+    """Thread-safe. Names are compared without case.
+
+    ``blobs`` holds the uploads. ``scratch`` (``Home.models``) belongs to this control plane alone,
+    while several may share the database and the content.
+    """
 
     def __init__(
         self,
@@ -73,17 +76,18 @@ class ModelStore:
         is_archived: bool = False,
         now: float,
     ) -> tuple[ModelVersion, bool]:
-        """Register a version, or change what may change of one: everything but its files. Returns (it, created).
+        """Registers a version, or changes its metadata. Returns the version and whether it was
+        created.
 
-        ``document``: a valid snake_case model document; its ``path`` is the address of the uploaded files. The same
-        files at another address are the same content; the first address stays. Anonymous files of another type become
-        another version than the one asked for.
+        ``document``: a valid snake_case model document; its ``path`` is the URL of the uploaded
+        files. Equal files at another URL are the same content, and the first URL is kept. Anonymous
+        files of another type become another version than the requested one.
 
-        Raises Error UserError (no file below the path, other files than registered, not a Triton repository),
-        LimitExceeded, Unsupported (an address that is not an upload), Conflict (the files change meanwhile), and what
-        ``check`` raises.
+        Raises Error UserError (no files below the path, other files than registered, or not a
+        Triton repository), LimitExceeded, Unsupported (a URL that is not an upload), Conflict (the
+        files changed meanwhile), and what ``check`` raises.
         """
-        judged = self._judge(name, version, document, is_anonymous)
+        validated_digest = self._validate_files(name, version, document, is_anonymous)
         with self._database.write() as connection:
             if is_anonymous:
                 version = model_versions.anonymous_version(connection, name, version, document.get("type"))
@@ -99,9 +103,9 @@ class ModelStore:
                 connection.execute(update(CATALOGUE.versions).where(CATALOGUE.at(name, version)).values(**values))
                 return model_versions.get_version(connection, name, version), False
             files = self._manifest(connection, document)
-            found = model_names([f.path for f in files]) if document.get("type") == "triton_model" else ()
-            if judged not in (None, manifest_digest(files)):
-                raise Error("Conflict", "the files changed while they were looked at", target="path", hint="try again")
+            names = model_names([f.path for f in files]) if document.get("type") == "triton_model" else ()
+            if validated_digest not in (None, manifest_digest(files)):
+                raise Error("Conflict", "the files changed while they were checked", target="path", hint="try again")
             CATALOGUE.add(
                 connection,
                 name,
@@ -109,7 +113,7 @@ class ModelStore:
                 now,
                 document=dict(document),
                 digest=manifest_digest(files),
-                model_names=list(found),
+                model_names=list(names),
                 is_anonymous=is_anonymous,
                 is_archived=is_archived,
             )
@@ -133,20 +137,21 @@ class ModelStore:
     def list_versions(
         self, name: str, view: View = "ActiveOnly", order: Order = "createdtime desc"
     ) -> list[ModelVersion]:
-        """Without anonymous ones; empty for an unknown name."""
+        """Without anonymous versions; empty for an unknown name."""
         with self._database.read() as connection:
             return model_versions.list_versions(connection, name, view, order)
 
     def latest(self, name: str) -> ModelVersion:
-        """What the label ``latest`` means: the version created last that is not archived. Raises Error
+        """The version of the label ``latest``: created last and not archived. Raises Error
         ResourceNotFound."""
-        found = self.list_versions(name)
-        if not found:
-            raise CATALOGUE.without_versions(name)
-        return found[0]
+        versions = self.list_versions(name)
+        if not versions:
+            raise CATALOGUE.no_versions(name)
+        return versions[0]
 
     def list_models(self, view: View = "ActiveOnly", skip: int = 0, limit: int | None = None) -> list[Container]:
-        """Sorted by name, without those that only have anonymous versions; ``skip`` and ``limit`` choose a part."""
+        """Containers sorted by name, without those that have only anonymous versions. ``skip`` and
+        ``limit`` select a page."""
         with self._database.read() as connection:
             return CATALOGUE.list_containers(connection, view, skip, limit)
 
@@ -164,42 +169,49 @@ class ModelStore:
         properties: Mapping[str, str] | None = None,
         now: float,
     ) -> Container:
-        """Hide the model from lists, or show it again; None leaves tags or properties as they are. Raises Error
+        """Archives or restores the model. None keeps its tags or properties. Raises Error
         ResourceNotFound."""
         with self._database.write() as connection:
             return CATALOGUE.set_container_archived(connection, name, archived, tags, properties, now)
 
     def reference(self, name: str, version: str) -> dict[str, Any]:
-        """{"name", "version", "digest", "model_names", "sequences"}: what ``Store.put_deployment`` takes. Raises Error
-        ResourceNotFound."""
-        found = self.get_version(name, version)
+        """What ``Store.put_deployment`` takes: {"name", "version", "digest", "model_names",
+        "sequences"}.
+
+        Raises Error ResourceNotFound.
+        """
+        model = self.get_version(name, version)
         return {
-            "name": found.name,
-            "version": found.version,
-            "digest": found.digest,
-            "model_names": list(found.model_names),
-            "sequences": self.keeps_sequences(found),
+            "name": model.name,
+            "version": model.version,
+            "digest": model.digest,
+            "model_names": list(model.model_names),
+            "sequences": self.keeps_sequences(model),
         }
 
     def keeps_sequences(self, version: ModelVersion) -> bool:
-        """Whether a Triton model of it keeps state between requests. Raises as ``repositories.keeps_sequences``."""
+        """Whether one of its Triton models keeps state between requests. Raises as
+        ``repository_directories.keeps_sequences``."""
         return keeps_sequences(self.blobs.content, self._files(version.digest))
 
     def repository(self, digest: str) -> Path:
-        """The model repository for a manifest's digest, made if it is not there.
+        """The model repository for a manifest's digest, created if it does not exist.
 
-        Raises Error ResourceNotFound, and what ``repositories.materialise`` raises.
+        Raises Error ResourceNotFound, and what ``repository_directories.materialise`` raises.
         """
         return materialise(self.blobs.content, self._scratch, digest, self._files(digest))
 
     def layout(self, digest: str) -> Layout:
-        """What a repository with this digest is made of. Raises Error ResourceNotFound, and what
-        ``repositories.missing_directories`` raises."""
+        """The files and directories of the repository with this digest.
+
+        Raises Error ResourceNotFound, and what ``repository_directories.missing_directories``
+        raises.
+        """
         files = self._files(digest)
         return Layout(digest, tuple(files), missing_directories(self.blobs.content, files))
 
-    def collect_garbage(self, now: float, in_use: Set[str]) -> garbage_collection.Collected:
-        """See ``garbage.collect``."""
+    def collect_garbage(self, now: float, in_use: Set[str]) -> garbage_collection.CollectionResult:
+        """See ``garbage_collection.collect``."""
         return garbage_collection.collect(self._database, self.blobs.content, self._scratch, now, in_use)
 
     def _files(self, digest: str) -> list[File]:
@@ -212,9 +224,12 @@ class ModelStore:
     def _manifest(self, connection: Connection, document: Mapping[str, Any]) -> tuple[File, ...]:
         return read_manifest(connection, _address(document), files_max=self.blobs.limits.files_per_model)
 
-    def _judge(self, name: str, version: str, document: Mapping[str, Any], is_anonymous: bool) -> str | None:
-        """The digest of the files that a new version would have, which have been found good; None where nothing is to
-        be judged. It reads content, so no transaction waits for it."""
+    def _validate_files(self, name: str, version: str, document: Mapping[str, Any], is_anonymous: bool) -> str | None:
+        """Checks the files of a new ``triton_model`` version. Returns their digest, None if nothing
+        was checked.
+
+        It reads content, so it runs outside a write transaction.
+        """
         if document.get("type") != "triton_model":
             return None
         with self._database.read() as connection:
@@ -228,7 +243,7 @@ class ModelStore:
         return manifest_digest(files)
 
     def _check_same_content(self, connection: Connection, row: RowMapping, document: Mapping[str, Any]) -> None:
-        """The same address means the files that were there when the version was registered."""
+        """The same URL means the files that were there when the version was registered."""
         same_type = document.get("type") == row["document"].get("type")
         if same_type and _address(document) == row["document"]["path"]:
             return
@@ -243,8 +258,10 @@ class ModelStore:
 
 
 def _address(document: Mapping[str, Any]) -> str:
-    """Where the files of a model document were uploaded to."""
+    """The URL of the files of a model document."""
     address = document.get("path")
     if not isinstance(address, str) or not address:
-        raise Error("UserError", "a model needs a path", target="path", hint="give the address of the uploaded files")
+        raise Error(
+            "UserError", "the model has no path", target="path", hint="set path to the URL of the uploaded files"
+        )
     return address

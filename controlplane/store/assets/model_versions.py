@@ -1,6 +1,7 @@
-"""Versions of models as rows: what they are read as, and whose files are whose.
+"""Model versions as rows, and their files.
 
-Decides which version anonymous files become. Works inside a transaction of its caller. Must not know files on the disk.
+Decides which version anonymous files become. Works inside a transaction of its caller. Must not
+know files on disk.
 """
 
 from __future__ import annotations
@@ -21,8 +22,11 @@ CATALOGUE = Catalogue("model", models, model_versions, model_versions.c.model)
 
 @dataclass(frozen=True, slots=True)
 class ModelVersion:
-    """``document``: the snake_case model document. ``digest``: of the manifest; ``size``: bytes of all files.
-    ``model_names``: the Triton models in it. Times: seconds since the epoch."""
+    """One version of a model.
+
+    ``document``: the snake_case model document. ``digest``: of the manifest. ``size``: bytes of all
+    files. ``model_names``: the Triton models in it. Times: seconds since the epoch.
+    """
 
     name: str
     version: str
@@ -44,18 +48,21 @@ def get_version(connection: Connection, name: str, version: str) -> ModelVersion
     """Raises Error ResourceNotFound."""
     row = find_version(connection, name, version)
     if row is None:
-        raise CATALOGUE.missing(name, version)
+        raise CATALOGUE.not_found(name, version)
     return _version(row)
 
 
 def list_versions(connection: Connection, name: str, view: View, order: Order) -> list[ModelVersion]:
-    listed = CATALOGUE.listed(_rows(), name, view, order)
+    listed = CATALOGUE.list_query(_rows(), name, view, order)
     return [_version(row) for row in connection.execute(listed).mappings()]
 
 
 def anonymous_version(connection: Connection, name: str, version: str, kind: str | None) -> str:
-    """Where anonymous files of type ``kind`` belong. Clients call them by their content and version 1, whatever type
-    they say: another type is another version, or the same directory could not be deployed in two ways."""
+    """The version for anonymous files of type ``kind``.
+
+    Clients name anonymous files by their content, with version 1 for every type. Another type
+    becomes another version, otherwise one directory could not be deployed in two ways.
+    """
     columns = (model_versions.c.version, model_versions.c.document, model_versions.c.is_anonymous)
     rows = connection.execute(
         select(*columns).where(model_versions.c.model == key(name)).order_by(model_versions.c.ordinal)
@@ -67,18 +74,18 @@ def anonymous_version(connection: Connection, name: str, version: str, kind: str
 
 
 def manifest(connection: Connection, digest: str) -> list[File]:
-    """The files of any version with this digest, sorted by path; empty when there is none."""
+    """The files of a version with this digest, sorted by path; empty if there is none."""
     owner = select(model_versions.c.model, model_versions.c.version).where(model_versions.c.digest == digest)
     row = connection.execute(owner.limit(1)).first()
     if row is None:
         return []
     of_owner = and_(model_files.c.model == row.model, model_files.c.version == row.version)
-    found = connection.execute(select(model_files).where(of_owner).order_by(model_files.c.path))
-    return [File(file.path, file.digest, file.size, file.blob_path) for file in found]
+    rows = connection.execute(select(model_files).where(of_owner).order_by(model_files.c.path))
+    return [File(file.path, file.digest, file.size, file.blob_path) for file in rows]
 
 
 def _rows() -> Select[Any]:
-    """With the size of each version's files."""
+    """The versions, with the size of their files."""
     of_version = and_(model_files.c.model == model_versions.c.model, model_files.c.version == model_versions.c.version)
     size = select(func.sum(model_files.c.size)).where(of_version).scalar_subquery()
     return CATALOGUE.rows(size.label("size"))

@@ -1,4 +1,5 @@
-"""The bytes of assets, named by their SHA-256: uploads, manifests, layouts, and what is removed.
+"""The bytes of assets, named by their SHA-256: uploads, manifests, repositories and garbage
+collection.
 
-It knows files. It knows no asset's meaning.
+It knows files. It must not know what an asset means.
 """

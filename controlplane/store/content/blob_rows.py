@@ -1,6 +1,7 @@
-"""Blobs as the database has them: one path, and lists of paths.
+"""Blobs in the database: one path, and lists of paths.
 
-Decides what is read of a row, and how a list folds what lies behind a delimiter. Must not know how blobs come about.
+Decides how rows are read, and how a list folds paths at a delimiter. Must not know how blobs are
+created.
 """
 
 from __future__ import annotations
@@ -13,14 +14,17 @@ from sqlalchemy import Connection, RowMapping, select
 from amphitrite.controlplane.store.sql.tables import blobs
 from amphitrite.schemas.errors import Error
 
-#: Sorts after every other character, so prefix + this bounds all that begins with prefix.
+#: Sorts after every other character, so prefix + LAST is above every path that begins with prefix.
 LAST = "\U0010ffff"
 
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """One path. ``etag`` is quoted and depends on the content alone; ``metadata``: names without ``x-ms-meta-``. Times:
-    seconds since the epoch."""
+    """A blob at one path.
+
+    ``etag``: with quotes; it depends on the content alone. ``metadata``: names without
+    ``x-ms-meta-``. Times: seconds since the epoch.
+    """
 
     path: str
     digest: str
@@ -34,21 +38,22 @@ class Blob:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """``prefixes``: what lies deeper, up to and with the delimiter. ``next_marker``: None when this is all."""
+    """A page of a list. ``prefixes``: folded paths, with the delimiter. ``next_marker``: None on
+    the last page."""
 
     blobs: tuple[Blob, ...]
     prefixes: tuple[str, ...]
     next_marker: str | None
 
 
-def row_of(connection: Connection, path: str) -> RowMapping | None:
+def find_row(connection: Connection, path: str) -> RowMapping | None:
     return connection.execute(select(blobs).where(blobs.c.path == path)).mappings().first()
 
 
-def blob_of(row: RowMapping | None, path: str) -> Blob:
-    """Raises Error BlobNotFound for None."""
+def to_blob(row: RowMapping | None, path: str) -> Blob:
+    """Raises Error BlobNotFound if ``row`` is None."""
     if row is None:
-        raise Error("BlobNotFound", f"no blob {path}", target=path)
+        raise Error("BlobNotFound", f"blob {path} does not exist", target=path)
     return Blob(
         path=row["path"],
         digest=row["digest"],
@@ -62,16 +67,17 @@ def blob_of(row: RowMapping | None, path: str) -> Blob:
 
 
 def check_text(text: str) -> None:
-    """What came from bytes that are not UTF-8 cannot be a key of the database. Raises Error BadArgument."""
+    """Raises Error BadArgument for text from bytes that are not UTF-8, which the database cannot
+    store."""
     try:
         text.encode()
     except UnicodeEncodeError as exc:
-        raise Error("BadArgument", f"not Unicode text: {text[:80]!r}") from exc
+        raise Error("BadArgument", f"the text is not valid UTF-8: {text[:80]!r}") from exc
 
 
-def listed(connection: Connection, prefix: str, delimiter: str, start: str, limit: int) -> Listing:
+def list_blobs(connection: Connection, prefix: str, delimiter: str, start: str, limit: int) -> Listing:
     """The first ``limit`` entries from the path ``start`` on."""
-    found: list[Blob] = []
+    entries: list[Blob] = []
     prefixes: list[str] = []
     while True:
         query = select(blobs).where(blobs.c.path >= start, blobs.c.path < prefix + LAST)
@@ -79,15 +85,15 @@ def listed(connection: Connection, prefix: str, delimiter: str, start: str, limi
         for row in page:
             path = row["path"]
             if path < start:
-                continue  # It belongs to the prefix before.
-            if len(found) + len(prefixes) == limit:
-                return Listing(tuple(found), tuple(prefixes), path)
+                continue  # It belongs to the previous prefix.
+            if len(entries) + len(prefixes) == limit:
+                return Listing(tuple(entries), tuple(prefixes), path)
             cut = path.find(delimiter, len(prefix)) if delimiter else -1
             if cut < 0:
-                found.append(blob_of(row, path))
+                entries.append(to_blob(row, path))
                 start = path + "\0"
             else:
                 prefixes.append(path[: cut + len(delimiter)])
                 start = prefixes[-1] + LAST
         if len(page) <= limit:
-            return Listing(tuple(found), tuple(prefixes), None)
+            return Listing(tuple(entries), tuple(prefixes), None)

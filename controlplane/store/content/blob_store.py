@@ -1,7 +1,8 @@
-"""Uploaded blobs: which path holds which content.
+"""Uploaded blobs: the content at each path.
 
-Decides the rules of the Azure Blob subset: what may be overwritten, metadata, listing with prefix and delimiter. A path
-is a key in the database and nothing else; bytes are kept by their digest (``content``). Must not know HTTP or XML.
+Decides the rules of the supported part of Azure Blob Storage: what may be overwritten, metadata,
+and lists with prefix and delimiter. A path is only a key in the database; bytes are stored by
+digest (``content_store``). Must not know HTTP or XML.
 """
 
 from __future__ import annotations
@@ -13,7 +14,15 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
 
-from amphitrite.controlplane.store.content.blob_rows import LAST, Blob, Listing, blob_of, check_text, listed, row_of
+from amphitrite.controlplane.store.content.blob_rows import (
+    LAST,
+    Blob,
+    Listing,
+    check_text,
+    find_row,
+    list_blobs,
+    to_blob,
+)
 from amphitrite.controlplane.store.content.blocks import Blocks
 from amphitrite.controlplane.store.content.content_store import Content
 from amphitrite.controlplane.store.content.spool import Chunks, Upload, too_large
@@ -26,7 +35,7 @@ CONTENT_TYPE = "application/octet-stream"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """``file_bytes``: of one blob. The others are Azure's own: characters, files, bytes."""
+    """``file_bytes``: the largest blob. The others are Azure's limits: characters, files, bytes."""
 
     file_bytes: int = 10 * 1024**3
     files_per_model: int = 1500
@@ -38,10 +47,10 @@ DEFAULT_LIMITS = Limits()
 
 
 class BlobStore:
-    """Thread-safe. ``path`` is what follows the container in the URL, percent-decoded.
+    """Thread-safe. ``path``: the part of the URL after the container, percent-decoded.
 
-    Every verb with a path raises Error BadArgument or LimitExceeded for one that no blob can have, every verb with
-    metadata Error MetadataTooLarge.
+    Methods with a path raise Error BadArgument or LimitExceeded if no blob can have it; methods
+    with metadata raise Error MetadataTooLarge.
     """
 
     def __init__(
@@ -55,11 +64,12 @@ class BlobStore:
         self._blocks = Blocks(database, content)
 
     def begin(self) -> Upload:
-        """Somewhere to write a body to; then ``finish`` it and ``put`` the result, or ``put_block`` it."""
+        """An upload to write a body to. ``finish`` it and ``put`` the result, or pass it to
+        ``put_block``."""
         return self.content.begin(self.limits.file_bytes)
 
     def check_path(self, path: str) -> None:
-        """Raises for a path that no blob can have: for whoever is to read a long body first."""
+        """Raises if no blob can have this path; call it before reading a long body."""
         self._check_path(path)
 
     def put(
@@ -72,15 +82,16 @@ class BlobStore:
         content_type: str = CONTENT_TYPE,
         metadata: Mapping[str, str] | None = None,
     ) -> Blob:
-        """Let ``path`` hold the content that ``Upload.finish`` returned.
+        """Stores the content that ``Upload.finish`` returned at ``path``.
 
-        Raises Error BlobAlreadyExists (unless ``overwrite``), Conflict (a model version holds other content there),
-        RuntimeUnavailable (the content is not there: it was old and has just been dropped).
+        Raises Error BlobAlreadyExists (unless ``overwrite``), Conflict (a model version has other
+        content there) or RuntimeUnavailable (the content was old and has just been deleted).
         """
         return self._put(path, digest, size, overwrite, content_type, metadata, None)
 
     def put_block(self, path: str, block_id: str, upload: Upload, *, expected_md5: bytes | None = None) -> None:
-        """Keep a part of ``path`` for a day, until ``commit_blocks`` names it. Raises as ``Upload.finish``."""
+        """Stores a block of ``path`` for a day, until ``commit_blocks`` names it. Raises as
+        ``Upload.finish``."""
         self._check_path(path)
         self._blocks.put(path, block_id, upload, expected_md5, now=self._clock())
 
@@ -93,23 +104,25 @@ class BlobStore:
         content_type: str = CONTENT_TYPE,
         metadata: Mapping[str, str] | None = None,
     ) -> Blob:
-        """Let ``path`` hold the blocks in this order; its other blocks are dropped. The same list once more, as sent by
-        a client that missed the answer, gives the blob as it is.
+        """Stores these blocks, in this order, as the content of ``path``, and deletes its other
+        blocks.
 
-        Raises Error InvalidBlockList (no such block), RequestTooLarge and what ``put`` raises.
+        The same list again, from a client that missed the answer, returns the blob unchanged.
+        Raises Error InvalidBlockList (no such block), RequestTooLarge, and what ``put`` raises.
         """
         self._check_path(path)
-        found = self._blocks.find(path, block_ids)
-        if found is None:
+        block_files = self._blocks.find(path, block_ids)
+        if block_files is None:
             committed = self._committed(path, block_ids)
             if committed is not None:
                 return committed
             raise Error("InvalidBlockList", "the block list names a block that was not uploaded", target=path)
         if not overwrite and self._find(path) is not None:
             raise _already_exists(path)
-        names, total = found
+        names, total = block_files
         if total > self.limits.file_bytes:
-            # One block may be named many times, so a list says more than was ever sent.
+            # A list may name a block many times, so the result may be larger than what was
+            # uploaded.
             raise too_large(self.limits.file_bytes, total)
         with self.begin() as upload:
             upload.hash_as(block=False, md5=False)
@@ -120,25 +133,26 @@ class BlobStore:
         return blob
 
     def set_metadata(self, path: str, metadata: Mapping[str, str]) -> Blob:
-        """Replace the metadata. Raises Error BlobNotFound."""
+        """Replaces the metadata. Raises Error BlobNotFound."""
         self._check_metadata(path, metadata)
         with self._database.write() as connection:
             values = {"metadata": dict(metadata), "modified_at": self._clock()}
             connection.execute(update(blobs).where(blobs.c.path == self._check_path(path)).values(**values))
-            row = row_of(connection, path)
-        return blob_of(row, path)
+            row = find_row(connection, path)
+        return to_blob(row, path)
 
     def head(self, path: str) -> Blob:
         """Raises Error BlobNotFound."""
         path = self._check_path(path)
         with self._database.read() as connection:
-            return blob_of(row_of(connection, path), path)
+            return to_blob(find_row(connection, path), path)
 
     def read(self, blob: Blob, first: int = 0, last: int | None = None) -> Chunks:
-        """Bytes ``first`` to ``last``, both included; ``last`` may lie past the end. The content is open when
-        this returns, so nothing that happens to the path later disturbs the reader.
+        """The bytes from ``first`` to ``last`` inclusive; ``last`` may be past the end.
 
-        Raises Error InvalidRange (``first`` lies past the end), InternalServerError (the content is not there).
+        The content is already open when this returns, so later changes do not affect the reader.
+        Raises Error InvalidRange (``first`` is past the end) or InternalServerError (the content is
+        missing).
         """
         end = blob.size if last is None else min(last + 1, blob.size)
         if first < 0 or (first >= end and (blob.size or first or last is not None)):
@@ -148,14 +162,17 @@ class BlobStore:
         try:
             return self.content.read(blob.digest, first, end)
         except LookupError as exc:
-            raise Error("InternalServerError", "the content of the blob is lost", target=blob.path) from exc
+            raise Error("InternalServerError", "the content of the blob is missing", target=blob.path) from exc
 
     def list(self, prefix: str = "", delimiter: str = "", *, marker: str = "", limit: int = 5000) -> Listing:
-        """Blobs in the order of their paths, those below a delimiter after ``prefix`` folded into one entry. ``marker``
-        is a ``next_marker``."""
+        """Blobs sorted by path. Paths with ``delimiter`` after ``prefix`` are folded into one
+        entry.
+
+        ``marker``: a ``next_marker`` of the previous page.
+        """
         check_text(prefix + delimiter + marker)
         with self._database.read() as connection:
-            return listed(connection, prefix, delimiter, max(prefix, marker), limit)
+            return list_blobs(connection, prefix, delimiter, max(prefix, marker), limit)
 
     def _put(
         self,
@@ -174,42 +191,43 @@ class BlobStore:
         }  # fmt: skip
         with self._database.write() as connection:
             self._require_content(digest, path)
-            found = row_of(connection, path)
-            if found is None:
+            row = find_row(connection, path)
+            if row is None:
                 connection.execute(insert(blobs).values(path=path, created_at=self._clock(), **values))
             else:
                 if not overwrite:
                     raise _already_exists(path)
                 _refuse_registered(connection, path, digest)
                 connection.execute(update(blobs).where(blobs.c.path == path).values(**values))
-            return blob_of(row_of(connection, path), path)
+            return to_blob(find_row(connection, path), path)
 
     def _require_content(self, digest: str, path: str) -> None:
-        """Garbage collection drops content inside a write transaction, so what is there in this one stays."""
+        """Garbage collection deletes content inside a write transaction, so content that exists in
+        this one stays."""
         if self.content.size(digest) is None:
-            raise Error("RuntimeUnavailable", "the content is not there any more", target=path, hint="upload it again")
+            raise Error("RuntimeUnavailable", "the content no longer exists", target=path, hint="upload it again")
 
     def _find(self, path: str) -> Blob | None:
         with self._database.read() as connection:
-            row = row_of(connection, path)
-        return None if row is None else blob_of(row, path)
+            row = find_row(connection, path)
+        return None if row is None else to_blob(row, path)
 
     def _committed(self, path: str, block_ids: Sequence[str]) -> Blob | None:
         with self._database.read() as connection:
-            row = row_of(connection, path)
-        return blob_of(row, path) if row is not None and row["block_ids"] == list(block_ids) else None
+            row = find_row(connection, path)
+        return to_blob(row, path) if row is not None and row["block_ids"] == list(block_ids) else None
 
     def _check_path(self, path: str) -> str:
         if len(path) > self.limits.path_length:
             raise Error(
                 "LimitExceeded",
-                f"a path may have {self.limits.path_length} characters (path_length), this one has {len(path)}",
+                f"the path has {len(path)} characters; at most {self.limits.path_length} (path_length)",
                 target=path[:80],
-                hint="this is a limit of Azure Blob as well: use shorter names",
+                hint="use shorter names; Azure Blob Storage has the same limit",
             )
         check_text(path)
         if not path or "\0" in path or LAST in path:
-            raise Error("BadArgument", f"not a path of a blob: {path!r}")
+            raise Error("BadArgument", f"{path!r} is not a valid blob path")
         return path
 
     def _check_metadata(self, path: str, metadata: Mapping[str, str]) -> None:
@@ -217,18 +235,18 @@ class BlobStore:
         if size > self.limits.metadata_bytes:
             raise Error(
                 "MetadataTooLarge",
-                f"metadata may have {self.limits.metadata_bytes} characters (metadata_bytes), this has {size}",
+                f"the metadata has {size} characters; at most {self.limits.metadata_bytes} (metadata_bytes)",
                 target=path,
-                hint="this is a limit of Azure Blob as well: use less metadata",
+                hint="use less metadata; Azure Blob Storage has the same limit",
             )
 
 
 def _already_exists(path: str) -> Error:
-    return Error("BlobAlreadyExists", f"the blob exists already: {path}", target=path)
+    return Error("BlobAlreadyExists", f"the blob already exists: {path}", target=path)
 
 
 def _refuse_registered(connection: Connection, path: str, digest: str) -> None:
-    """What a version was made of stays downloadable as it was."""
+    """The files of a registered version stay downloadable unchanged."""
     holder = select(model_files.c.model, model_files.c.version)
     holder = holder.where(model_files.c.blob_path == path, model_files.c.digest != digest)
     row = connection.execute(holder.limit(1)).first()

@@ -1,11 +1,12 @@
-"""Where the bytes of models are kept, named by what is in them.
+"""The content store: bytes named by their SHA-256, in a directory or an object store.
 
-Decides what a place for content must do, and which place a URL stands for: ``file:///directory`` or
+Decides what a content store must do, and which one a URL means: ``file:///directory`` or
 ``s3://bucket/prefix``. Must not know paths that users chose.
 
-What is not referred to is dropped once it is a day old, and taking in content that is there already makes it young
-again. Several control planes may share a place. None of its verbs excludes another: whoever drops content and whoever
-refers to it do so inside a write transaction of the database that they share (``garbage``, ``blobs``).
+Content without references is deleted once it is a day old; storing existing content again resets
+its age. Several control planes may share a store. Its methods do not exclude each other: deleting
+content and referring to it happen inside a write transaction of the shared database
+(``garbage_collection``, ``blob_store``).
 """
 
 from __future__ import annotations
@@ -23,66 +24,77 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 class Content(Protocol):
-    """Thread-safe. ``digest``: SHA-256 in 64 hexadecimal digits; ValueError for anything else. A block is a part of a
-    file, under a name that its caller made up and gives to no other.
+    """Thread-safe. ``digest``: SHA-256 as 64 hexadecimal digits, ValueError for anything else. A
+    block is a part of a file, under a unique name that its caller chose.
 
-    Every verb raises Error RuntimeUnavailable when the place does not answer, is full or refuses.
+    Every method raises Error RuntimeUnavailable if the store does not answer, is full or refuses.
     """
 
     @property
     def place(self) -> str:
-        """For messages: the directory or the URL."""
+        """The directory or the URL, for messages."""
         ...
 
     def begin(self, max_bytes: int) -> Upload:
-        """Somewhere to write a body to. Finished, it is there as a whole, and young; otherwise it is not there."""
+        """An upload to write a body to. The content exists, complete and new, once the upload is
+        finished."""
         ...
 
     def size(self, digest: str) -> int | None:
-        """Bytes; None when it is not there."""
+        """Bytes; None if the content does not exist."""
         ...
 
     def read(self, digest: str, first: int, end: int) -> Chunks:
-        """Bytes ``first`` up to but not including ``end``, both within the content. It is open when this returns, so
-        dropping it does not disturb the reader. Raises LookupError when it is not there."""
+        """The bytes from ``first`` up to but not including ``end``, both within the content.
+
+        It is already open when this returns, so deleting it does not affect the reader. Raises
+        LookupError if it does not exist.
+        """
         ...
 
     def lay_out(self, digest: str, target: Path) -> None:
-        """A read-only file of this content at ``target``, which does not exist. Raises LookupError when it is not
-        there, Error InternalServerError when it is not what its name says."""
+        """Creates a read-only file with this content at ``target``, which must not exist.
+
+        Raises LookupError if the content does not exist, Error InternalServerError if it is
+        damaged.
+        """
         ...
 
     def url(self, digest: str, seconds: int) -> str | None:
-        """An address under which anybody can read it for that long; None where only this control plane can."""
+        """A URL from which anybody can read it for ``seconds``; None if only this control plane
+        can."""
         ...
 
     def digests(self) -> Iterator[str]:
-        """Of all content there is."""
+        """The digests of all content."""
         ...
 
     def discard_older(self, digest: str, before: float) -> bool:
-        """Drop content that was last taken in before that time; whether it was there and is gone."""
+        """Deletes content that was last stored before ``before``. Returns whether it was
+        deleted."""
         ...
 
     def read_block(self, name: str) -> Chunks:
-        """Raises LookupError when it is not there."""
+        """Raises LookupError if it does not exist."""
         ...
 
     def drop_blocks(self, names: Iterable[str]) -> None:
-        """Those that are not there are no fault."""
+        """Deletes these blocks; missing ones are ignored."""
         ...
 
-    def drop_leftovers(self, before: float, blocks: Collection[str]) -> None:
-        """What was begun before that time and never finished, and blocks of that age other than ``blocks``."""
+    def drop_unfinished(self, before: float, blocks: Collection[str]) -> None:
+        """Deletes uploads begun before ``before`` and not finished, and blocks of that age except
+        ``blocks``."""
         ...
 
 
 def open_content(url: str, scratch: Path, clock: Callable[[], float]) -> Content:
-    """The place for this URL. ``scratch``: a directory of this control plane alone, in which bodies gather on their way
-    to an object store; it must hold the largest file.
+    """The content store of a URL.
 
-    Raises Error BadArgument (not such a URL), Unsupported (the library for it is not installed), RuntimeUnavailable
-    (it refuses us).
+    ``scratch``: a directory of this control plane alone, for uploads on their way to an object
+    store; it must have space for the largest file. Raises Error BadArgument (not such a URL),
+    Unsupported (the library for it is not installed) or RuntimeUnavailable (the store refuses
+    access).
     """
     parts = urlsplit(url)
     if parts.query or parts.fragment:
@@ -99,7 +111,7 @@ def open_content(url: str, scratch: Path, clock: Callable[[], float]) -> Content
 
 
 def require_digest(digest: str) -> str:
-    """Raises ValueError for what is no SHA-256 in 64 hexadecimal digits."""
+    """Raises ValueError unless it is a SHA-256 as 64 hexadecimal digits."""
     if not _DIGEST.fullmatch(digest):
         raise ValueError(f"not a SHA-256: {digest!r}")
     return digest
@@ -110,10 +122,10 @@ def is_digest(text: str) -> bool:
 
 
 def _not_a_place(url: str) -> Error:
-    # Whoever writes a password into such a URL should not find it in a log.
+    # A password in such a URL must not appear in a log.
     shown = re.sub(r"//[^/]*@", "//***@", url.split("?")[0])
     hint = (
-        "use file:///directory or s3://bucket/prefix; an object store's address and keys are set by AWS_ENDPOINT_URL, "
+        "use file:///directory or s3://bucket/prefix; set an object store's endpoint and keys with AWS_ENDPOINT_URL, "
     )
     hint += "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
-    return Error("BadArgument", f"not a place for models: {shown}", target="models", hint=hint)
+    return Error("BadArgument", f"not a URL of a model store: {shown}", target="models", hint=hint)

@@ -1,8 +1,9 @@
-"""Content in a directory: of this machine, or a volume that several control planes mount.
+"""Content in a directory: on this machine, or on a volume that several control planes mount.
 
-Decides that content is a file ``blobs/sha256/ab/<digest>`` that appears by a rename after an fsync, and that its time
-of modification says when it was last taken in. Names are never given twice, and where two processes do the same thing
-at once the second one's rename or removal is of equal content. Must not know who refers to what.
+Decides that content is a file ``blobs/sha256/ab/<digest>``, which appears by a rename after an
+fsync, and whose modification time says when it was last stored. If two processes store or delete
+the same content at once, the second rename or removal has the same effect. Must not know
+references.
 """
 
 from __future__ import annotations
@@ -27,13 +28,16 @@ from amphitrite.controlplane.store.content.spool import (
     sync_file,
 )
 
-#: What link(2) answers where hard links are not possible: another file system, none at all, too many of them.
+#: The errors of link(2) where hard links are impossible: another file system, not supported, too
+#: many.
 _NO_LINK = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK)
 
 
 class ContentDirectory:
-    """``content.Content``, whose docstrings hold. All directories are 0700; ``clock`` gives seconds since the epoch.
-    Where ``link`` cannot, files are copied."""
+    """Implements ``content_store.Content``. All directories have mode 0700.
+
+    ``clock``: seconds since the epoch. If ``link`` is impossible, files are copied.
+    """
 
     def __init__(self, root: Path, clock: Callable[[], float], link: Callable[[Path, Path], None] = os.link) -> None:
         self.root, self._clock, self._link = root, clock, link
@@ -49,19 +53,19 @@ class ContentDirectory:
         return str(self.root)
 
     def path(self, digest: str) -> Path:
-        """Where the content lies."""
+        """The path of the content's file."""
         return self._blobs / require_digest(digest)[:2] / digest
 
     def begin(self, max_bytes: int) -> Upload:
-        return Upload(self.temporary, max_bytes, self._adopt, self._adopt_block)
+        return Upload(self.temporary, max_bytes, self._persist, self._persist_block)
 
     def size(self, digest: str) -> int | None:
         with disk_errors(self.root):
             try:
-                found = self.path(digest).lstat()
+                status = self.path(digest).lstat()
             except FileNotFoundError:
                 return None
-            return found.st_size if stat.S_ISREG(found.st_mode) else None
+            return status.st_size if stat.S_ISREG(status.st_mode) else None
 
     def read(self, digest: str, first: int, end: int) -> Chunks:
         return self._chunks(self._open(self.path(digest)), first, end)
@@ -108,7 +112,7 @@ class ContentDirectory:
             for name in names:
                 (self.blocks / name).unlink(missing_ok=True)
 
-    def drop_leftovers(self, before: float, blocks: Collection[str]) -> None:
+    def drop_unfinished(self, before: float, blocks: Collection[str]) -> None:
         with disk_errors(self.root):
             remove_older(self.temporary, before)
             for file in self.blocks.iterdir():
@@ -116,7 +120,7 @@ class ContentDirectory:
                     if file.name not in blocks and file.stat().st_mtime < before:
                         file.unlink()
 
-    def _adopt(self, temporary: Path, digest: str) -> None:
+    def _persist(self, temporary: Path, digest: str) -> None:
         final = self.path(digest)
         final.parent.mkdir(mode=0o700, exist_ok=True)
         now = self._clock()
@@ -124,7 +128,7 @@ class ContentDirectory:
             os.utime(final, (now, now))
             temporary.unlink()
         except FileNotFoundError:
-            # Young and read-only before anybody sees it: instances get hard links to this very file.
+            # It is new and read-only before anybody sees it: instances get hard links to this file.
             sync_file(temporary)
             os.utime(temporary, (now, now))
             temporary.chmod(0o444)
@@ -132,7 +136,7 @@ class ContentDirectory:
         sync_directory(final.parent)
         sync_directory(self._blobs)
 
-    def _adopt_block(self, temporary: Path, name: str) -> None:
+    def _persist_block(self, temporary: Path, name: str) -> None:
         sync_file(temporary)
         temporary.rename(self.blocks / name)
         sync_directory(self.blocks)
@@ -146,7 +150,8 @@ class ContentDirectory:
             except OSError as exc:
                 if exc.errno != errno.ELOOP:
                     raise
-                # Nothing of ours is a link: somebody put it there, and what it leads to is not content.
+                # The store creates no symbolic links. Somebody else did, and its target is not
+                # content.
                 raise LookupError(path.name) from None
 
     def _chunks(self, file: BufferedReader, first: int, end: int | None) -> Chunks:

@@ -1,7 +1,7 @@
-"""What nothing refers to any more leaves the model store.
+"""Garbage collection of the model store.
 
-Decides what is garbage: only what is old and belongs to no version, no path and no workload. Must not know how anything
-came there.
+Decides what is garbage: what is old and belongs to no version, no path and no workload. Must not
+know how anything was created.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from amphitrite.controlplane.store.content.spool import Scratch, disk_errors, re
 from amphitrite.controlplane.store.sql.tables import blobs, code_versions, model_files, model_versions
 from amphitrite.controlplane.store.sql.transactions import Database
 
-#: An upload that nobody has registered after this long is given up; everything younger is left alone.
+#: An upload that is not registered after this many seconds is deleted; nothing younger is.
 AGE_S = 24 * 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Collected:
-    """How much went: paths, content files, their bytes, repositories."""
+class CollectionResult:
+    """The numbers of deleted paths, content files, their bytes, and repositories."""
 
     paths: int
     files: int
@@ -32,12 +32,15 @@ class Collected:
     repositories: int
 
 
-def collect(database: Database, content: Content, scratch: Scratch, now: float, in_use: Set[str]) -> Collected:
-    """``in_use``: digests of manifests that a workload runs or is about to run. Safe beside uploads and registrations,
-    of other control planes too: a registration sees a path before it goes or not at all, content is young from its
-    upload on, and whoever refers to content looks in the same transaction whether it is there still."""
+def collect(database: Database, content: Content, scratch: Scratch, now: float, in_use: Set[str]) -> CollectionResult:
+    """Deletes garbage. ``in_use``: digests of manifests that a workload runs or is about to run.
+
+    Safe during uploads and registrations, also of other control planes: a registration sees all of
+    an upload or nothing of it, content is new from its upload on, and a transaction that refers to
+    content checks that it still exists.
+    """
     before = now - AGE_S
-    Blocks(database, content).drop_older(before)
+    Blocks(database, content).drop_expired(before)
     with database.write() as connection:
         paths = _drop_paths(connection, before)
         contents = set(connection.execute(select(blobs.c.digest).union(select(model_files.c.digest))).scalars())
@@ -46,12 +49,12 @@ def collect(database: Database, content: Content, scratch: Scratch, now: float, 
     with disk_errors(scratch.root):
         repositories = _drop_repositories(scratch, manifests | in_use)
         remove_older(scratch.temporary, before)
-    return Collected(paths, count, size, repositories)
+    return CollectionResult(paths, count, size, repositories)
 
 
 def _drop_paths(connection: Connection, before: float) -> int:
-    """Uploads go as a whole. A client takes the mark on one file of a directory (``upload_status``) for the presence of
-    all of them, so a directory must never lose only some."""
+    """Deletes uploads as a whole. Clients take the mark on one file (``upload_status``) to mean
+    that the whole directory is there, so it must never lose only some files."""
     groups: dict[str, list[str]] = defaultdict(list)
     newest: dict[str, float] = defaultdict(float)
     for row in connection.execute(select(blobs.c.path, blobs.c.modified_at)):
@@ -62,14 +65,15 @@ def _drop_paths(connection: Connection, before: float) -> int:
     for query in (select(model_files.c.blob_path).distinct(), select(files_at)):
         for path in connection.execute(query).scalars():
             groups.pop(_group(path), None)
-    doomed = [path for group, paths in groups.items() if newest[group] < before for path in paths]
-    for start in range(0, len(doomed), 500):
-        connection.execute(delete(blobs).where(blobs.c.path.in_(doomed[start : start + 500])))
-    return len(doomed)
+    expired = [path for group, paths in groups.items() if newest[group] < before for path in paths]
+    for start in range(0, len(expired), 500):
+        connection.execute(delete(blobs).where(blobs.c.path.in_(expired[start : start + 500])))
+    return len(expired)
 
 
 def _group(path: str) -> str:
-    """``LocalUpload/<hash>/...`` is one upload, and so is ``codes/<upload>/...`` (:mod:`codes`)."""
+    """``LocalUpload/<hash>/...`` is one upload, and so is ``codes/<upload>/...``
+    (``assets.code_store``)."""
     return "/".join(path.split("/")[:2])
 
 
@@ -79,14 +83,14 @@ def _drop_content(database: Database, content: Content, kept: Set[str], before: 
         if digest in kept:
             continue
         length = content.size(digest) or 0
-        # A transaction for each, as an object store may take its time to answer.
+        # A transaction for each, because an object store may be slow.
         with database.write() as connection:
-            if not _referred_to(connection, digest) and content.discard_older(digest, before):
+            if not _is_referenced(connection, digest) and content.discard_older(digest, before):
                 count, size = count + 1, size + length
     return count, size
 
 
-def _referred_to(connection: Connection, digest: str) -> bool:
+def _is_referenced(connection: Connection, digest: str) -> bool:
     query = select(blobs.c.digest).where(blobs.c.digest == digest)
     return (
         connection.execute(query.union(select(model_files.c.digest).where(model_files.c.digest == digest))).first()
@@ -98,9 +102,9 @@ def _drop_repositories(scratch: Scratch, kept: Set[str]) -> int:
     count = 0
     for directory in scratch.repositories.iterdir():
         if directory.name not in kept:
-            # Out of sight first, so that nobody ever starts on half a repository.
-            doomed = scratch.temporary_name()
-            directory.rename(doomed)
-            remove_path(doomed)
+            # Renamed first, so that no instance ever starts from half a repository.
+            expired = scratch.temporary_name()
+            directory.rename(expired)
+            remove_path(expired)
             count += 1
     return count

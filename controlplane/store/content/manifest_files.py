@@ -1,7 +1,8 @@
-"""The files of a manifest, for whoever reads a little of them.
+"""The files of a manifest, for checks that read small parts of them.
 
-Decides how a manifest becomes a listing with readable files, and how much of one file is fetched at most. Must not
-know what is read in them or why."""
+Decides how a manifest becomes a list of readable files, and how much of one file is fetched at
+most. Must not know what is read or why.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +14,14 @@ from amphitrite.controlplane.store.content.content_store import Content
 from amphitrite.controlplane.store.content.manifests import File
 from amphitrite.schemas.repository.files.file_listing import TooMuch
 
-#: Bytes that are fetched at once: most files that are looked at are not larger.
+#: Bytes of one fetch: most of the files that are checked are smaller.
 _WINDOW = 256 * 1024
-#: Windows of one file that are fetched at most; each may be a request to an object store.
+#: The maximum number of fetches from one file; each may be a request to an object store.
 _WINDOWS_MAX = 2_000
 
 
 class StoredFiles:
-    """``schemas.repository.files.Repository`` over content."""
+    """Implements ``schemas.repository.files.Repository`` on the content store."""
 
     def __init__(self, content: Content, manifest: Sequence[File]) -> None:
         self._content = content
@@ -35,13 +36,13 @@ class StoredFiles:
         return frozenset()
 
     def open(self, path: str) -> BinaryIO:
-        """Raises OSError when the content is not there; reading raises it too, and TooMuch."""
+        """Raises OSError if the content is missing; reads raise it too, and TooMuch."""
         file = self._files[path]
-        return cast(BinaryIO, _Stored(self._content, file))
+        return cast(BinaryIO, _WindowedFile(self._content, file))
 
 
-class _Stored(io.RawIOBase):
-    """One file, a window of it in memory."""
+class _WindowedFile(io.RawIOBase):
+    """One file, with one window of it in memory."""
 
     def __init__(self, content: Content, file: File) -> None:
         self._content, self._file = content, file
@@ -64,15 +65,15 @@ class _Stored(io.RawIOBase):
 
     def read(self, size: int = -1) -> bytes:
         end = self._file.size if size < 0 else min(self._at + size, self._file.size)
-        found = bytearray()
+        data = bytearray()
         while self._at < end:
             if not self._start <= self._at < self._start + len(self._window):
                 self._fetch()
             first = self._at - self._start
             piece = self._window[first : first + end - self._at]
-            found += piece
+            data += piece
             self._at += len(piece)
-        return bytes(found)
+        return bytes(data)
 
     def _fetch(self) -> None:
         self._left -= 1
@@ -83,6 +84,6 @@ class _Stored(io.RawIOBase):
         try:
             self._window = b"".join(self._content.read(self._file.digest, self._at, last))
         except LookupError as exc:
-            raise OSError(f"the content of {self._file.path} is lost") from exc
+            raise OSError(f"the content of {self._file.path} is missing") from exc
         if not self._window:
-            raise OSError(f"the content of {self._file.path} is cut off")
+            raise OSError(f"the content of {self._file.path} is truncated")

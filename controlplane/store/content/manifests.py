@@ -1,7 +1,7 @@
-"""The manifest of a model version: which files it has, found out once and then frozen.
+"""The manifest of a model version: its files, read once and then frozen.
 
-Decides which addresses of uploaded files are understood, what a relative path may be, and the digest that stands for
-the content. Must not know containers or versions.
+Decides which URLs of uploaded files are valid, what a relative path may be, and the digest of the
+content. Must not know containers or versions.
 """
 
 from __future__ import annotations
@@ -20,19 +20,20 @@ from amphitrite.controlplane.store.sql.tables import blobs
 from amphitrite.schemas.errors import Error, Violation
 
 DATASTORE = "workspaceblobstore"
-#: Long form (azure-ai-ml sends it, ``resourcegroups`` in lower case) and short form of an address in a datastore.
+#: The long and short form of a datastore URL. azure-ai-ml sends the long one, with
+#: ``resourcegroups`` in lower case.
 _ADDRESS = re.compile(
     r"azureml://(?:subscriptions/[^/]+/resourcegroups/[^/]+/(?:providers/[^/]+/)?workspaces/[^/]+/)?"
     r"datastores/(?P<datastore>[^/]+)/paths/(?P<path>.+)",
     re.IGNORECASE | re.DOTALL,
 )
-#: Bytes of one file name on Linux file systems.
+#: The maximum bytes of a file name on Linux file systems.
 _NAME_MAX = 255
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class File:
-    """``path`` is relative to the model; ``blob_path`` is where it was uploaded to."""
+    """``path``: relative to the model. ``blob_path``: where it was uploaded."""
 
     path: str
     digest: str
@@ -41,51 +42,52 @@ class File:
 
 
 def blob_prefix(address: str) -> str:
-    """The path below the container that a model's ``path`` stands for.
+    """The path below the container for a model's ``path``.
 
-    Raises Error Unsupported (an address that is not an upload), UserError (another datastore).
+    Raises Error Unsupported (a URL that is not an upload) or UserError (another datastore).
     """
     match = _ADDRESS.fullmatch(address)
     if match is None:
         raise Error(
             "Unsupported",
-            f"a model cannot be registered from {address}",
+            f"models cannot be registered from {address}",
             target="path",
             hint=f"upload local files, or use azureml://datastores/{DATASTORE}/paths/...",
         )
     if match["datastore"].lower() != DATASTORE:
         raise Error(
-            "UserError", f"no datastore '{match['datastore']}'", target="path", hint=f"the only one is {DATASTORE}"
+            "UserError", f"datastore '{match['datastore']}' does not exist", target="path", hint=f"use {DATASTORE}"
         )
     return match["path"].strip("/")
 
 
 def read_manifest(connection: Connection, address: str, *, files_max: int) -> tuple[File, ...]:
-    """The files at an address: :func:`read_files` there. Raises what :func:`blob_prefix` raises, too."""
+    """The files at a URL. Raises what :func:`read_files` and :func:`blob_prefix` raise."""
     return read_files(connection, blob_prefix(address), files_max=files_max)
 
 
 def read_files(connection: Connection, prefix: str, *, files_max: int) -> tuple[File, ...]:
-    """The files at a path below the container, sorted by path: one file, or all below a directory.
+    """The files at a path below the container, sorted by path: one file, or all files of a
+    directory.
 
-    Raises Error UserError (none; names that cannot be files), LimitExceeded.
+    Raises Error UserError (no files, or names that cannot be files) or LimitExceeded.
     """
-    # Clients do not agree on whether the path in an address is percent-encoded.
+    # Clients differ in whether they percent-encode the path in a URL.
     files = _below(connection, prefix, files_max) or _below(connection, unquote(prefix), files_max)
     if not files:
-        raise Error("UserError", f"no file below {prefix}", target="path", hint="upload the files first")
+        raise Error("UserError", f"there are no files below {prefix}", target="path", hint="upload the files first")
     if len(files) > files_max:
         raise Error(
             "LimitExceeded",
-            f"a version may have {files_max} files (files_per_model), there are more below {prefix}",
+            f"there are more than {files_max} files below {prefix} (files_per_model)",
             target="path",
-            hint="this is Azure ML's limit as well: pack small files together",
+            hint="combine small files; Azure ML has the same limit",
         )
     violations = _check_paths([file.path for file in files])
     if violations:
         raise Error(
             "UserError",
-            "the version cannot be laid out as files: " + "; ".join(v.message for v in violations[:5]),
+            "the version cannot be stored as files: " + "; ".join(v.message for v in violations[:5]),
             target="path",
             violations=violations,
         )
@@ -93,13 +95,14 @@ def read_files(connection: Connection, prefix: str, *, files_max: int) -> tuple[
 
 
 def manifest_digest(files: Sequence[File]) -> str:
-    """SHA-256 over the sorted (path, digest) pairs: the same for the same files, wherever they were uploaded to."""
+    """SHA-256 of the sorted (path, digest) pairs: equal for equal files, wherever they were
+    uploaded."""
     content = json.dumps(sorted((file.path, file.digest) for file in files))
     return hashlib.sha256(content.encode()).hexdigest()
 
 
 def _below(connection: Connection, prefix: str, files_max: int) -> list[File]:
-    """At most one more than ``files_max``."""
+    """At most ``files_max`` + 1 files."""
     columns = (blobs.c.path, blobs.c.digest, blobs.c.size)
     one = connection.execute(select(*columns).where(blobs.c.path == prefix)).first()
     if one is not None:
@@ -122,5 +125,5 @@ def _check_paths(paths: Sequence[str]) -> list[Violation]:
         elif any(len(part.encode()) > _NAME_MAX for part in parts):
             violations.append(Violation(("path",), f"{path!r} has a part longer than {_NAME_MAX} bytes"))
         elif any("/".join(parts[:depth]) in names for depth in range(1, len(parts))):
-            violations.append(Violation(("path",), f"{path!r} lies below a file"))
+            violations.append(Violation(("path",), f"{path!r} is below another file"))
     return violations

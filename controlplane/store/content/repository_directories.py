@@ -1,7 +1,7 @@
-"""Model repositories: a manifest laid out as the directory that Triton reads.
+"""Model repositories: a manifest as the directory that Triton reads.
 
-Decides that a repository appears complete or not at all, and is named by the manifest's digest. Must not know models'
-names, where content is kept or who serves it.
+Decides that a repository appears complete or not at all, and is named by the manifest's digest.
+Must not know model names, where content is stored or who serves it.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from amphitrite.schemas.repository.models.layout import CONFIG
 
 
 def materialise(content: Content, scratch: Scratch, digest: str, manifest: Sequence[File]) -> Path:
-    """The directory for this manifest, made if it is not there; from any number of threads.
+    """The directory for this manifest, created if it does not exist. Thread-safe.
 
-    Raises Error InternalServerError (content is lost or has another size), RuntimeUnavailable (full disk, content
-    cannot be had).
+    Raises Error InternalServerError (content is missing or has another size) or RuntimeUnavailable
+    (full disk, or the content store does not answer).
     """
     final = scratch.repositories / digest
     if final.is_dir():
@@ -40,7 +40,7 @@ def materialise(content: Content, scratch: Scratch, digest: str, manifest: Seque
             except OSError as exc:
                 if exc.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                     raise
-                # Another thread was faster; what it made is the same.
+                # Another thread was faster; its directory is identical.
             sync_directory(scratch.repositories)
     finally:
         shutil.rmtree(building, ignore_errors=True)
@@ -48,8 +48,8 @@ def materialise(content: Content, scratch: Scratch, digest: str, manifest: Seque
 
 
 def missing_directories(content: Content, manifest: Sequence[File]) -> tuple[str, ...]:
-    """What a repository needs besides its files: uploads carry files only, so a directory that Triton wants to see is
-    missing when nothing lies in it. Raises as :func:`materialise`."""
+    """The empty directories that a repository needs. Uploads contain files only, so a directory
+    that Triton expects is missing if it has no files. Raises as :func:`materialise`."""
     files = {file.path: file for file in manifest}
 
     def read_text(path: str) -> str:
@@ -61,8 +61,10 @@ def missing_directories(content: Content, manifest: Sequence[File]) -> tuple[str
 
 
 def keeps_sequences(content: Content, manifest: Sequence[File]) -> bool:
-    """Whether a model keeps state between the requests of a sequence. A configuration that cannot be read says nothing;
-    whether it can is asked elsewhere. Raises as :func:`require`."""
+    """Whether a model keeps state between the requests of a sequence. Raises as :func:`require`.
+
+    A configuration that cannot be parsed counts as no; registration checks that it can.
+    """
     for file in manifest:
         if PurePosixPath(file.path).name == CONFIG and file.size <= TEXT_BYTES_MAX:
             require(content, file)
@@ -73,10 +75,10 @@ def keeps_sequences(content: Content, manifest: Sequence[File]) -> bool:
 
 
 def require(content: Content, file: File) -> None:
-    """Raises Error InternalServerError for content that is lost or has another size."""
+    """Raises Error InternalServerError if content is missing or has another size."""
     size = content.size(file.digest)
     if size is None:
-        message = f"the content of {file.path} is lost"
+        message = f"the content of {file.path} is missing"
     elif size != file.size:
         message = f"{file.path} has {size} bytes in the store instead of {file.size}"
     else:

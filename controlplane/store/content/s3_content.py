@@ -1,9 +1,10 @@
-"""Content in an object store that speaks S3.
+"""Content in an S3 object store.
 
-Decides object names (``<prefix>/sha256/ab/<digest>``, ``<prefix>/blocks/<name>``), that a body gathers on the local
-disk until its digest is known and is then put as a whole, and what an operator can do about a refusal. An object's
-LastModified says when its content was last taken in: what is there already is copied onto itself. Must not know who
-refers to what. The address, region and keys of the store are boto3's business (``AWS_*``).
+Decides object names (``<prefix>/sha256/ab/<digest>``, ``<prefix>/blocks/<name>``), that a body is
+spooled to the local disk until its digest is known and then stored as a whole, and the hints for an
+operator. An object's LastModified says when its content was last stored: existing objects are
+copied onto themselves. Must not know references. boto3 reads the endpoint, region and keys
+(``AWS_*``).
 """
 
 from __future__ import annotations
@@ -24,31 +25,32 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: Parts of a transfer: 10,000 of them at most, so the largest file may have 625 GiB.
+#: The part size of a transfer. S3 allows 10,000 parts, so the largest file has 625 GiB.
 _PART_BYTES = 64 * 1024**2
-#: One request copies at most 5 GiB; more is copied in parts.
+#: One CopyObject request copies at most 5 GiB; larger objects are copied in parts.
 _COPY_BYTES = 5 * 1024**3
-#: Objects in one DeleteObjects.
+#: The maximum number of objects in one DeleteObjects request.
 _BATCH = 1000
 _GONE = ("404", "NoSuchKey", "NotFound", "NoSuchUpload")
 _HINTS = {
-    "NoSuchBucket": "make the bucket first, or look at its name in --models (ML_MODELS_URL)",
-    "InvalidAccessKeyId": "look at AWS_ACCESS_KEY_ID",
-    "SignatureDoesNotMatch": "look at AWS_SECRET_ACCESS_KEY and AWS_REGION",
-    "NoCredentialsError": "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give this process a role",
-    "PermanentRedirect": "look at AWS_REGION: the bucket lies in another one",
+    "NoSuchBucket": "create the bucket, or check its name in --models (ML_MODELS_URL)",
+    "InvalidAccessKeyId": "check AWS_ACCESS_KEY_ID",
+    "SignatureDoesNotMatch": "check AWS_SECRET_ACCESS_KEY and AWS_REGION",
+    "NoCredentialsError": "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or assign a role to this process",
+    "PermanentRedirect": "check AWS_REGION: the bucket is in another region",
 }
 _PERMISSIONS = (
     "allow s3:ListBucket, s3:ListBucketMultipartUploads on the bucket and s3:GetObject, s3:PutObject, s3:DeleteObject, "
     "s3:AbortMultipartUpload on its objects"
 )
-_ADDRESS = "look at AWS_ENDPOINT_URL, AWS_REGION and whether this host can reach it"
+_ADDRESS = "check AWS_ENDPOINT_URL, AWS_REGION and that this host can reach the endpoint"
 
 
 def open_bucket(bucket: str, prefix: str, scratch: Path, part_bytes: int = _PART_BYTES) -> ContentBucket:
-    """A store that does not answer now may answer later and is no fault here.
+    """The content store in a bucket. If the object store does not answer now, it is used later.
 
-    Raises Error Unsupported (boto3 is not installed), RuntimeUnavailable (no such bucket, no or wrong credentials).
+    Raises Error Unsupported (boto3 is not installed) or RuntimeUnavailable (no such bucket, or
+    missing or wrong credentials).
     """
     content = ContentBucket(connect(f"s3://{bucket}/{prefix}".rstrip("/")), bucket, prefix, scratch, part_bytes)
     content.check()
@@ -56,15 +58,16 @@ def open_bucket(bucket: str, prefix: str, scratch: Path, part_bytes: int = _PART
 
 
 def connect(place: str) -> S3Client:
-    """A client with boto3's own chain of credentials; nothing is asked yet. ``place``: what it is for, in errors.
+    """A client with boto3's default chain of credentials. It sends no request yet.
 
-    Raises Error Unsupported (boto3 is not installed), RuntimeUnavailable (its settings are of no use).
+    ``place``: the URL, for errors. Raises Error Unsupported (boto3 is not installed) or
+    RuntimeUnavailable (invalid settings).
     """
     try:
         import boto3
         from botocore.config import Config
     except ImportError as exc:
-        message = "models in S3 need the library boto3, which is not installed"
+        message = "boto3, which is required for models in S3, is not installed"
         raise Error("Unsupported", message, target="models", hint="pip install 'amphitrite[cluster]'") from exc
     with _s3_errors(place):
         config = Config(
@@ -73,14 +76,14 @@ def connect(place: str) -> S3Client:
             read_timeout=60,
             retries={"mode": "standard", "total_max_attempts": 4},
             max_pool_connections=32,
-            # Whoever takes content checks its digest, and not every store keeps checksums right when it copies.
+            # Readers check the digest, and some object stores return wrong checksums for copies.
             response_checksum_validation="when_required",
         )
         return boto3.session.Session().client("s3", config=config)
 
 
 class ContentBucket:
-    """``content.Content``, whose docstrings hold. ``scratch``: where bodies gather."""
+    """Implements ``content_store.Content``. ``scratch``: where uploads are spooled."""
 
     def __init__(
         self, client: S3Client, bucket: str, prefix: str, scratch: Path, part_bytes: int = _PART_BYTES
@@ -101,7 +104,7 @@ class ContentBucket:
         return f"s3://{self._bucket}/{self._prefix}".rstrip("/")
 
     def check(self) -> None:
-        """Raises Error RuntimeUnavailable for what only an operator can change."""
+        """Raises Error RuntimeUnavailable for what an operator must fix."""
         from botocore.exceptions import ClientError, ConnectionError, HTTPClientError
 
         with _s3_errors(self.place):
@@ -110,10 +113,10 @@ class ContentBucket:
             except (ClientError, ConnectionError, HTTPClientError) as exc:
                 if isinstance(exc, ClientError) and exc.response["ResponseMetadata"]["HTTPStatusCode"] < 500:
                     raise
-                log.warning("%s does not answer: %s; going on without it for now", self.place, exc)
+                log.warning("%s does not answer: %s; starting without it", self.place, exc)
 
     def begin(self, max_bytes: int) -> Upload:
-        return Upload(self._temporary, max_bytes, self._adopt, self._adopt_block)
+        return Upload(self._temporary, max_bytes, self._persist, self._persist_block)
 
     def size(self, digest: str) -> int | None:
         head = self._head(self._key(digest))
@@ -130,7 +133,7 @@ class ContentBucket:
                 sha256.update(data)
                 file.write(data)
         if sha256.hexdigest() != digest:
-            message = f"an object in {self.place} is damaged: its SHA-256 is {sha256.hexdigest()}"
+            message = f"an object in {self.place} is damaged: its content has SHA-256 {sha256.hexdigest()}"
             raise Error("InternalServerError", message, target=digest, hint="upload the model again")
         with disk_errors(target.parent):
             target.chmod(0o444)
@@ -164,7 +167,7 @@ class ContentBucket:
                 batch: Any = {"Objects": keys[start : start + _BATCH], "Quiet": True}
                 self._client.delete_objects(Bucket=self._bucket, Delete=batch)
 
-    def drop_leftovers(self, before: float, blocks: Collection[str]) -> None:
+    def drop_unfinished(self, before: float, blocks: Collection[str]) -> None:
         with disk_errors(self._temporary):
             remove_older(self._temporary, before)
         old = [str(listed["Key"]) for listed in self._list("blocks/") if listed["LastModified"].timestamp() < before]
@@ -172,10 +175,10 @@ class ContentBucket:
         with _s3_errors(self.place):
             pages = self._client.get_paginator("list_multipart_uploads")
             for page in pages.paginate(Bucket=self._bucket, Prefix=self._prefix):
-                for begun in page.get("Uploads", ()):
-                    if begun["Initiated"].timestamp() < before:
+                for unfinished in page.get("Uploads", ()):
+                    if unfinished["Initiated"].timestamp() < before:
                         self._client.abort_multipart_upload(
-                            Bucket=self._bucket, Key=begun["Key"], UploadId=begun["UploadId"]
+                            Bucket=self._bucket, Key=unfinished["Key"], UploadId=unfinished["UploadId"]
                         )
 
     def _key(self, digest: str) -> str:
@@ -184,25 +187,26 @@ class ContentBucket:
     def _block_key(self, name: str) -> str:
         return f"{self._prefix}blocks/{name}"
 
-    def _adopt(self, temporary: Path, digest: str) -> None:
+    def _persist(self, temporary: Path, digest: str) -> None:
         key, size = self._key(digest), temporary.stat().st_size
         if not (self.size(digest) == size and self._touch(key)):
             self._put(temporary, key)
         temporary.unlink()
 
-    def _adopt_block(self, temporary: Path, name: str) -> None:
+    def _persist_block(self, temporary: Path, name: str) -> None:
         self._put(temporary, self._block_key(name))
         temporary.unlink()
 
     def _put(self, temporary: Path, key: str) -> None:
-        """An object appears when all of it is there and each part's checksum was found right by the store."""
+        """The object appears once all of it is stored and the store has verified each part's
+        checksum."""
         with _s3_errors(self.place):
             self._client.upload_file(
                 str(temporary), self._bucket, key, ExtraArgs={"ChecksumAlgorithm": "SHA256"}, Config=self._transfer
             )
 
     def _touch(self, key: str) -> bool:
-        """Make an object young by copying it onto itself; False when it went meanwhile."""
+        """Resets an object's age by copying it onto itself. False if it was deleted meanwhile."""
         from botocore.exceptions import ClientError
 
         source: Any = {"Bucket": self._bucket, "Key": key}
@@ -229,7 +233,7 @@ class ContentBucket:
                 return None
 
     def _get(self, key: str, range_: str | None) -> Chunks:
-        """The object is open when this returns."""
+        """The object is already open when this returns."""
         from botocore.exceptions import ClientError
 
         with _s3_errors(self.place):
@@ -256,7 +260,7 @@ class ContentBucket:
 
 @contextmanager
 def _s3_errors(place: str) -> Iterator[None]:
-    """botocore's and boto3's errors -> Error RuntimeUnavailable, with what to do about them."""
+    """Turns errors of botocore and boto3 into Error RuntimeUnavailable, with a hint."""
     from boto3.exceptions import Boto3Error
     from botocore.exceptions import BotoCoreError, ClientError
 
@@ -265,7 +269,7 @@ def _s3_errors(place: str) -> Iterator[None]:
     except ClientError as exc:
         raise _refusal(place, exc.response) from exc
     except (BotoCoreError, Boto3Error) as exc:
-        # A transfer wraps the store's answer in a text.
+        # A transfer wraps the store's answer in its own exception.
         if isinstance(exc.__context__, ClientError):
             raise _refusal(place, exc.__context__.response) from exc
         hint = _HINTS.get(type(exc).__name__, _ADDRESS)
@@ -276,5 +280,5 @@ def _refusal(place: str, response: Any) -> Error:
     code = response["Error"]["Code"]
     status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     hint = _HINTS.get(code) or (_PERMISSIONS if status == 403 else _ADDRESS)
-    said = response["Error"].get("Message") or code
-    return Error("RuntimeUnavailable", f"the object store refuses: {said}", target=place, hint=hint)
+    reason = response["Error"].get("Message") or code
+    return Error("RuntimeUnavailable", f"the object store refused the request: {reason}", target=place, hint=hint)

@@ -1,7 +1,7 @@
-"""Bytes on their way into the model store, and the disk that they wait on.
+"""Spooling: bytes on their way into the content store, on a local disk.
 
-Decides how a body becomes a checked local file, and how a disk's errors become ours. Where the file goes when it is
-complete is the business of whoever adopts it (``content``). Must not know paths that users chose.
+Decides how a body becomes a verified local file, and how disk errors become ours. The content store
+decides where the complete file goes. Must not know paths that users chose.
 """
 
 from __future__ import annotations
@@ -20,20 +20,22 @@ from types import TracebackType
 from amphitrite.schemas.errors import Error
 
 CHUNK = 1024 * 1024
-#: Written to the disk in the background as soon as that much has come.
+#: Bytes after which the kernel is asked to write to the disk in the background.
 _SYNC_BYTES = 8 * 1024 * 1024
-#: Hashed in another thread while they are written: less is not worth it.
-_BESIDE_BYTES = CHUNK
-#: The last one: this process may not write files that large.
+#: Bytes from which hashing runs in another thread; for less it is not worth it.
+_BACKGROUND_HASH_BYTES = CHUNK
+#: Errors of a full disk. EFBIG: the process may not write files of this size.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
-#: Takes a complete file away, to be kept under a name: the digest of content, or the name of a block.
-Adopt = Callable[[Path, str], None]
+#: Takes over a complete file under a name: the digest of content, or the name of a block.
+Persist = Callable[[Path, str], None]
 
 
 class Scratch:
-    """Where one control plane builds things, below a directory of its own (0700): ``temporary`` for what is not
-    complete, ``repositories`` for what the local runtime serves from."""
+    """The working directory of one control plane, with mode 0700.
+
+    ``temporary``: incomplete files. ``repositories``: what the local runtime serves.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -48,14 +50,15 @@ class Scratch:
 
 
 class Upload:
-    """Bytes on their way, from one thread at a time. A context manager: it aborts what is not finished.
+    """Bytes on their way, from one thread at a time. As a context manager it aborts what is not
+    finished.
 
-    Hashing takes longer than writing: ``hash_as`` says before the first byte which hashes will be asked for.
+    Hashing takes longer than writing: ``hash_as`` selects the hashes before the first byte.
     """
 
-    def __init__(self, temporary: Path, max_bytes: int, adopt: Adopt, adopt_block: Adopt) -> None:
+    def __init__(self, temporary: Path, max_bytes: int, persist: Persist, persist_block: Persist) -> None:
         self._directory, self._max_bytes = temporary, max_bytes
-        self._adopt, self._adopt_block = adopt, adopt_block
+        self._persist, self._persist_block = persist, persist_block
         self._path = temporary_name(temporary)
         self._sha256, self._md5 = hashlib.sha256(), hashlib.md5(usedforsecurity=False)
         self._hashes = [self._sha256, self._md5]
@@ -65,46 +68,50 @@ class Upload:
             self._file = open(self._path, "xb", opener=_private)  # noqa: SIM115 - closed by finish and abort
 
     def hash_as(self, *, block: bool, md5: bool) -> None:
-        """``block``: it will be finished as one, which has no digest. ``md5``: one will be expected."""
+        """``block``: it will be finished as a block, which has no digest. ``md5``: an MD5 will be
+        expected."""
         self._hashes = [*([] if block else [self._sha256]), *([self._md5] if md5 else [])]
 
     def write(self, *pieces: bytes | bytearray) -> None:
-        """Raises Error RequestTooLarge (the file is), RuntimeUnavailable (the disk is full); both abort."""
+        """Raises Error RequestTooLarge (the file) or RuntimeUnavailable (full disk); both abort the
+        upload."""
         size = sum(len(data) for data in pieces)
         self.size += size
         if self.size > self._max_bytes:
             self.abort()
             raise too_large(self._max_bytes, self.size)
-        beside = self._hasher.submit(self._hash, pieces) if size >= _BESIDE_BYTES and self._hashes else None
+        background = (
+            self._hasher.submit(self._hash, pieces) if size >= _BACKGROUND_HASH_BYTES and self._hashes else None
+        )
         with self._aborting():
             try:
                 for data in pieces:
                     self._file.write(data)
             finally:
-                if beside is None:
+                if background is None:
                     self._hash(pieces)
                 else:
-                    beside.result()
+                    background.result()
         self._begin_syncing()
 
     def finish(self, expected_md5: bytes | None = None) -> tuple[str, int]:
-        """Put the content in its place: (SHA-256 in hexadecimal digits, size in bytes).
+        """Stores the content. Returns its SHA-256 in hexadecimal digits and its size in bytes.
 
-        ``expected_md5``: the 16 bytes that ``Content-MD5`` promised. Raises Error Md5Mismatch, RuntimeUnavailable;
-        both abort.
+        ``expected_md5``: the 16 bytes of the header ``Content-MD5``. Raises Error Md5Mismatch or
+        RuntimeUnavailable; both abort the upload.
         """
         digest = self._sha256.hexdigest()
-        self._complete(expected_md5, self._adopt, digest)
+        self._complete(expected_md5, self._persist, digest)
         return digest, self.size
 
     def finish_as_block(self, name: str, expected_md5: bytes | None = None) -> None:
-        """Keep it as the block of that name instead, as :meth:`finish` otherwise."""
-        self._complete(expected_md5, self._adopt_block, name)
+        """Stores it as the block ``name``; otherwise as :meth:`finish`."""
+        self._complete(expected_md5, self._persist_block, name)
 
     def abort(self) -> None:
-        """Drop what was written; nothing happens after ``finish``."""
+        """Deletes what was written. Has no effect after ``finish``."""
         self._hasher.shutdown()
-        with suppress(OSError):  # A full disk fails once more when what is buffered is written on close.
+        with suppress(OSError):  # A full disk fails again when close writes the buffer.
             self._file.close()
         self._path.unlink(missing_ok=True)
 
@@ -116,18 +123,18 @@ class Upload:
     ) -> None:
         self.abort()
 
-    def _complete(self, expected_md5: bytes | None, adopt: Adopt, name: str) -> None:
+    def _complete(self, expected_md5: bytes | None, persist: Persist, name: str) -> None:
         if expected_md5 is not None and self._md5.digest() != expected_md5:
             self.abort()
             raise Error(
                 "Md5Mismatch",
-                f"the body has MD5 {self._md5.hexdigest()}, Content-MD5 says {expected_md5.hex()}",
+                f"the body has MD5 {self._md5.hexdigest()}, but Content-MD5 is {expected_md5.hex()}",
                 hint="send the file again",
             )
         self._hasher.shutdown()
         with self._aborting():
             self._file.close()
-            adopt(self._path, name)
+            persist(self._path, name)
 
     def _hash(self, pieces: Iterable[bytes | bytearray]) -> None:
         for data in pieces:
@@ -135,7 +142,8 @@ class Upload:
                 hashed.update(data)
 
     def _begin_syncing(self) -> None:
-        """Let the kernel write to the disk what is complete here, so that the end needs not wait for all of it."""
+        """Starts writing complete data to the disk, so that finishing need not wait for
+        all of it."""
         if self.size - self._syncing >= _SYNC_BYTES and hasattr(os, "posix_fadvise"):
             with self._aborting():
                 self._file.flush()
@@ -153,13 +161,13 @@ class Upload:
 
 
 def too_large(limit: int, size: int) -> Error:
-    """``size``: bytes of a file, as far as they are known."""
-    message = f"a file may have {limit} bytes (file_bytes), this one has at least {size}"
-    return Error("RequestTooLarge", message, hint="start the control plane with a larger ML_LIMIT_FILE_BYTES")
+    """The error for a file above the limit. ``size``: bytes of the file that are known so far."""
+    message = f"the file has at least {size} bytes; at most {limit} (file_bytes)"
+    return Error("RequestTooLarge", message, hint="set a larger ML_LIMIT_FILE_BYTES and restart the control plane")
 
 
 class Chunks:
-    """The bytes of something that is open, piece by piece. It lets go of it at the end, or when it is closed before."""
+    """The bytes of an open source, piece by piece. It is closed at the end, or by ``close``."""
 
     def __init__(self, pieces: Iterator[bytes], close: Callable[[], None]) -> None:
         self._pieces, self._close = pieces, close
@@ -175,29 +183,29 @@ class Chunks:
             raise
 
     def close(self) -> None:
-        """From the thread that reads, or when it has ended."""
+        """Call it from the reading thread, or after that has ended."""
         self._close()
 
 
 @contextmanager
 def disk_errors(root: Path) -> Iterator[None]:
-    """OSError -> Error RuntimeUnavailable, with what to do about a full disk."""
+    """Turns OSError into Error RuntimeUnavailable, with a hint."""
     try:
         yield
     except OSError as exc:
         full = exc.errno in _FULL
         message = "no space left for model files" if full else f"model files cannot be accessed: {exc.strerror or exc}"
-        hint = "free space on that file system" if full else "look at the owner and mode of that directory"
+        hint = "free space on this file system" if full else "check the owner and mode of the directory"
         raise Error("RuntimeUnavailable", message, target=str(root), hint=hint) from exc
 
 
 def temporary_name(directory: Path) -> Path:
-    """A name that no other process takes either."""
+    """A unique name."""
     return directory / uuid.uuid4().hex
 
 
 def remove_older(directory: Path, before: float) -> None:
-    """Drop what was last written before that time. Somebody else may be at it too."""
+    """Deletes files last written before ``before``. Other processes may do so at the same time."""
     for leftover in directory.iterdir():
         with suppress(FileNotFoundError):
             if leftover.stat().st_mtime < before:
@@ -205,17 +213,17 @@ def remove_older(directory: Path, before: float) -> None:
 
 
 def sync_file(path: Path) -> None:
-    """Make what any process has written to a file durable."""
+    """Makes the file durable, whichever process wrote it."""
     _sync(path, os.O_RDONLY)
 
 
 def sync_directory(path: Path) -> None:
-    """Make the names in a directory as durable as the files behind them."""
+    """Makes the names in a directory durable."""
     _sync(path, os.O_RDONLY | os.O_DIRECTORY)
 
 
 def remove_path(path: Path) -> None:
-    """Remove a file or a directory with all that is in it."""
+    """Removes a file, or a directory and everything in it."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:

@@ -1,14 +1,15 @@
-"""The schema's history, and bringing a database to its newest revision at start.
+"""The history of the database schema, and its migration to the newest revision at start.
 
 Decides when a database is too new for this program. Must not know what the tables are for.
 
-In a rolling upgrade programs of two releases work on one database, and the older ones may even start again on the newer
-schema. So the database itself says, in the one row of ``schema_support``, how old a revision's programs may be that
-work on it; a revision writes there
+During a rolling upgrade, programs of two releases use one database, and older ones may even start
+on the newer schema. So the database itself states, in the one row of ``schema_support``, the oldest
+revision whose programs work with it. A revision writes there
 
-- its own name when it takes something away, renames it, narrows it, or needs what older programs do not write;
-- nothing, so that the row stays, when it only adds: tables, indexes, columns that are nullable or have a default in the
-  database. Older programs name every column that they read or write, and so never see the new ones.
+- its own name if it removes, renames or narrows something, or needs what older programs do not
+  write;
+- nothing if it only adds tables, indexes, or columns that are nullable or have a default in the
+  database. Older programs name every column that they read or write, so they never see new ones.
 """
 
 from __future__ import annotations
@@ -26,24 +27,25 @@ log = logging.getLogger(__name__)
 
 
 def migrate(database: Database, to: str = REVISION) -> None:
-    """Bring the schema to revision ``to``, in one transaction, beside which no other process writes: of several that
-    start at once, one does it. A newer schema that this program works on, as the database says, is left as it is.
+    """Migrates the schema to revision ``to``, in one write transaction: if several processes start
+    at once, one of them does it. A newer schema that this program works with, as the database
+    states, is left as it is.
 
-    Raises Error RuntimeUnavailable (a newer version of the program has been here, and this one cannot work with what it
-    left), Unsupported (PostgreSQL with another encoding than UTF-8).
+    Raises Error RuntimeUnavailable (a newer version wrote a schema that this one cannot use) or
+    Unsupported (PostgreSQL with another encoding than UTF-8).
     """
     with database.read() as connection:
-        if found_revision(connection) == to:
-            return  # The usual start: Alembic, slow to import, is not needed.
+        if current_revision(connection) == to:
+            return  # The usual case. Alembic, which is slow to import, is not needed.
     _upgrade(database, to)
 
 
-def found_revision(connection: Connection) -> str | None:
-    """The schema's revision, None for an empty database."""
+def current_revision(connection: Connection) -> str | None:
+    """The revision of the schema, None for an empty database."""
     if not inspect(connection).has_table("alembic_version"):
         return None
-    found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
-    return None if found is None else str(found)
+    revision = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    return None if revision is None else str(revision)
 
 
 def _upgrade(database: Database, to: str) -> None:
@@ -56,16 +58,16 @@ def _upgrade(database: Database, to: str) -> None:
     config.set_main_option("path_separator", "os")
     known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
     with database.write() as connection:
-        found = found_revision(connection)
-        if found is not None and found not in known:
+        revision = current_revision(connection)
+        if revision is not None and revision not in known:
             if _oldest_supported(connection) in known:
-                log.info("the database has the newer schema revision %s, which this version works with", found)
+                log.info("the database has the newer schema revision %s, which this version supports", revision)
                 return
             raise Error(
                 "RuntimeUnavailable",
-                f"the database has schema revision {found}; this version of amphitrite knows up to {REVISION}",
+                f"the database has schema revision {revision}; this version supports revisions up to {REVISION}",
                 target=database.place,
-                hint="install the newer version of amphitrite that wrote it",
+                hint="install the version of amphitrite that wrote it, or a newer one",
             )
         _prepare(connection, database.place)
         config.attributes["connection"] = connection
@@ -73,11 +75,12 @@ def _upgrade(database: Database, to: str) -> None:
 
 
 def _oldest_supported(connection: Connection) -> str | None:
-    """The oldest revision whose programs work on this schema; whoever knows its name is not older."""
+    """The oldest revision whose programs work with this schema. A program that knows its name is
+    new enough."""
     if not inspect(connection).has_table("schema_support"):
         return None
-    found = connection.execute(text("SELECT oldest FROM schema_support")).scalar()
-    return None if found is None else str(found)
+    revision = connection.execute(text("SELECT oldest FROM schema_support")).scalar()
+    return None if revision is None else str(revision)
 
 
 def _prepare(connection: Connection, place: str) -> None:

@@ -1,4 +1,5 @@
-"""Run by Alembic for each command: on the connection, and in the transaction, that the caller has opened."""
+"""Alembic's environment script. It uses the connection and transaction that the caller
+has opened."""
 
 from __future__ import annotations
 

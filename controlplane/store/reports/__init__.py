@@ -1,4 +1,4 @@
-"""What the proxies reported: liveness, counts by minute, uses of keys.
+"""Reports from proxies: liveness, metrics by minute, and uses of keys.
 
-Any control plane of a database can read what any other was told.
+Every control plane that shares the database reads what the others received.
 """

@@ -1,7 +1,7 @@
-"""What the data-plane agents last said, where several control planes hear them.
+"""The last reports of data-plane agents, in the database.
 
-Decides when a report is worth a write. Each agent talks to whichever control plane it reaches, and the one that
-reconciles must know all. Must not know HTTP or plans.
+Decides when a report is worth a write. Each agent talks to any control plane, and the one that
+reconciles needs all reports. Must not know HTTP or plans.
 """
 
 from __future__ import annotations
@@ -12,21 +12,23 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 
-from amphitrite.controlplane.agents.agent_registry import FORGET_AFTER_S, MAX_AGE_S, Proxy, is_news
+from amphitrite.controlplane.agents.agent_registry import FORGET_AFTER_S, MAX_AGE_S, Proxy, is_significant
 from amphitrite.controlplane.core.observed.observations import AgentReport
 from amphitrite.controlplane.store.sql.tables import agent_reports
 from amphitrite.controlplane.store.sql.transactions import Database
 
-#: A report that says nothing new is written when the stored one is this old (seconds): well below ``MAX_AGE_S``.
+#: An unchanged report is written again when the stored one is this old, in seconds: well below
+#: ``MAX_AGE_S``.
 REFRESH_S = 4.0
 
 
 class StoredAgents:
-    """``agents.Agents`` on the database, whose docstrings hold; every verb raises Error RuntimeUnavailable when that
-    does not answer. ``wake`` is called at news that this process hears; others are told by the database.
+    """Implements ``agents.agent_registry.Agents`` on the database.
 
-    ``seen_at`` is by the clock of whoever heard the agent, and ``live`` judges it by that of whoever asks: clocks of
-    control planes may differ by some seconds, as those of machines that are kept in time do.
+    Every method raises Error RuntimeUnavailable if the database does not answer. ``wake`` is called
+    for a significant report to this process; the database notifies other processes. ``seen_at`` is
+    by the clock of the process that got the report, and ``live`` compares it with the caller's
+    clock: clocks of control planes may differ by a few seconds.
     """
 
     def __init__(self, database: Database, wake: Callable[[], None]) -> None:
@@ -36,7 +38,7 @@ class StoredAgents:
         proxy = proxy or Proxy(None, None)
         with self._database.read() as connection:
             before = _find(connection, report.id)
-        news = is_news(before[0] if before is not None else None, report)
+        news = is_significant(before[0] if before is not None else None, report)
         if before is not None and not news and before[1] == proxy and _is_fresh(before[0], report):
             return
         with self._database.write(quiet=not news) as connection:
@@ -60,8 +62,8 @@ class StoredAgents:
 
     def known(self) -> tuple[tuple[AgentReport, Proxy], ...]:
         with self._database.read() as connection:
-            found = connection.execute(select(agent_reports).order_by(agent_reports.c.id)).mappings()
-            return tuple(_entry(row) for row in found)
+            rows = connection.execute(select(agent_reports).order_by(agent_reports.c.id)).mappings()
+            return tuple(_entry(row) for row in rows)
 
 
 def _is_fresh(stored: AgentReport, report: AgentReport) -> bool:
@@ -74,11 +76,11 @@ def _find(connection: Connection, agent_id: str) -> tuple[AgentReport, Proxy] | 
 
 
 def _values(report: AgentReport, proxy: Proxy) -> dict[str, Any]:
-    said = asdict(report)
-    del said["id"]
-    return {**said, "proxy_pid": proxy.pid, "proxy_version": proxy.version}
+    values = asdict(report)
+    del values["id"]
+    return {**values, "proxy_pid": proxy.pid, "proxy_version": proxy.version}
 
 
 def _entry(row: RowMapping) -> tuple[AgentReport, Proxy]:
-    said = {name: value for name, value in row.items() if name not in ("proxy_pid", "proxy_version")}
-    return AgentReport(**said), Proxy(row["proxy_pid"], row["proxy_version"])
+    values = {name: value for name, value in row.items() if name not in ("proxy_pid", "proxy_version")}
+    return AgentReport(**values), Proxy(row["proxy_pid"], row["proxy_version"])

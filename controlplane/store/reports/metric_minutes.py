@@ -1,7 +1,7 @@
-"""What the proxies have counted, minute by minute, for some hours.
+"""The counters of the proxies, minute by minute, for some hours.
 
-Decides when numbers are worth a write and how long they are kept. Each agent reports to whichever control plane it
-reaches, and whoever is asked must know all. Must not know what the numbers mean.
+Decides when counters are worth a write and how long they are kept. Each agent reports to any
+control plane, and any of them must be able to answer. Must not know what the counters mean.
 """
 
 from __future__ import annotations
@@ -17,24 +17,28 @@ from amphitrite.controlplane.store.sql.tables import metric_minutes
 from amphitrite.controlplane.store.sql.transactions import Database
 from amphitrite.dataplane.metrics.counters import Totals, totals_from_json, totals_to_json
 
-#: How far back a window may begin.
+#: How far back a time window may begin, in seconds.
 KEEP_S = 6 * 3600
-#: Numbers that have not changed are written again when they are this old, so that they are not forgotten.
+#: Unchanged counters are written again after this many minutes, so that they are not deleted.
 _REFRESH_MINUTES = 60
 
-#: For each agent its totals at the end of each minute (counted from the epoch) in which they have changed.
+#: By agent: (minute since the epoch, totals at its end), for each minute in which they changed.
 History = Mapping[str, Sequence[tuple[int, Totals]]]
 
 
 class StoredMetrics:
-    """One row for each agent and minute, the last totals of that minute. Thread-safe. Every verb raises Error
-    RuntimeUnavailable when the database does not answer; none wakes anybody."""
+    """One row for each agent and minute, with the last totals of that minute.
+
+    Thread-safe. Every method raises Error RuntimeUnavailable if the database does not answer. None
+    of them wakes other processes.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def put(self, agent_id: str, totals: Totals, now: float) -> None:
-        """Take ``totals`` as those of the minute of ``now`` (seconds since the epoch), less what ``key_uses`` keeps."""
+        """Stores ``totals`` for the minute of ``now`` (seconds since the epoch), without what
+        ``key_uses`` keeps."""
         minute, content = int(now // 60), _packed(replace(totals, used={}))
         with self._database.read() as connection:
             newest = _newest(connection, agent_id)
@@ -48,22 +52,22 @@ class StoredMetrics:
                 connection.execute(delete(metric_minutes).where(table.minute < minute - KEEP_S // 60))
 
     def newest(self, agents: Sequence[str]) -> dict[str, Totals]:
-        """The newest totals of those of ``agents`` that have said any."""
+        """The newest totals of those ``agents`` that have reported any."""
         with self._database.read() as connection:
-            found = {agent: _newest(connection, agent) for agent in agents}
-        return {agent: _unpacked(row.content) for agent, row in found.items() if row is not None}
+            rows = {agent: _newest(connection, agent) for agent in agents}
+        return {agent: _unpacked(row.content) for agent, row in rows.items() if row is not None}
 
     def history(self, first: int, last: int) -> History:
-        """The rows of these minutes, and of each agent the last one before them, which theirs are counted from."""
-        found: dict[str, list[tuple[int, Totals]]] = {}
+        """The rows of these minutes, and for each agent the last row before them, to count from."""
+        history: dict[str, list[tuple[int, Totals]]] = {}
         within = metric_minutes.c.minute.between(first, last)
         query = select(metric_minutes).where(within).order_by(metric_minutes.c.agent, metric_minutes.c.minute)
         with self._database.read() as connection:
             for row in connection.execute(query):
-                rows = found.setdefault(row.agent, [])
-                before = None if rows else _newest(connection, row.agent, before=first)
-                rows += [(one.minute, _unpacked(one.content)) for one in (before, row) if one is not None]
-        return found
+                minutes = history.setdefault(row.agent, [])
+                before = None if minutes else _newest(connection, row.agent, before=first)
+                minutes += [(one.minute, _unpacked(one.content)) for one in (before, row) if one is not None]
+        return history
 
 
 def _newest(connection: Connection, agent: str, before: int = 2**62) -> Row[int, bytes] | None:

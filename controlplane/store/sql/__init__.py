@@ -1,4 +1,4 @@
-"""Databases: SQLite and PostgreSQL, their tables, and what one transaction is.
+"""Databases: SQLite and PostgreSQL, their tables and transactions.
 
-It knows no resource's meaning.
+It must not know what the rows mean.
 """

@@ -1,7 +1,7 @@
-"""JSON that is text already, on its way into a column.
+"""JSON that is already text, for a JSON column.
 
-Decides that such a text goes as it is: a routing table of a thousand endpoints is a megabyte whose parts are known as
-text. Must not know what it says.
+Decides that such text is stored as it is: a routing table of a thousand endpoints is a megabyte,
+whose parts are cached as text. Must not know its content.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class JsonText:
-    """A value for a column of JSON."""
+    """JSON text as a value for a JSON column."""
 
     text: str
 
 
-def serialised(value: object) -> str:
-    """The ``json_serializer`` of our engines."""
+def json_serializer(value: object) -> str:
+    """The ``json_serializer`` of the SQLAlchemy engines."""
     return value.text if isinstance(value, JsonText) else json.dumps(value)

@@ -1,11 +1,11 @@
-"""A database of PostgreSQL's, which several control planes share.
+"""A PostgreSQL database, which several control planes share.
 
-Decides how long anything may take there, which locks keep control planes from each other, and how they tell each other
-of changes. Must not know tables.
+Decides the timeouts, the locks between control planes, and how they notify each other of changes.
+Must not know tables.
 
-Locks are advisory ones of the database: ``write`` for the time of a write transaction, ``exclusive`` over several, and
-those that ``hold_alone`` names. The last two belong to a connection, so no pooler may stand between that hands
-connections out by transaction.
+The locks are PostgreSQL's advisory locks: ``lock_writes`` for one write transaction, ``exclusive``
+for several, and ``hold_named_lock`` for a process's lifetime. The last two belong to a session, so
+a connection pooler in transaction mode must not stand between.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from sqlalchemy import Connection, Engine, create_engine, text
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
-from amphitrite.controlplane.store.sql.json_text import serialised
-from amphitrite.controlplane.store.sql.postgresql_session import KeptSession, Stop
+from amphitrite.controlplane.store.sql.json_text import json_serializer
+from amphitrite.controlplane.store.sql.postgresql_session import PersistentSession, Stop
 from amphitrite.schemas.errors import Error
 
 if TYPE_CHECKING:
     import psycopg
 
-#: Every program of ours names itself so; see :meth:`Postgresql.others`.
+#: The prefix of ``application_name`` for all sessions: see :meth:`Postgresql.other_connections`.
 APPLICATION = "amphitrite"
 CHANNEL = "amphitrite_changed"
-QUEUE_S = 30.0
-#: Settings of libpq. A peer that is gone without a word (a lost node) is noticed in 5 + 3 * 2 s on either side, so that
-#: its locks do not outlive it for long.
+QUEUE_TIMEOUT_S = 30.0
+#: Client settings (libpq). A peer that disappears, such as a lost node, is detected after 5 + 3 * 2
+#: s on either side, so its locks are soon released.
 _CLIENT = {
     "connect_timeout": "5",
     "client_encoding": "utf8",
@@ -41,7 +41,7 @@ _CLIENT = {
     "keepalives_count": "3",
     "tcp_user_timeout": "11000",
 }
-#: Settings of the server for our sessions; times in milliseconds, keepalives in seconds.
+#: Server settings of our sessions: timeouts in milliseconds, keepalives in seconds.
 _SERVER = {
     "statement_timeout": 60_000,
     "lock_timeout": 30_000,
@@ -51,15 +51,15 @@ _SERVER = {
     "tcp_keepalives_count": 3,
     "tcp_user_timeout": 11_000,
 }
-#: Only what has written has a transaction id, and nobody need look because of the others.
-_ANNOUNCE = text(f"SELECT pg_notify('{CHANNEL}', :origin) WHERE pg_current_xact_id_if_assigned() IS NOT NULL")
+#: Only a transaction that has written has a transaction ID, so others notify nobody.
+_NOTIFY = text(f"SELECT pg_notify('{CHANNEL}', :origin) WHERE pg_current_xact_id_if_assigned() IS NOT NULL")
 
 
 class Postgresql:
-    """``transactions.Kind``, whose docstrings hold. What the URL's query says goes over our settings."""
+    """Implements ``transactions.Backend``. Parameters in the URL override our settings."""
 
-    advice = "look whether PostgreSQL runs and can be reached; whatever is under way is tried again"
-    queue_s = QUEUE_S
+    hint = "check that PostgreSQL runs and is reachable; changes in progress are retried"
+    queue_timeout_s = QUEUE_TIMEOUT_S
 
     def __init__(self, url: URL) -> None:
         self.place = f"postgresql://{url.host or ''}/{url.database or ''}"
@@ -74,22 +74,23 @@ class Postgresql:
                 pool_pre_ping=True,
                 pool_use_lifo=True,
                 hide_parameters=True,
-                json_serializer=serialised,
+                json_serializer=json_serializer,
             )
         except ImportError as exc:
-            message = "the driver for PostgreSQL is not installed here"
+            message = "the PostgreSQL driver is not installed"
             raise Error("Unsupported", message, target="database", hint="pip install 'amphitrite[cluster]'") from exc
         self.readers: Engine = self.engine.execution_options(
             isolation_level="REPEATABLE READ", postgresql_readonly=True
         )
-        # Each statement sees what was committed before it: after the lock, all that there is.
+        # Each statement sees what was committed before it, so everything that was committed before
+        # the lock.
         self.writers: Engine = self.engine.execution_options(isolation_level="READ COMMITTED")
 
-    def shut_out(self, connection: Connection) -> None:
+    def lock_writes(self, connection: Connection) -> None:
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": lock_key("write")})
 
-    def announce(self, connection: Connection) -> None:
-        connection.execute(_ANNOUNCE, {"origin": self._origin})
+    def notify_change(self, connection: Connection) -> None:
+        connection.execute(_NOTIFY, {"origin": self._origin})
 
     @contextmanager
     def exclusive(self) -> Iterator[Connection]:
@@ -103,24 +104,24 @@ class Postgresql:
                 try:
                     with connection.begin():
                         connection.execute(text("SELECT pg_advisory_unlock(:key)"), key)
-                except DBAPIError:  # Then the connection is gone, and the lock with it.
+                except DBAPIError:  # The connection is lost, and the lock with it.
                     connection.invalidate()
 
     @contextmanager
-    def hold_alone(self, name: str, lost: Callable[[], None]) -> Iterator[None]:
+    def hold_named_lock(self, name: str, lost: Callable[[], None]) -> Iterator[None]:
         def hold(connection: psycopg.Connection[Any]) -> None:
             query = "SELECT pg_try_advisory_lock(%s)"
             row = connection.execute(query, (lock_key(f"alone {name}"),)).fetchone()
             if row is None or not row[0]:
                 raise Stop
 
-        session = KeptSession(f"hold {name}", self._connect, hold, lambda _: None, lost)
+        session = PersistentSession(f"hold {name}", self._connect, hold, lambda _: None, lost)
         try:
             session.start()
         except Stop:
             raise Error("Conflict", f"another {name} uses the database {self.place}", target=self.place) from None
         except OSError as exc:
-            raise Error("RuntimeUnavailable", str(exc), target=self.place, hint=self.advice) from exc
+            raise Error("RuntimeUnavailable", str(exc), target=self.place, hint=self.hint) from exc
         try:
             yield
         finally:
@@ -135,11 +136,11 @@ class Postgresql:
             if origins != {self._origin}:
                 on_change()
 
-        session = KeptSession("listen", self._connect, listening, notified, lambda: None)
+        session = PersistentSession("listen", self._connect, listening, notified, lambda: None)
         session.start_later()
         return session.close
 
-    def others(self) -> int:
+    def other_connections(self) -> int:
         mine = f"{APPLICATION}/{self._origin[:8]}"
         query = text(
             "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
@@ -156,7 +157,7 @@ class Postgresql:
 
 
 def lock_key(name: str) -> int:
-    """The number of an advisory lock: 64 bits with a sign."""
+    """The number of an advisory lock: a signed 64-bit integer."""
     digest = hashlib.sha256(f"{APPLICATION} {name}".encode()).digest()
     return int.from_bytes(digest[:8], "big", signed=True)
 

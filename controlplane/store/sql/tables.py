@@ -1,7 +1,8 @@
 """The tables, as SQLAlchemy describes them.
 
-Decides columns, keys and indexes, in types that every database has. Must not know who reads or writes them. A change
-here needs a new file in ``migrations/versions`` and its name in ``REVISION``; a test holds the two against each other.
+Decides columns, keys and indexes, with types that both databases have. Must not know who reads or
+writes them. A change here needs a new file in ``migrations/versions`` and its name in ``REVISION``;
+a test compares the two.
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ metadata = MetaData()
 
 
 def _sorted(length: int) -> TypeEngine[str]:
-    """Text that is put in order and searched by its beginning: by characters' numbers, as SQLite does by itself, and
-    not as a language would."""
+    """Text that is sorted or searched by prefix, by code points: SQLite's default, PostgreSQL's
+    collation C."""
     return String(length).with_variant(String(length, collation="C"), "postgresql")
 
 
 def _resource_columns() -> list[Column[Any]]:
-    """What endpoints and deployments have in common: the user's side, then the reconciler's."""
+    """The common columns of endpoints and deployments: the user's first, then the reconciler's."""
     return [
         Column("name", String(255), nullable=False),
         Column("document", JSON, nullable=False),
@@ -59,7 +60,7 @@ def _resource_columns() -> list[Column[Any]]:
     ]
 
 
-#: ``key`` columns hold names in lower case (``schemas.names.key``).
+#: ``key``: the name in lower case (``schemas.names.key``).
 endpoints = Table(
     "endpoints",
     metadata,
@@ -69,7 +70,8 @@ endpoints = Table(
     *_resource_columns(),
 )
 
-#: ``model`` and ``compute``: what the document's were resolved to, see ``protocol.Store.put_deployment``.
+#: ``model`` and ``compute``: what the document's references resolve to; see
+#: ``state.store.Store.put_deployment``.
 deployments = Table(
     "deployments",
     metadata,
@@ -80,7 +82,8 @@ deployments = Table(
     *_resource_columns(),
 )
 
-#: No foreign key: an operation is still asked for when its resource is gone. ``phases``: [phase, message, entered_at].
+#: Without a foreign key: clients read an operation after its resource is gone. ``phases``: [phase,
+#: message, time of entry].
 operations = Table(
     "operations",
     metadata,
@@ -98,7 +101,7 @@ operations = Table(
     Index("operations_by_status", "status", "ended_at"),
 )
 
-#: ``retired_generation``: the highest generation that any removed resource ever had.
+#: ``retired_generation``: the highest generation of any removed resource.
 counters = Table(
     "counters",
     metadata,
@@ -106,7 +109,7 @@ counters = Table(
     Column("value", BigInteger, nullable=False),
 )
 
-#: At most one row, the table published last (``dataplane.table_json.to_json``).
+#: At most one row, the last published table (``dataplane.table.json_codec.to_json``).
 routing_tables = Table(
     "routing_tables",
     metadata,
@@ -114,7 +117,8 @@ routing_tables = Table(
     Column("content", JSON, nullable=False),
 )
 
-#: ``block_ids``: the block list that made it; null when it came in one piece.
+#: ``block_ids``: the block list that the blob was committed with; null if it was uploaded in one
+#: request.
 blobs = Table(
     "blobs",
     metadata,
@@ -128,7 +132,7 @@ blobs = Table(
     Column("modified_at", Float, nullable=False),
 )
 
-#: Uploaded parts of a blob that is not committed yet; ``file`` is a name in the store's directory for blocks.
+#: Uploaded blocks that are not committed yet. ``file``: their name in the content store.
 blocks = Table(
     "blocks",
     metadata,
@@ -151,7 +155,7 @@ models = Table(
     Column("modified_at", Float, nullable=False),
 )
 
-#: ``ordinal`` counts versions in the order of their creation, which times alone do not give.
+#: ``ordinal``: the order of creation, because times may be equal.
 model_versions = Table(
     "model_versions",
     metadata,
@@ -167,7 +171,8 @@ model_versions = Table(
     Column("modified_at", Float, nullable=False),
 )
 
-#: The manifest of each version, frozen when it was registered. ``blob_path``: where the file was then.
+#: The files of each version, frozen when it was registered. ``blob_path``: where the file was
+#: uploaded.
 model_files = Table(
     "model_files",
     metadata,
@@ -192,7 +197,7 @@ environments = Table(
     Column("modified_at", Float, nullable=False),
 )
 
-#: ``document``: the snake_case environment document. ``ordinal`` as that of ``model_versions``.
+#: ``document``: the snake_case environment document. ``ordinal``: as in ``model_versions``.
 environment_versions = Table(
     "environment_versions",
     metadata,
@@ -206,7 +211,7 @@ environment_versions = Table(
     Column("modified_at", Float, nullable=False),
 )
 
-#: Code assets. ``hash``: what the client says of the files' content, None when it says nothing.
+#: Code assets. ``hash``: the client's hash of the files, null if it sent none.
 code_versions = Table(
     "code_versions",
     metadata,
@@ -218,7 +223,8 @@ code_versions = Table(
     Column("modified_at", Float, nullable=False),
 )
 
-#: Key pairs that sign scoring tokens; ``private_key``: PEM. Which of them signs follows from ``created_at`` and now.
+#: Key pairs that sign scoring tokens. ``private_key``: PEM. ``created_at`` decides which of them
+#: signs.
 signing_keys = Table(
     "signing_keys",
     metadata,
@@ -227,7 +233,8 @@ signing_keys = Table(
     Column("created_at", Float, nullable=False),
 )
 
-#: Attached computes. ``document``: without the kubeconfig, whose text is null for the cluster that we run in.
+#: Attached computes. ``document``: without the kubeconfig. ``kubeconfig``: null for the cluster
+#: that the control plane runs in.
 computes = Table(
     "computes",
     metadata,
@@ -239,7 +246,7 @@ computes = Table(
     Column("modified_at", Float, nullable=False),
 )
 
-#: The last word of each data-plane agent, see ``core.observed.AgentReport``.
+#: The last report of each data-plane agent: see ``core.observed.observations.AgentReport``.
 agent_reports = Table(
     "agent_reports",
     metadata,
@@ -253,7 +260,8 @@ agent_reports = Table(
     Column("proxy_version", Text),
 )
 
-#: ``minute``: since the epoch. ``content``: ``dataplane.metrics.totals_to_json`` at its end, as JSON, deflated.
+#: ``minute``: since the epoch. ``content``: compressed JSON of
+#: ``dataplane.metrics.counters.totals_to_json`` at the minute's end.
 metric_minutes = Table(
     "metric_minutes",
     metadata,
@@ -262,7 +270,8 @@ metric_minutes = Table(
     Column("content", LargeBinary, nullable=False),
 )
 
-#: ``credential``: ``dataplane.metrics.credentials``. ``minute``: the last in which it let a request in.
+#: ``credential``: see ``dataplane.metrics.counters``. ``minute``: the last one in which it
+#: authorized a request.
 key_uses = Table(
     "key_uses",
     metadata,
@@ -271,5 +280,6 @@ key_uses = Table(
     Column("minute", BigInteger, nullable=False),
 )
 
-#: One row. ``oldest``: the oldest revision whose programs work on this schema, see ``migrations``.
+#: One row. ``oldest``: the oldest revision whose programs work with this schema; see
+#: ``migrations``.
 schema_support = Table("schema_support", metadata, Column("oldest", String(32), primary_key=True))

@@ -1,8 +1,8 @@
-"""Connections to the database and what one transaction is.
+"""Connections to the database and transactions.
 
-Decides that a write has the database to itself from its first statement on, that a read sees one state, and how a
-database's own errors become ours. What differs between SQLite and PostgreSQL is in ``sqlite`` and ``postgresql``. Must
-not know tables.
+Decides that a write transaction excludes all other writes from its first statement, that a read
+sees one snapshot, and how the database's errors become ours. ``sqlite`` and ``postgresql`` hold the
+differences. Must not know tables.
 """
 
 from __future__ import annotations
@@ -21,169 +21,186 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from amphitrite.schemas.errors import Error
 
-#: What a control plane that is alone on its database holds (``Database.hold_alone``).
+#: The name of the lock of a control plane that does not share its database
+#: (``Database.hold_named_lock``).
 CONTROL_PLANE = "control plane"
 _URLS = "use sqlite:////path/to/file or postgresql+psycopg://USER:PASSWORD@HOST/DATABASE"
 
 
-class Kind(Protocol):
-    """What a transaction takes on one kind of database. ``place``: the database in messages, without a password.
-    ``advice``: what to look for when it fails. ``queue_s``: how long a write waits for others of this process, -1 for
-    ever."""
+class Backend(Protocol):
+    """One kind of database.
+
+    ``place``: the database in messages, without a password. ``hint``: what to check if it fails.
+    ``queue_timeout_s``: seconds that a write waits for other writes of this process, -1 for no
+    limit.
+    """
 
     place: str
-    advice: str
-    queue_s: float
+    hint: str
+    queue_timeout_s: float
     readers: Engine
     writers: Engine
 
-    def shut_out(self, connection: Connection) -> None:
-        """Wait until no other process writes, and let none until this transaction has ended."""
+    def lock_writes(self, connection: Connection) -> None:
+        """Waits until no other process writes, and prevents writes until this transaction has
+        ended."""
         ...
 
-    def announce(self, connection: Connection) -> None:
-        """Tell other processes, when this transaction is committed, if it has changed anything."""
+    def notify_change(self, connection: Connection) -> None:
+        """Notifies other processes when this transaction is committed, if it has changed
+        anything."""
         ...
 
     def exclusive(self) -> AbstractContextManager[Connection | None]:
-        """See ``Database.exclusive``, less threads; a connection on which to write meanwhile, None for any."""
+        """As ``Database.exclusive``, but not between threads. Yields the connection for writes
+        inside, None for any."""
         ...
 
-    def hold_alone(self, name: str, lost: Callable[[], None]) -> AbstractContextManager[None]: ...
+    def hold_named_lock(self, name: str, lost: Callable[[], None]) -> AbstractContextManager[None]: ...
 
-    def others(self) -> int: ...
+    def other_connections(self) -> int: ...
 
     def listen(self, on_change: Callable[[], None]) -> Callable[[], None]: ...
 
 
 class Database:
-    """One database: a file of SQLite's, or one of PostgreSQL that several control planes may share. Thread-safe; each
-    transaction has a connection of its own from a pool.
+    """One database: an SQLite file, or a PostgreSQL database that several control planes may share.
 
-    A database that does not answer makes a transaction raise Error RuntimeUnavailable, after a bounded time on
-    PostgreSQL (seconds to connect, a minute for a statement). The next transaction connects anew: whoever tries again
-    once it is back succeeds, without a restart.
+    Thread-safe. Each transaction uses its own connection from a pool.
 
-    Writers of this process queue on a lock here instead of in the database: SQLite polls, which is not fair and can
-    time out, and on PostgreSQL each would hold a connection while it waits.
+    If the database does not answer, a transaction raises Error RuntimeUnavailable. On PostgreSQL
+    that takes a bounded time: seconds to connect, a minute for a statement. The next transaction
+    reconnects, so it succeeds once the database is back, without a restart.
+
+    Writers of this process queue on a lock in the process. SQLite polls, which is not fair and can
+    time out, and on PostgreSQL each waiting writer would use a connection.
     """
 
     def __init__(self, url_or_path: str | Path | URL) -> None:
-        """Raises Error Unsupported (another kind of database; the driver is not installed), BadArgument (not a URL)."""
+        """Raises Error Unsupported (another kind of database, or no driver) or BadArgument (not a
+        URL)."""
         self.url = parse(url_or_path)
-        self._kind = _kind(self.url)
+        self._backend = _backend(self.url)
         self._write_lock = threading.Lock()
         self._exclusive_lock = threading.RLock()
-        self._held = _Held()
+        self._held = _HeldConnection()
 
     @property
     def place(self) -> str:
-        """For messages: the file, or ``postgresql://HOST/DATABASE``; never a password."""
-        return self._kind.place
+        """The file, or ``postgresql://HOST/DATABASE``, for messages; never a password."""
+        return self._backend.place
 
     @property
     def is_shared(self) -> bool:
-        """Whether other processes may work with it at the same time."""
+        """Whether other processes may use it at the same time."""
         return self.url.get_backend_name() == "postgresql"
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """A transaction that sees one state of the whole database, however long it takes, and changes nothing."""
-        with self._translated(), self._kind.readers.begin() as connection:
+        """A read-only transaction that sees one snapshot of the database."""
+        with self._translate_errors(), self._backend.readers.begin() as connection:
             yield connection
 
     @contextmanager
     def write(self, *, quiet: bool = False) -> Iterator[Connection]:
-        """A transaction that nobody else writes beside: all of it is on the disk at the end, or none of it. Then
-        whoever ``listen``s in other processes is called, unless it is ``quiet``."""
-        with self._translated(), self._queued(), self._writing() as connection:
-            self._kind.shut_out(connection)
+        """A write transaction that no other write overlaps. At its end all of it is on disk, or
+        none.
+
+        Afterwards the ``listen`` callbacks of other processes are called, unless ``quiet``.
+        """
+        with self._translate_errors(), self._write_queue(), self._write_connection() as connection:
+            self._backend.lock_writes(connection)
             yield connection
             if not quiet:
-                self._kind.announce(connection)
+                self._backend.notify_change(connection)
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """What is read here is still so when it is written here: no other block like this runs meanwhile, in this
-        process or another. Re-entrant in a thread. Other transactions go on beside it.
+        """A block in which values that were read are still current when they are written.
 
-        On PostgreSQL writes inside use the connection that holds the lock: a lock that is lost takes the write with
-        it, which raises Error RuntimeUnavailable.
+        No other such block runs at the same time, in this process or another; other transactions
+        do. Re-entrant in a thread. On PostgreSQL writes inside use the connection that holds the
+        lock, so a lost lock also fails the write, with Error RuntimeUnavailable.
         """
         with self._exclusive_lock:
             if self._held.depth:
                 yield
                 return
-            with self._translated(), self._kind.exclusive() as connection:
+            with self._translate_errors(), self._backend.exclusive() as connection:
                 self._held.depth, self._held.connection = 1, connection
                 try:
                     yield
                 finally:
                     self._held.depth, self._held.connection = 0, None
 
-    def hold_alone(self, name: str, lost: Callable[[], None] = lambda: None) -> AbstractContextManager[None]:
-        """Be the only holder of ``name`` on this database, until the block or the process ends.
+    def hold_named_lock(self, name: str, lost: Callable[[], None] = lambda: None) -> AbstractContextManager[None]:
+        """Holds the lock ``name`` on this database until the block or the process ends.
 
-        A connection that is lost is made again and the name taken again; ``lost`` is called, in another thread, when
-        somebody else was faster. Raises Error Conflict when another process holds it, RuntimeUnavailable.
+        A lost connection is reopened and the lock taken again. ``lost`` is called, in another
+        thread, if another process got it first. Raises Error Conflict (another process holds it) or
+        RuntimeUnavailable.
         """
-        return self._kind.hold_alone(name, lost)
+        return self._backend.hold_named_lock(name, lost)
 
-    def others(self) -> int:
-        """How many connections other processes of ours have to it now; 0 for SQLite, where nobody counts. Raises Error
-        RuntimeUnavailable."""
-        with self._translated():
-            return self._kind.others()
+    def other_connections(self) -> int:
+        """The number of connections that other processes of this program have; always 0 on SQLite.
+
+        Raises Error RuntimeUnavailable.
+        """
+        with self._translate_errors():
+            return self._backend.other_connections()
 
     def listen(self, on_change: Callable[[], None]) -> Callable[[], None]:
-        """Call ``on_change`` in another thread soon after any other process has written; several writes may be one
-        call. It is also called after each connection, first or again, as what happened before is not known; when it
-        raises, it is called again. Returns what ends it. On SQLite nobody else writes, and it is never called.
+        """Calls ``on_change`` in another thread soon after another process has written.
+
+        Several writes may cause one call. It is also called after each connection, because earlier
+        changes are not known; if it raises, it is called again. Returns a function that ends it. On
+        SQLite no other process writes, so it is never called.
         """
-        return self._kind.listen(on_change)
+        return self._backend.listen(on_change)
 
     def close(self) -> None:
-        self._kind.readers.dispose()
+        self._backend.readers.dispose()
 
     @contextmanager
-    def _writing(self) -> Iterator[Connection]:
+    def _write_connection(self) -> Iterator[Connection]:
         held = self._held.connection
         if held is not None:
             with held.begin():
                 yield held
         else:
-            with self._kind.writers.begin() as connection:
+            with self._backend.writers.begin() as connection:
                 yield connection
 
     @contextmanager
-    def _queued(self) -> Iterator[None]:
-        if not self._write_lock.acquire(timeout=self._kind.queue_s):
-            raise self._failed("too many changes wait for it")
+    def _write_queue(self) -> Iterator[None]:
+        if not self._write_lock.acquire(timeout=self._backend.queue_timeout_s):
+            raise self._failed("too many changes are queued")
         try:
             yield
         finally:
             self._write_lock.release()
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         try:
             yield
         except DataError as exc:
-            # What no row can hold: a NUL character, a text that is longer than its column.
-            message = f"the database cannot hold this: {_line(exc.orig)}"
+            # Values that no row can hold: a NUL character, or text longer than its column.
+            message = f"the database cannot store this value: {_line(exc.orig)}"
             raise Error("BadArgument", message, target=self.place) from exc
         except DBAPIError as exc:
             raise self._failed(_line(exc.orig)) from exc
         except PoolTimeout as exc:
-            raise self._failed("all connections to it are in use") from exc
+            raise self._failed("all connections are in use") from exc
 
     def _failed(self, message: str) -> Error:
         text = f"the database failed: {message}"
-        return Error("RuntimeUnavailable", text, target=self.place, hint=self._kind.advice)
+        return Error("RuntimeUnavailable", text, target=self.place, hint=self._backend.hint)
 
 
-class _Held(threading.local):
-    """Of a thread that is inside ``exclusive``."""
+class _HeldConnection(threading.local):
+    """The state of a thread inside ``exclusive``."""
 
     def __init__(self) -> None:
         self.depth = 0
@@ -191,7 +208,7 @@ class _Held(threading.local):
 
 
 def parse(url_or_path: str | Path | URL) -> URL:
-    """The URL of a database; a path is SQLite's. Raises Error BadArgument, Unsupported."""
+    """The URL of a database; a path means SQLite. Raises Error BadArgument or Unsupported."""
     if isinstance(url_or_path, URL):
         return url_or_path
     text = os.fspath(url_or_path)
@@ -200,7 +217,7 @@ def parse(url_or_path: str | Path | URL) -> URL:
     try:
         url = make_url(text)
     except (ArgumentError, ValueError) as exc:
-        # The text is not repeated: what cannot be read as a URL may well hold a password.
+        # The text is not repeated: it may contain a password.
         raise Error("BadArgument", "not a database URL", target="database", hint=_URLS) from exc
     backend = url.get_backend_name()
     if backend == "sqlite" and url.database not in (None, "", ":memory:"):
@@ -208,10 +225,12 @@ def parse(url_or_path: str | Path | URL) -> URL:
     if backend == "postgresql" and url.drivername in ("postgresql", "postgresql+psycopg"):
         return url.set(drivername="postgresql+psycopg")
     shown = f"{url.drivername}://" + (url.host or "")
-    raise Error("Unsupported", f"not an SQLite file or a PostgreSQL database: {shown}", target="database", hint=_URLS)
+    raise Error(
+        "Unsupported", f"{shown} is neither an SQLite file nor a PostgreSQL database", target="database", hint=_URLS
+    )
 
 
-def _kind(url: URL) -> Kind:
+def _backend(url: URL) -> Backend:
     if url.get_backend_name() == "sqlite":
         from amphitrite.controlplane.store.sql.sqlite import Sqlite
 
@@ -222,5 +241,5 @@ def _kind(url: URL) -> Kind:
 
 
 def _line(error: BaseException | None) -> str:
-    """A driver's message, which may have several lines, as one."""
+    """A driver's message on one line."""
     return " ".join(str(error).split())

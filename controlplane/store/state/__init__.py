@@ -1,4 +1,4 @@
-"""Endpoints, deployments, computes and operations as rows, and the store's protocol.
+"""Endpoints, deployments, computes and operations as rows, and the protocol of the store.
 
-``store.Store`` is what the rest of the control plane knows of it.
+The rest of the control plane knows the protocol ``store.Store`` only.
 """

@@ -1,7 +1,7 @@
-"""What a user's change does to a row: preconditions, generation, state and operation.
+"""The effect of a user's change on a row: preconditions, generation, state and operation.
 
-Decides what counts as a change and what state it leads to. Works inside a write transaction of its caller. Must not
-know what the reconciler makes of it.
+Decides what counts as a change and what state it leads to. Works inside a write transaction of its
+caller. Must not know how the reconciler acts on it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from amphitrite.controlplane.store.state.store import Operation
 from amphitrite.schemas.errors import Error
 
 _RETIRED = "retired_generation"
-#: Columns of what a deployment's references stand for.
+#: Columns that hold what a deployment's references resolve to.
 RESOLVED = ("model", "compute")
 
 
@@ -32,17 +32,17 @@ def put(
     if_none_match: bool,
     now: float,
 ) -> Operation:
-    """Create or replace the row of ``ref``. ``extra``: columns that are set beside the document when it is created;
-    those of ``RESOLVED`` are compared and set with it when it is replaced.
+    """Creates or replaces the row of ``ref``.
 
-    Raises what ``protocol.Store.put_endpoint`` names.
+    ``extra``: more columns. On creation all of them are stored. On replacement only those in
+    ``RESOLVED`` are compared and stored. Raises what ``store.Store.put_endpoint`` raises.
     """
     row = resource_rows.find(connection, ref)
     check_preconditions(row, ref, if_match, if_none_match)
     if row is None:
         return _create(connection, ref, document, extra, now)
     refuse_deleting(row, ref)
-    # The name's first spelling stays: names are equal without case, and addresses are made of it.
+    # The first spelling of the name is kept: names are equal without case, and URLs contain them.
     document = {**document, "name": row["name"]}
     resolved = {name: extra[name] for name in RESOLVED if name in extra}
     if resource_rows.same(document, row["document"]) and _same_resolved(row, resolved):
@@ -54,50 +54,56 @@ def put(
 
 
 def mark_deleting(connection: Connection, ref: Ref, row: resource_rows.Row) -> int:
-    """The generation of the deletion."""
+    """Marks the row as deleting. Returns the generation of the deletion."""
     generation = int(row["generation"]) + 1
     _change(connection, ref, generation, "Deleting", {"deleting": True})
     return generation
 
 
 def set_columns(connection: Connection, ref: Ref, row: resource_rows.Row, values: Mapping[str, Any]) -> int:
-    """Change what is not in the document; the new generation."""
+    """Changes columns that are not part of the document. Returns the new generation."""
     generation = int(row["generation"]) + 1
     _change(connection, ref, generation, "Updating", values)
     return generation
 
 
 def check_preconditions(row: resource_rows.Row | None, ref: Ref, if_match: str | None, if_none_match: bool) -> None:
-    """HTTP's If-Match (a list of quoted etags, or ``*``) and If-None-Match: ``*`` (RFC 9110, 13.1)."""
+    """Checks If-Match (a list of quoted etags, or ``*``) and If-None-Match: ``*`` (RFC 9110,
+    section 13.1).
+
+    Raises Error PreconditionFailed.
+    """
     target = ref.endpoint if ref.deployment is None else f"{ref.endpoint}/{ref.deployment}"
     if if_none_match and row is not None:
-        raise Error("PreconditionFailed", "it exists already", target=target, hint="update it instead of creating it")
+        raise Error("PreconditionFailed", "it already exists", target=target, hint="update it instead of creating it")
     if if_match is None:
         return
     wanted = {tag.strip() for tag in if_match.split(",")}
     if row is None or not ("*" in wanted or row["etag"] in wanted):
-        found = "it does not exist" if row is None else f"its etag is {row['etag']}"
+        current = "it does not exist" if row is None else f"its etag is {row['etag']}"
         raise Error(
             "PreconditionFailed",
-            f"it has changed since it was read: If-Match is {if_match}, {found}",
+            f"it has changed since it was read: If-Match is {if_match}, but {current}",
             target=target,
-            hint="read it again, then repeat the change",
+            hint="read it again and repeat the change",
         )
 
 
 def refuse_deleting(row: resource_rows.Row, ref: Ref) -> None:
+    """Raises Error Conflict if the resource is being deleted."""
     if row["deleting"]:
         kind, name = ("endpoint", ref.endpoint) if ref.deployment is None else ("deployment", ref.deployment)
         raise Error(
             "Conflict",
             f"{kind} '{name}' is being deleted",
             target=name,
-            hint="wait until the deletion has ended, then repeat the change",
+            hint="wait until the deletion has finished, then repeat the change",
         )
 
 
 def retire(connection: Connection, generation: int) -> None:
-    """Remember that generations up to this one are used: a resource of the same name starts above them."""
+    """Records that generations up to this one are used: a new resource of the same name starts
+    above them."""
     highest = _retired(connection)
     if highest is None:
         connection.execute(insert(counters).values(name=_RETIRED, value=generation))
@@ -134,7 +140,8 @@ def _create(
 
 
 def _put_unchanged(connection: Connection, ref: Ref, row: resource_rows.Row, now: float) -> Operation:
-    """The outcome of this generation is the operation's; a failed one is tried again as a new generation."""
+    """An operation on the current generation, which ends with its outcome. A failed change is tried
+    again as a new generation."""
     generation: int = row["generation"]
     observed = row["observed_generation"] >= generation
     if observed and row["state"] == "Failed":
@@ -163,7 +170,7 @@ def _change(connection: Connection, ref: Ref, generation: int, state: State, val
 
 
 def _etag(generation: int) -> str:
-    """Unique among all documents that a name ever had, as generations are."""
+    """Unique among all documents that a name ever had, because generations are."""
     return f'"{generation:x}"'
 
 

@@ -1,7 +1,7 @@
-"""The store's verbs on a database.
+"""The store on a database.
 
-Decides what is one transaction. What a change means is in ``changes``, what a status means in ``outcomes``, operations
-are in ``operations``. Must not know HTTP or plans.
+Decides what is one transaction. ``changes`` decides what a change means, ``outcomes`` what a status
+means, and ``operation_rows`` how operations progress. Must not know HTTP or plans.
 """
 
 from __future__ import annotations
@@ -31,22 +31,24 @@ from amphitrite.controlplane.store.state import (
     resource_rows,
     signing_key_rows,
 )
-from amphitrite.controlplane.store.state.read_cache import Remembered
+from amphitrite.controlplane.store.state.read_cache import ReadCache
 from amphitrite.controlplane.store.state.store import Operation, Record
 from amphitrite.dataplane.table.routing_table import RoutingTable, Secret
 from amphitrite.dataplane.table.text_codec import TableText
 from amphitrite.schemas.names import key
 
-#: Characters of an endpoint's key: 190 bits.
+#: The number of characters of an endpoint's key (190 bits of randomness).
 _KEY_LENGTH = 32
 
 
 def open_store(url_or_path: str | Path) -> SqlStore:
-    """The store in a database, its schema brought up to date: an SQLite file (a path, or ``sqlite:////path``), made
-    when it is not there, or ``postgresql+psycopg://USER:PASSWORD@HOST/DATABASE``, which is.
+    """The store in a database, with its schema migrated to the newest revision.
 
-    Raises Error RuntimeUnavailable (cannot be opened; written by a newer version), Unsupported (another database, no
-    driver), BadArgument.
+    ``url_or_path``: a path or ``sqlite:////path`` for an SQLite file, which is created if it does
+    not exist; or ``postgresql+psycopg://USER:PASSWORD@HOST/DATABASE`` for an existing database.
+
+    Raises Error RuntimeUnavailable (the database cannot be opened, or a newer version wrote it),
+    Unsupported (another kind of database, or no driver) or BadArgument (not a URL).
     """
     database = Database(url_or_path)
     try:
@@ -58,17 +60,17 @@ def open_store(url_or_path: str | Path) -> SqlStore:
 
 
 class SqlStore:
-    """``protocol.Store``, whose docstrings hold; used from any number of threads."""
+    """Implements ``store.Store``, which documents the methods. Thread-safe."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
-        self._remembered = Remembered()
+        self._cache = ReadCache()
         self._text = TableText()
 
     def close(self) -> None:
         self.database.close()
 
-    # -- API side -----------------------------------------------------------------------------------------------------
+    # Methods for the API.
     def put_endpoint(
         self, document: Mapping[str, Any], *, if_match: str | None, if_none_match: bool, now: float
     ) -> tuple[Record, Operation]:
@@ -113,8 +115,8 @@ class SqlStore:
     def list_endpoints(self, skip: int = 0, limit: int | None = None) -> list[Record]:
         query = select(endpoints).order_by(endpoints.c.key).offset(skip).limit(limit)
         with self.database.read() as connection:
-            found = connection.execute(query).mappings()
-            return [resource_rows.record(row) for row in found]
+            rows = connection.execute(query).mappings()
+            return [resource_rows.record(row) for row in rows]
 
     def get_deployment(self, endpoint: str, name: str) -> Record:
         with self.database.read() as connection:
@@ -123,7 +125,7 @@ class SqlStore:
     def list_deployments(self, endpoint: str) -> list[Record]:
         with self.database.read() as connection:
             resource_rows.get(connection, Ref(key(endpoint)))
-            return [resource_rows.record(row) for row in _behind(connection, key(endpoint))]
+            return [resource_rows.record(row) for row in _deployments_of(connection, key(endpoint))]
 
     def delete(self, ref: Ref, *, if_match: str | None, now: float) -> Operation | None:
         ref = _lower(ref)
@@ -132,11 +134,11 @@ class SqlStore:
             if row is None:
                 return None
             changes.check_preconditions(row, ref, if_match, False)
-            under_way = operation_rows.open_delete(connection, ref)
-            if under_way is not None:
-                return under_way
+            open_deletion = operation_rows.open_delete(connection, ref)
+            if open_deletion is not None:
+                return open_deletion
             if ref.deployment is None:
-                for child in _behind(connection, ref.endpoint):
+                for child in _deployments_of(connection, ref.endpoint):
                     if not child["deleting"]:
                         changes.mark_deleting(connection, resource_rows.ref_of(child), child)
             generation = row["generation"] if row["deleting"] else changes.mark_deleting(connection, ref, row)
@@ -178,14 +180,14 @@ class SqlStore:
         with self.database.read() as connection:
             return signing_key_rows.list_all(connection)
 
-    # -- reconciler side ----------------------------------------------------------------------------------------------
+    # Methods for the reconciler.
     def load_world(self) -> World:
         with self.database.read() as connection:
-            table = self._remembered.table(connection)
+            table = self._cache.table(connection)
             return World(
-                endpoints=self._remembered.endpoints(connection),
-                deployments=self._remembered.deployments(connection),
-                table=self._remembered.keep(table) or RoutingTable(version=0),
+                endpoints=self._cache.endpoints(connection),
+                deployments=self._cache.deployments(connection),
+                table=self._cache.keep(table) or RoutingTable(version=0),
             )
 
     def change_signing_keys(self, added: Sequence[SigningKey], removed: Sequence[SigningKey]) -> None:
@@ -194,7 +196,7 @@ class SqlStore:
 
     def publish(self, table: RoutingTable, *, above: int = 0) -> RoutingTable:
         with self.database.write() as connection:
-            stored = self._remembered.table(connection)
+            stored = self._cache.table(connection)
             if stored is not None and stored.version >= above and stored.same_content(table):
                 return stored
             version = max(0 if stored is None else stored.version, above) + 1
@@ -202,28 +204,28 @@ class SqlStore:
             connection.execute(delete(routing_tables))
             content = JsonText(self._text.whole(published))
             connection.execute(insert(routing_tables).values(version=version, content=content))
-        self._remembered.keep(published)
+        self._cache.keep(published)
         return published
 
     def published(self) -> RoutingTable | None:
         with self.database.read() as connection:
-            table = self._remembered.table(connection)
-        return self._remembered.keep(table)
+            table = self._cache.table(connection)
+        return self._cache.keep(table)
 
     def record(self, statuses: Mapping[Ref, Status], *, now: float) -> None:
         with self.database.write() as connection:
-            still_open = operation_rows.all_open(connection)
+            open_operations = operation_rows.all_open(connection)
             for ref, status in statuses.items():
-                outcomes.record(connection, ref, status, still_open.get(ref, ()), now=now)
+                outcomes.record(connection, ref, status, open_operations.get(ref, ()), now=now)
 
     def remove(self, refs: Sequence[Ref], *, now: float) -> None:
         with self.database.write() as connection:
-            # Deployments first: an endpoint goes when nothing is left behind it.
+            # Deployments first: an endpoint's row is removed only after those of its deployments.
             for ref in sorted(refs, key=lambda ref: ref.deployment is None):
                 row = resource_rows.find(connection, ref)
                 if row is None or not row["deleting"]:
                     continue
-                if ref.deployment is None and _behind(connection, ref.endpoint):
+                if ref.deployment is None and _deployments_of(connection, ref.endpoint):
                     continue
                 changes.retire(connection, row["generation"])
                 connection.execute(delete(resource_rows.table_of(ref)).where(resource_rows.at(ref)))
@@ -234,7 +236,7 @@ def _lower(ref: Ref) -> Ref:
     return Ref(key(ref.endpoint), None if ref.deployment is None else key(ref.deployment))
 
 
-def _behind(connection: Connection, endpoint: str) -> Sequence[resource_rows.Row]:
-    """The deployments of one endpoint."""
+def _deployments_of(connection: Connection, endpoint: str) -> Sequence[resource_rows.Row]:
+    """The rows of one endpoint's deployments."""
     query = select(deployments).where(deployments.c.endpoint == endpoint).order_by(deployments.c.key)
     return connection.execute(query).mappings().all()

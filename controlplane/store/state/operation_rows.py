@@ -1,7 +1,7 @@
-"""Long-running operations: how one begins, notes progress and ends.
+"""Long-running operations: how they begin, record progress and end.
 
-Decides which operations a status ends, how much progress is kept and for how long. Works inside a transaction of its
-caller. Must not know documents.
+Decides which operations a status ends, how much progress is stored and for how long. Works inside a
+transaction of its caller. Must not know documents.
 """
 
 from __future__ import annotations
@@ -20,15 +20,17 @@ from amphitrite.schemas.errors import Error
 Verb = Literal["create", "update", "delete", "regenerateKeys"]
 
 RETENTION_S = 7 * 24 * 3600.0
-#: A crash loop goes on noting progress; past this many entries the last one is replaced.
+#: A crash loop keeps adding progress; after this many entries the last one is replaced.
 MAX_PHASES = 200
 
 
 def begin(
     connection: Connection, ref: Ref, verb: Verb, generation: int, *, now: float, ended: bool = False
 ) -> Operation:
-    """A new operation (``ended``: Succeeded from the start, for a change that changes nothing). Drops those past
-    their retention."""
+    """A new operation. ``ended``: it has Succeeded at once, because the change changes nothing.
+
+    Also deletes operations whose retention has ended.
+    """
     old = and_(operations.c.status != "InProgress", operations.c.ended_at < now - RETENTION_S)
     connection.execute(delete(operations).where(old))
     status: Literal["Succeeded", "InProgress"] = "Succeeded" if ended else "InProgress"
@@ -58,32 +60,35 @@ def get(connection: Connection, operation_id: str) -> Operation:
         days = int(RETENTION_S // 86400)
         raise Error(
             "ResourceNotFound",
-            f"no operation {operation_id}",
+            f"operation {operation_id} does not exist",
             target=operation_id,
-            hint=f"operations are kept for {days} days after their end",
+            hint=f"operations are kept for {days} days after they end",
         )
     return _operation(row)
 
 
 def open_delete(connection: Connection, ref: Ref) -> Operation | None:
-    """The deletion of ``ref`` that is under way."""
-    found = select(operations).where(_of(ref), operations.c.status == "InProgress", operations.c.verb == "delete")
-    row = connection.execute(found).mappings().first()
+    """The deletion of ``ref`` that is in progress, None if there is none."""
+    query = select(operations).where(_of(ref), operations.c.status == "InProgress", operations.c.verb == "delete")
+    row = connection.execute(query).mappings().first()
     return None if row is None else _operation(row)
 
 
 def all_open(connection: Connection) -> Mapping[Ref, list[Operation]]:
-    """Every operation in progress, oldest first."""
-    found: dict[Ref, list[Operation]] = {}
+    """All operations in progress, oldest first."""
+    by_ref: dict[Ref, list[Operation]] = {}
     query = select(operations).where(operations.c.status == "InProgress").order_by(operations.c.started_at)
     for row in connection.execute(query).mappings():
         operation = _operation(row)
-        found.setdefault(operation.ref, []).append(operation)
-    return found
+        by_ref.setdefault(operation.ref, []).append(operation)
+    return by_ref
 
 
 def advance(connection: Connection, operation: Operation, status: Status, observed: int, *, now: float) -> None:
-    """Note a changed phase; end the operation if ``observed`` covers its generation (a deletion ends by ``end``)."""
+    """Records a changed phase, and ends the operation if ``observed`` reaches its generation.
+
+    A deletion ends with ``end_removed`` instead.
+    """
     values: dict[str, Any] = {}
     phases = [list(entry) for entry in operation.phases]
     if status.phase and (not phases or phases[-1][:2] != [status.phase, status.message]):
@@ -100,13 +105,14 @@ def advance(connection: Connection, operation: Operation, status: Status, observ
 
 
 def end_removed(connection: Connection, refs: Sequence[Ref], *, now: float) -> None:
-    """The resources are gone: deletions have Succeeded, whatever else was in progress is Canceled."""
+    """Ends the operations of removed resources: deletions have Succeeded, all others are
+    Canceled."""
     for ref in refs:
-        still_open = and_(_of(ref), operations.c.status == "InProgress")
-        gone = update(operations).where(still_open, operations.c.verb == "delete")
+        open_operations = and_(_of(ref), operations.c.status == "InProgress")
+        gone = update(operations).where(open_operations, operations.c.verb == "delete")
         connection.execute(gone.values(status="Succeeded", ended_at=now))
-        canceled = Error("OperationCanceled", "the resource was deleted before the change had taken effect")
-        others = update(operations).where(still_open)
+        canceled = Error("OperationCanceled", "the resource was deleted before the change took effect")
+        others = update(operations).where(open_operations)
         connection.execute(others.values(status="Canceled", ended_at=now, error=canceled.to_body()))
 
 

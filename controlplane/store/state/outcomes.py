@@ -1,7 +1,7 @@
-"""What the reconciler found out, written beside what the user wants.
+"""Statuses from the reconciler, stored beside what the user wants.
 
-Decides when a status speaks of the newest generation and when it is late. Works inside a write transaction of its
-caller. Must not know documents.
+Decides whether a status is about the newest generation or out of date. Works inside a write
+transaction of its caller. Must not know documents.
 """
 
 from __future__ import annotations
@@ -16,15 +16,19 @@ from amphitrite.controlplane.store.state import operation_rows, resource_rows
 from amphitrite.controlplane.store.state.store import Operation
 
 
-def record(connection: Connection, ref: Ref, status: Status, still_open: Sequence[Operation], *, now: float) -> None:
-    """Write ``status`` of ``ref`` and bring its operations forward; nothing for a ref that is gone.
+def record(
+    connection: Connection, ref: Ref, status: Status, open_operations: Sequence[Operation], *, now: float
+) -> None:
+    """Stores ``status`` of ``ref`` and advances its operations. Does nothing if the resource is
+    gone.
 
-    The user may have changed the resource after the reconciler looked: then the outcome told here is an earlier
-    generation's. It ends that generation's operations, and the resource goes on showing that a change is under way.
+    The user may have changed the resource after the reconciler observed it. Then the outcome
+    belongs to an earlier generation: it ends that generation's operations, and the resource still
+    shows that a change is in progress.
     """
     row = resource_rows.find(connection, ref)
     if row is None or 0 < status.observed_generation < row["first_generation"]:
-        return  # It is gone, or this speaks of a former resource of the same name.
+        return  # It is gone, or the status is about an earlier resource of this name.
     observed = min(max(status.observed_generation, row["observed_generation"]), row["generation"])
     values: dict[str, Any] = {"observed_generation": observed, "facts": dict(status.facts)}
     late = _is_outcome(status) and (status.observed_generation < row["generation"] or row["deleting"])
@@ -38,10 +42,11 @@ def record(connection: Connection, ref: Ref, status: Status, still_open: Sequenc
     changed = {name: value for name, value in values.items() if not resource_rows.same(row[name], value)}
     if changed:
         connection.execute(update(resource_rows.table_of(ref)).where(resource_rows.at(ref)).values(**changed))
-    for operation in still_open:
+    for operation in open_operations:
         if late and operation.generation > observed:
             continue
-        # A deletion ends every other operation when it is through: see ``operations.end_removed``.
+        # A deletion ends all other operations when it has finished: see
+        # ``operation_rows.end_removed``.
         operation_rows.advance(connection, operation, status, -1 if row["deleting"] else observed, now=now)
 
 

@@ -1,6 +1,7 @@
-"""Rows of endpoints and deployments, and the values they stand for.
+"""Rows of endpoints and deployments, and the values that they hold.
 
-Decides how a resource is addressed in the tables and turned into records and desired state. Must not know transactions.
+Decides how a resource is addressed in the tables, and how a row becomes a record or desired state.
+Must not know transactions.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def table_of(ref: Ref) -> Table:
 
 
 def at(ref: Ref) -> ColumnElement[bool]:
-    """The condition that selects ``ref`` in its table."""
+    """The SQL condition that selects ``ref`` in its table."""
     if ref.deployment is None:
         return endpoints.c.key == ref.endpoint
     return and_(deployments.c.endpoint == ref.endpoint, deployments.c.key == ref.deployment)
@@ -42,15 +43,15 @@ def get(connection: Connection, ref: Ref) -> Row:
     if ref.deployment is None:
         raise Error(
             "ResourceNotFound",
-            f"no endpoint '{ref.endpoint}'",
+            f"endpoint '{ref.endpoint}' does not exist",
             target=ref.endpoint,
-            hint="`ml online-endpoint list` shows all",
+            hint="run `ml online-endpoint list` to see all endpoints",
         )
     raise Error(
         "ResourceNotFound",
-        f"no deployment '{ref.deployment}' behind endpoint '{ref.endpoint}'",
+        f"endpoint '{ref.endpoint}' has no deployment '{ref.deployment}'",
         target=f"{ref.endpoint}/{ref.deployment}",
-        hint=f"`ml online-deployment list -e {ref.endpoint}` shows all",
+        hint=f"run `ml online-deployment list -e {ref.endpoint}` to see its deployments",
     )
 
 
@@ -59,7 +60,7 @@ def ref_of(row: Row) -> Ref:
 
 
 def same(one: object, other: object) -> bool:
-    """Whether two JSON values are the same; unlike ``==`` it tells true from 1."""
+    """Whether two JSON values are equal. Unlike ``==``, it distinguishes true from 1."""
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
@@ -96,7 +97,7 @@ def endpoint(row: Row) -> resources.Endpoint:
 
 
 def deployment(row: Row) -> resources.Deployment:
-    model, container = resources.resolved(row["model"])
+    model, container = resources.stored_model(row["model"])
     return resources.deployment_from_document(
         row["document"],
         endpoint=row["endpoint"],

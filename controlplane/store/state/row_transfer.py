@@ -1,7 +1,7 @@
-"""All rows of one database, and bringing them into another, of whichever kind.
+"""Copies all rows of one database into another, of either kind.
 
-Decides which tables are state that lasts, and that rows only ever come into a database that has none. Must not know
-files, or what the rows mean.
+Decides which tables hold lasting state, and that rows are only copied into a database without any.
+Must not know files, or what the rows mean.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Table, func, insert, inspect, select, update
 
-from amphitrite.controlplane.store.migrations import found_revision, migrate
+from amphitrite.controlplane.store.migrations import current_revision, migrate
 from amphitrite.controlplane.store.sql.tables import (
     agent_reports,
     blobs,
@@ -26,23 +26,25 @@ from amphitrite.schemas.errors import Error
 
 Row = Mapping[str, Any]
 
-#: What does not last: agents say within seconds what they said last, and numbers are kept for some hours only.
-_PASSING = (agent_reports, metric_minutes, _schema_support)
-#: Those that others refer to come first.
-TABLES: tuple[Table, ...] = tuple(table for table in metadata.sorted_tables if table not in _PASSING)
+#: Tables without lasting state: agents report again within seconds, and metrics are kept for hours.
+_TRANSIENT = (agent_reports, metric_minutes, _schema_support)
+#: Referenced tables come before those that reference them.
+TABLES: tuple[Table, ...] = tuple(table for table in metadata.sorted_tables if table not in _TRANSIENT)
 _BATCH = 500
 
 
 def open_existing(url: str) -> Database:
-    """A database that is ours already, its schema brought up to date. Raises Error BadArgument when it is not, and what
-    ``Database`` raises."""
+    """A database of this program, migrated to the newest revision.
+
+    Raises Error BadArgument if it is not one, and what ``Database`` raises.
+    """
     database = Database(url)
     try:
         with database.read() as connection:
-            revision = found_revision(connection)
+            revision = current_revision(connection)
         if revision is None:
-            message = f"there is nothing of amphitrite's in {database.place}"
-            raise Error("BadArgument", message, target="database", hint="name the database of a control plane")
+            message = f"{database.place} is not a database of amphitrite"
+            raise Error("BadArgument", message, target="database", hint="use the database of a control plane")
         migrate(database)
     except BaseException:
         database.close()
@@ -51,15 +53,17 @@ def open_existing(url: str) -> Database:
 
 
 def open_empty(url: str) -> Database:
-    """A database without rows of ours, with the schema made. Raises Error Conflict when there are some, and what
-    ``Database`` raises."""
+    """A database without rows of this program, with the schema created.
+
+    Raises Error Conflict if it has rows, and what ``Database`` raises.
+    """
     database = Database(url)
     try:
         with database.read() as connection:
-            if found_revision(connection) is not None:
+            if current_revision(connection) is not None:
                 require_empty(database, connection)
             elif inspect(connection).get_table_names():
-                raise _not_empty(database, "tables of somebody else's")
+                raise _not_empty(database, "tables of another program")
         migrate(database)
     except BaseException:
         database.close()
@@ -68,22 +72,22 @@ def open_empty(url: str) -> Database:
 
 
 def require_empty(database: Database, connection: Connection) -> None:
-    """Raises Error Conflict."""
-    there = set(inspect(connection).get_table_names())
+    """Raises Error Conflict if a table has rows."""
+    existing = set(inspect(connection).get_table_names())
     for table in TABLES:
-        if table.name in there and connection.execute(select(func.count()).select_from(table)).scalar():
-            raise _not_empty(database, f"rows in its table {table.name}")
+        if table.name in existing and connection.execute(select(func.count()).select_from(table)).scalar():
+            raise _not_empty(database, f"rows in table {table.name}")
 
 
 def rows(connection: Connection, table: Table) -> Iterator[Row]:
-    """All of them, in the order of their keys, without holding all at once."""
+    """All rows, sorted by primary key, without loading all of them at once."""
     query = select(table).order_by(*table.primary_key.columns)
     for row in connection.execution_options(yield_per=_BATCH).execute(query):
         yield row._asdict()
 
 
 def insert_rows(connection: Connection, table: Table, given: Iterable[Row]) -> int:
-    """How many. Columns that a row does not name get the database's default."""
+    """Inserts rows and returns their number. Missing columns get the database's default."""
     batch: list[dict[str, Any]] = []
     count = 0
     for row in given:
@@ -98,10 +102,11 @@ def insert_rows(connection: Connection, table: Table, given: Iterable[Row]) -> i
 
 
 def copy(source: Database, target: Database, *, compute: str | None = None) -> dict[str, int]:
-    """Every row, read as of one moment and written in one transaction: name of the table -> rows. ``compute``: what
-    deployments of this machine are to run on from now on.
+    """Copies every row, read from one snapshot and written in one transaction.
 
-    Raises Error Conflict when ``target`` is not empty any more, RuntimeUnavailable.
+    ``compute``: the compute that deployments of this machine will run on instead. Returns the
+    number of rows by table name. Raises Error Conflict (``target`` is no longer empty) or
+    RuntimeUnavailable.
     """
     with source.read() as reading, target.write() as writing:
         require_empty(target, writing)
@@ -112,11 +117,11 @@ def copy(source: Database, target: Database, *, compute: str | None = None) -> d
 
 
 def digests(connection: Connection) -> list[str]:
-    """Of all content that rows refer to, sorted."""
+    """The digests of all content that rows refer to, sorted."""
     query = select(blobs.c.digest).union(select(model_files.c.digest))
     return sorted(connection.execute(query).scalars())
 
 
 def _not_empty(database: Database, what: str) -> Error:
-    hint = "name a database without anything in it; nothing has been changed in this one"
-    return Error("Conflict", f"{database.place} is not empty: there are {what}", target=database.place, hint=hint)
+    hint = "use an empty database; this one has not been changed"
+    return Error("Conflict", f"{database.place} is not empty: it has {what}", target=database.place, hint=hint)

@@ -1,6 +1,7 @@
-"""Key pairs that sign scoring tokens, as rows.
+"""The key pairs that sign scoring tokens, as rows.
 
-Decides how one is stored. Works inside a transaction of its caller. Must not know which of them signs.
+Decides how a key is stored. Works inside a transaction of its caller. Must not know which key
+signs.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from amphitrite.dataplane.table.routing_table import Secret
 
 
 def list_all(connection: Connection) -> tuple[SigningKey, ...]:
-    """From the oldest to the newest."""
+    """All keys, oldest first."""
     query = select(signing_keys).order_by(signing_keys.c.created_at, signing_keys.c.id)
     return tuple(
         SigningKey(row["id"], Secret(row["private_key"]), row["created_at"])

@@ -1,7 +1,8 @@
-"""The verbs of the store, and the values that go in and out.
+"""The store's protocol, and the values that it takes and returns.
 
-Decides what is one transaction. Must not know SQL, HTTP or how a plan is made. Every verb is atomic: after ``kill -9``
-between any two lines either all of it or none of it has happened. Names are compared without case throughout.
+Decides what is one transaction. Must not know SQL, HTTP or how a plan is made. Every method is
+atomic: after ``kill -9`` at any point, all of its effect is stored or none. Names are compared
+without case.
 """
 
 from __future__ import annotations
@@ -23,10 +24,14 @@ __all__ = ["Operation", "Record", "Ref", "State", "Status", "Store", "World"]
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A stored endpoint or deployment as the API shows it. Times: seconds since the epoch. ``etag`` is quoted."""
+    """A stored endpoint or deployment, as the API shows it.
+
+    Times: seconds since the epoch. ``name``: as the user wrote it. ``etag``: with quotes.
+    ``compute``: of a deployment.
+    """
 
     ref: Ref
-    name: str  # as the user wrote it
+    name: str
     document: Mapping[str, Any]
     etag: str
     generation: int
@@ -34,12 +39,16 @@ class Record:
     modified_at: float
     deleting: bool
     status: Status
-    compute: str | None = None  # a deployment's
+    compute: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A long-running operation. ``phases``: (phase, message, entered_at) in order. ``status`` is ARM's word."""
+    """A long-running operation.
+
+    ``status``: Azure Resource Manager's term. ``phases``: (phase, message, time of entry), in
+    order. Times: seconds since the epoch.
+    """
 
     id: str
     ref: Ref
@@ -53,17 +62,23 @@ class Operation:
 
 
 class Store(Protocol):
-    """Endpoints, deployments, their operations and the routing table. (Models and blobs: ``models.ModelStore``.)"""
+    """Endpoints, deployments, their operations and the routing table.
 
-    # -- API side -----------------------------------------------------------------------------------------------------
+    ``store.assets.model_store.ModelStore`` holds models and uploads.
+    """
+
+    # Methods for the API.
     def put_endpoint(
         self, document: Mapping[str, Any], *, if_match: str | None, if_none_match: bool, now: float
     ) -> tuple[Record, Operation]:
-        """Create or replace. A new endpoint gets two random keys. An unchanged document keeps its generation and gets
-        an operation all the same (of one that has Failed: a new generation, so that it is tried again).
+        """Creates or replaces an endpoint. A new endpoint gets two random keys.
 
-        Raises Error PreconditionFailed (etag differs, or it exists under ``if_none_match``), Conflict (it is being
-        deleted)."""
+        An unchanged document keeps its generation and gets an operation too. If its last change has
+        Failed, it gets a new generation, so that the change is tried again.
+
+        Raises Error PreconditionFailed (the etag differs, or it exists and ``if_none_match`` is
+        set) or Conflict (it is being deleted).
+        """
         ...
 
     def put_deployment(
@@ -78,80 +93,96 @@ class Store(Protocol):
         if_none_match: bool,
         now: float,
     ) -> tuple[Record, Operation]:
-        """Create or replace; ``model`` is {"name", "version", "digest", "model_names"} (and
-        "container", see ``core.resources.resolved``) as resolved now, ``compute`` the
-        name of the compute that it runs on; both are stored beside the document. ``waiting``: why the change cannot
-        begin yet; the resource and its operation say so from the start. Raises ResourceNotFound (no such endpoint) and
-        what ``put_endpoint`` raises."""
+        """Creates or replaces a deployment.
+
+        ``model``: what the model reference resolves to, as {"name", "version", "digest",
+        "model_names"} and "container" if any (``core.desired.resources.stored_model``).
+        ``compute``: the name of the compute that it runs on. Both are stored beside the document.
+        ``waiting``: why the change cannot begin yet. The resource and its operation say so from the
+        start. Raises Error ResourceNotFound (no such endpoint) and what ``put_endpoint`` raises.
+        """
         ...
 
     def get_endpoint(self, name: str) -> Record: ...
     def list_endpoints(self, skip: int = 0, limit: int | None = None) -> list[Record]:
-        """Sorted by name; a part of them where ``skip`` or ``limit`` says so."""
+        """Endpoints sorted by name; ``skip`` and ``limit`` select a page."""
         ...
 
     def get_deployment(self, endpoint: str, name: str) -> Record: ...
     def list_deployments(self, endpoint: str) -> list[Record]: ...
 
     def delete(self, ref: Ref, *, if_match: str | None, now: float) -> Operation | None:
-        """Mark as deleting (an endpoint: its deployments too). None when there is nothing of that name."""
+        """Marks a resource as deleting, and an endpoint's deployments with it. None if it does not
+        exist."""
         ...
 
     def get_keys(self, endpoint: str) -> tuple[Secret, Secret]: ...
 
     def regenerate_key(self, endpoint: str, which: Literal["primary", "secondary"], *, now: float) -> Operation:
-        """A new random key, generation + 1: the operation ends when the proxies have it."""
+        """Replaces a key with a random one in a new generation. The operation ends when all proxies
+        have it."""
         ...
 
     def get_operation(self, operation_id: str) -> Operation: ...
 
     def exclusive(self) -> AbstractContextManager[None]:
-        """What is read inside is still so when it is written inside: no other block like this runs meanwhile, in any
-        process. Re-entrant in a thread. Raises Error RuntimeUnavailable."""
+        """A block in which values that were read are still current when they are written.
+
+        No other such block runs at the same time, in any process. Re-entrant in a thread. Raises
+        Error RuntimeUnavailable.
+        """
         ...
 
     def put_compute(self, compute: Compute, *, now: float) -> None:
-        """Attach it, or replace what is attached under its name, whose first spelling stays."""
+        """Attaches a compute or replaces the one of its name, whose first spelling is kept."""
         ...
 
     def list_computes(self) -> list[Compute]:
-        """Those that are attached, sorted by name."""
+        """The attached computes, sorted by name."""
         ...
 
     def delete_compute(self, name: str) -> bool:
-        """Whether there was one. Raises Error Conflict while an endpoint's document names it or a deployment runs on
-        it."""
+        """Detaches a compute. Returns whether it existed.
+
+        Raises Error Conflict while an endpoint's document names it or a deployment runs on it.
+        """
         ...
 
     def signing_keys(self) -> tuple[SigningKey, ...]:
-        """The key pairs that sign scoring tokens, from the oldest to the newest."""
+        """The key pairs that sign scoring tokens, oldest first."""
         ...
 
-    # -- reconciler side ----------------------------------------------------------------------------------------------
+    # Methods for the reconciler.
     def load_world(self) -> World: ...
 
     def change_signing_keys(self, added: Sequence[SigningKey], removed: Sequence[SigningKey]) -> None:
-        """Both at once."""
+        """Adds and removes keys in one transaction."""
         ...
 
     def publish(self, table: RoutingTable, *, above: int = 0) -> RoutingTable:
-        """Store ``table`` under the next version if its content differs from the stored one; return the stored one.
+        """Stores ``table`` as the next version if its content differs from the stored one. Returns
+        the stored table.
 
-        ``above``: the newest version that a proxy has, which may be of another history (another store, or this one
-        before it was restored): a lower version is told to nobody, so the table gets one beyond it, also when
-        unchanged."""
+        ``above``: the newest version that a proxy has, which may be of another history (another
+        store, or this store before it was restored). Agents ignore lower versions, so the table
+        then gets a version above it, even if its content is unchanged.
+        """
         ...
 
     def published(self) -> RoutingTable | None:
-        """The table that ``publish`` stored last, in whichever process."""
+        """The last published table, by any process; None if there is none."""
         ...
 
     def record(self, statuses: Mapping[Ref, Status], *, now: float) -> None:
-        """Write statuses and bring operations forward: note a changed (phase, message); an operation whose generation
-        is observed ends Succeeded or, when the state is Failed, Failed with the status's error. A status for a ref
-        that is gone is ignored."""
+        """Stores statuses and advances operations.
+
+        A changed (phase, message) is recorded. An operation whose generation is observed ends
+        Succeeded, or Failed with the status's error if the state is Failed. Statuses of removed
+        resources are ignored.
+        """
         ...
 
     def remove(self, refs: Sequence[Ref], *, now: float) -> None:
-        """Drop rows marked as deleting; their delete operations end Succeeded, other open ones Canceled."""
+        """Removes rows that are marked as deleting. Their delete operations end Succeeded, all
+        others Canceled."""
         ...

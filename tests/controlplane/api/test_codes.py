@@ -170,9 +170,9 @@ def test_the_owner_lists_and_reads_without_a_signature(world: Any) -> None:
     ("uri", "status", "says"),
     [
         ("https://example.org/elsewhere", 400, "cannot be registered from this address"),
-        ("https://test:8443/storage/local/codes-" + "0" * 32, 400, "no file below"),
+        ("https://test:8443/storage/local/codes-" + "0" * 32, 400, "there are no files below"),
         ("https://test:8443/storage/local/codes-short/src", 404, "no upload"),
-        (f"{URI}/LocalUpload/none", 400, "no file below"),
+        (f"{URI}/LocalUpload/none", 400, "there are no files below"),
     ],
 )
 def test_what_cannot_be_registered(world: Any, uri: str, status: int, says: str) -> None:

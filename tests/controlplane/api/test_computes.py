@@ -236,7 +236,7 @@ def test_an_endpoint_on_a_compute_is_a_kubernetes_endpoint(attached: Any) -> Non
         attached.client.get(f"{WS}/onlineEndpoints/ep1").headers["ETag"],
     )
     error = attached.endpoint().json()["error"]
-    assert error["message"] == "compute: cannot be changed after creation; it is azureml:k8s"
+    assert error["message"] == "compute: cannot be changed after creation; the current value is azureml:k8s"
     error = attached.endpoint("ep2", compute=f"{WS}/computes/other").json()["error"]
     assert error["message"] == "compute: there is no compute other"
     assert attached.endpoint("ep2", compute=f"{WS}/computes/K8S").json()["properties"]["compute"] == K8S
@@ -288,7 +288,7 @@ def test_what_does_not_fit_is_refused_before_anything_changes(attached: Any) -> 
     error = answer.json()["error"]
     assert (answer.status_code, error["code"], error["target"]) == (400, "OutOfQuota", "ep1/green")
     assert error["message"] == (
-        "1 instance of one-gpu needs 1 nvidia.com/gpu; 0 of 4 is free: node-1 has 4, 4 are asked for by cats/blue"
+        "1 instance of one-gpu needs 1 nvidia.com/gpu; 0 of 4 is free: node-1 has 4, 4 are requested by cats/blue"
     )
     hint = error["additionalInfo"][0]["info"]["hint"]
     assert "wait" in hint

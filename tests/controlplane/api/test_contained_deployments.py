@@ -110,7 +110,10 @@ def test_everything_wrong_is_said_at_once(world: World) -> None:
 
 def test_without_environment_a_custom_model_is_refused_with_what_to_do(world: World) -> None:
     error = prepared(world).deployment(model="azureml:c:1").json()["error"]
-    assert error["message"] == "model: model c:1 is a custom_model; without environment this server serves triton_model"
+    assert (
+        error["message"]
+        == "model: model c:1 is a custom_model; without an environment, this server serves only triton_model"
+    )
 
 
 def test_images_that_the_operator_calls_triton(tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ def test_every_wrong_field_is_said_at_once(ready: Any) -> None:
 @pytest.mark.parametrize(
     ("properties", "message"),
     [
-        ({"model": None}, "model: required: there is nothing else to serve"),
+        ({"model": None}, "model: required: the deployment names no model"),
         (
             {"endpointComputeType": "Kubernetes", "instanceType": None},
             "type: kubernetes: the endpoint names no compute, and its instances run on this machine (compute local)",

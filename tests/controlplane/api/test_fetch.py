@@ -131,7 +131,7 @@ def test_an_address_is_good_for_one_content_and_ten_minutes(pod: Pod) -> None:
     assert pod.get(url).status_code == 200
     pod.world.now[0] += 1
     answer = pod.get(url)
-    assert (answer.status_code, answer.json()["error"]["message"]) == (403, "this address has expired")
+    assert (answer.status_code, answer.json()["error"]["message"]) == (403, "this URL has expired")
     assert pod.get(pod.url()).status_code == 200
     pod.world.services.models.blobs.content.discard_older(digest, 9e9)
     assert pod.get(pod.world.services.delivery.signed_path(digest)).status_code == 404

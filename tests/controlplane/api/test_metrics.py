@@ -190,7 +190,7 @@ def test_every_dimension_and_percentile(world: Any) -> None:
         ({"where": "deployment ne 'blue'"}, "conditions such as deployment eq 'blue'"),
         ({"where": "colour eq 'blue'"}, "of deployment, statusCode, statusCodeClass, modelStatusCode"),
         ({"metricnamespace": "Microsoft.Compute"}, "there is one namespace"),
-        ({"top": "5"}, "top is not offered"),
+        ({"top": "5"}, "top is not supported"),
     ],
     ids=str,
 )

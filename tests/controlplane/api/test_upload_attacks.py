@@ -205,7 +205,7 @@ def test_blocks_that_nobody_commits_go_after_a_day(attacked: Any) -> None:
     assert attacked.client.put(f"{BLOBS}/left?comp=block&blockid=a", content=b"left", headers=XML).status_code == 201
     blocks = attacked.services.settings.home.models / "blocks"
     assert list(blocks.iterdir())
-    attacked.services.blobs._blocks.drop_older(2e10)
+    attacked.services.blobs._blocks.drop_expired(2e10)
     assert list(blocks.iterdir()) == []
     answer = attacked.client.put(
         f"{BLOBS}/left?comp=blocklist", content=b"<BlockList><Latest>a</Latest></BlockList>", headers=XML

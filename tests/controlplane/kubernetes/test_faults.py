@@ -22,7 +22,7 @@ class Row:
     code: str
     message: str
     exits: tuple[tuple[int | None, str | None], ...] = ()
-    scarce: bool = False
+    lacks_capacity: bool = False
 
 
 #: All that the kubelet keeps of a log is its last 2 KiB.
@@ -34,7 +34,7 @@ ROWS = (
         "gpus",
         "PodUnschedulable",
         "no node takes the pod: 0/1 nodes are available: 1 Insufficient nvidia.com/gpu",
-        scarce=True,
+        lacks_capacity=True,
     ),
     Row(
         "selector",
@@ -63,7 +63,7 @@ def test_a_recorded_failure(row: Row) -> None:
     found = recorded(row.name).observed()
     for fault in (one.fault for one in found if one.phase != "exited"):
         assert fault is not None
-        assert (fault.code, fault.scarce) == (row.code, row.scarce)
+        assert (fault.code, fault.lacks_capacity) == (row.code, row.lacks_capacity)
         assert row.message in fault.message
         assert fault.hint
         assert fault.since >= 0

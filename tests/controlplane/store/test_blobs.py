@@ -90,7 +90,7 @@ def test_a_file_past_the_limit_leaves_nothing(store: SqlStore, content: Content,
     blobs = BlobStore(store.database, content, Limits(file_bytes=5))
     upload = blobs.begin()
     upload.write(b"12345")
-    with pytest.raises(Error, match=r"5 bytes \(file_bytes\).* 6") as caught:
+    with pytest.raises(Error, match=r"at least 6 bytes; at most 5 \(file_bytes\)") as caught:
         upload.write(b"6")
     assert caught.value.code == "RequestTooLarge"
     assert caught.value.hint and "ML_LIMIT_FILE_BYTES" in caught.value.hint
@@ -133,7 +133,7 @@ def test_a_reader_is_not_disturbed(models: ModelStore, upload: Upload) -> None:
     chunks = models.blobs.read(blob)
     assert models.blobs.content.discard_older(blob.digest, 9e9)
     assert b"".join(chunks) == b"old"
-    with pytest.raises(Error, match="lost"):
+    with pytest.raises(Error, match="the content of the blob is missing"):
         models.blobs.read(blob)
 
 
@@ -180,6 +180,6 @@ def test_a_path_never_gets_content_that_garbage_collection_has_just_dropped(mode
         body.write(b"x")
         digest, size = body.finish()
     assert models.blobs.content.discard_older(digest, 9e9)
-    with pytest.raises(Error, match="not there any more") as caught:
+    with pytest.raises(Error, match="no longer exists") as caught:
         models.blobs.put("a", digest, size, overwrite=False)
     assert (caught.value.status, caught.value.hint) == (503, "upload it again")

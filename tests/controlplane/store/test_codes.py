@@ -35,7 +35,7 @@ def test_a_life(store: SqlStore, models: ModelStore, upload: Any, clock: Any) ->
     assert created and (found.name, found.hash, found.document["path"]) == ("Mine", "h1", f"https://x/{first}src")
     assert "digest" not in found.document
     assert assets.get_version("MINE", "1") == found
-    assert [one.name for one in assets.with_hash("h1")] == ["Mine"] and assets.with_hash("h2") == []
+    assert [one.name for one in assets.versions_with_hash("h1")] == ["Mine"] and assets.versions_with_hash("h2") == []
     assert [one.version for one in assets.list_versions("mine")] == ["1"] and assets.list_versions("none") == []
     # The same files elsewhere are the same content, and the first address stays; others are refused.
     again, created = put("mine", second, now=2.0, description="d")
@@ -44,10 +44,10 @@ def test_a_life(store: SqlStore, models: ModelStore, upload: Any, clock: Any) ->
     assert code_of(lambda: put("none", code_store.directory("0" * 32))) == "UserError"
     assert code_of(lambda: assets.get_version("none", "1")) == "ResourceNotFound"
     # An upload is closed by the version that has it.
-    assert code_of(lambda: assets.require_open(first.split("/")[1])) == "Conflict"
-    assets.require_open(second.split("/")[1])
+    assert code_of(lambda: assets.require_unregistered(first.split("/")[1])) == "Conflict"
+    assets.require_unregistered(second.split("/")[1])
     for name in ("..", "", "A" * 32, first):
-        assert code_of(lambda name=name: assets.require_open(name)) == "ResourceNotFound"
+        assert code_of(lambda name=name: assets.require_unregistered(name)) == "ResourceNotFound"
     # What no version has goes, as a whole.
     clock.pass_s(AGE_S + 1)
     assert models.collect_garbage(clock(), frozenset()).paths == 2

@@ -131,7 +131,7 @@ def test_two_control_planes_share_a_place(content: Content, tmp_path: Path, cloc
                         blobs_of.put(path, *body.finish(), overwrite=True)
                 stored += 1
             except Error as error:
-                # Collected between two steps: a day has passed for it.
+                # CollectionResult between two steps: a day has passed for it.
                 refused.append(error)
         return stored
 

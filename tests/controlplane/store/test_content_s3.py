@@ -88,16 +88,16 @@ def test_unfinished_transfers_and_unnamed_blocks_go_after_a_day(bucket: s3.Bucke
         client.put_object(Bucket=bucket.name, Key=f"of/us/blocks/{name}", Body=b"x")
     begun = client.list_multipart_uploads(Bucket=bucket.name)["Uploads"]
     young = min(one["Initiated"].timestamp() for one in begun)
-    content.drop_leftovers(min(young, clock()) - 1, ())
+    content.drop_unfinished(min(young, clock()) - 1, ())
     assert len(bucket.names()) == 2
-    content.drop_leftovers(max(young, clock()) + DAY, {"kept"})
+    content.drop_unfinished(max(young, clock()) + DAY, {"kept"})
     assert bucket.names() == ["of/us/blocks/kept"]
     left = client.list_multipart_uploads(Bucket=bucket.name)["Uploads"]
     assert [one["Key"] for one in left] == ["of/others/x"]
 
 
 def test_a_bucket_that_is_not_there(bucket: s3.Bucket, tmp_path: Path, clock: Any) -> None:
-    with pytest.raises(Error, match="the object store refuses") as caught:
+    with pytest.raises(Error, match="the object store refused the request") as caught:
         open_content("s3://nowhere-to-be-found/x", tmp_path, clock)
     assert (caught.value.code, caught.value.target) == ("RuntimeUnavailable", "s3://nowhere-to-be-found/x")
     assert "make the bucket first" in str(caught.value.hint)
@@ -106,7 +106,7 @@ def test_a_bucket_that_is_not_there(bucket: s3.Bucket, tmp_path: Path, clock: An
 def test_a_bucket_that_went(bucket: s3.Bucket, tmp_path: Path, clock: Any) -> None:
     content = open_content(bucket.url, tmp_path, clock)
     bucket.client().delete_bucket(Bucket=bucket.name)
-    with pytest.raises(Error, match="the object store refuses") as caught:
+    with pytest.raises(Error, match="the object store refused the request") as caught:
         take_in(content, b"x")
     assert "make the bucket first" in str(caught.value.hint)
     assert list((tmp_path / "uploads").iterdir()) == []

@@ -25,7 +25,7 @@ from amphitrite.schemas.errors import Error
 
 def test_the_newest_revision_makes_exactly_the_tables(store: SqlStore) -> None:
     with store.database.read() as connection:
-        assert migrations.found_revision(connection) == REVISION
+        assert migrations.current_revision(connection) == REVISION
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
 
 
@@ -111,7 +111,7 @@ def test_a_newer_schema_is_refused(store: SqlStore, oldest: str) -> None:
         migrations.migrate(store.database)
     assert caught.value.code == "RuntimeUnavailable"
     assert "9999" in caught.value.message and REVISION in caught.value.message
-    assert caught.value.hint and "newer version" in caught.value.hint
+    assert caught.value.hint and "version of amphitrite that wrote it" in caught.value.hint
 
 
 @pytest.mark.parametrize("oldest", ["0001", REVISION])
@@ -119,7 +119,7 @@ def test_a_newer_schema_that_this_version_works_on_is_left_alone(store: SqlStore
     leave_by_newer(store, oldest)
     migrations.migrate(store.database)
     with store.database.read() as connection:
-        assert migrations.found_revision(connection) == "9999"
+        assert migrations.current_revision(connection) == "9999"
     assert store.put_endpoint({"name": "ep1"}, if_match=None, if_none_match=False, now=1.0)[0].generation == 1
 
 
@@ -195,7 +195,7 @@ sys.modules["psycopg"] = None
 from amphitrite.controlplane.store.sql.transactions import Database
 Database("postgresql://u:hush@h/db")"""
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert "the driver for PostgreSQL is not installed here" in ended.stderr and "hush" not in ended.stderr
+    assert "the PostgreSQL driver is not installed" in ended.stderr and "hush" not in ended.stderr
 
 
 def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:

@@ -67,18 +67,18 @@ def test_addresses(models: ModelStore, upload: Any, address: str, end: str) -> N
 @pytest.mark.parametrize(
     ("path", "code", "says"),
     [
-        (SHORT + "LocalUpload/none", "UserError", "no file below LocalUpload/none"),
-        (SHORT + "LocalUpload/a", "UserError", "no file below"),
-        ("azureml://datastores/other/paths/x", "UserError", "no datastore 'other'"),
+        (SHORT + "LocalUpload/none", "UserError", "there are no files below LocalUpload/none"),
+        (SHORT + "LocalUpload/a", "UserError", "there are no files below"),
+        ("azureml://datastores/other/paths/x", "UserError", "datastore 'other' does not exist"),
         ("https://example.org/model", "Unsupported", "https://example.org/model"),
         ("azureml://jobs/j/outputs/artifacts/paths/model", "Unsupported", "azureml://jobs"),
         ("runs:/1/model", "Unsupported", "runs:/1/model"),
         ("./models", "Unsupported", "./models"),
-        ("", "UserError", "needs a path"),
+        ("", "UserError", "the model has no path"),
         (SHORT + "LocalUpload/aa/models/model_1", "UserError", "single model"),
         (SHORT + "LocalUpload/up", "UserError", "'..'"),
         (SHORT + "LocalUpload/twice", "UserError", "empty part"),
-        (SHORT + "LocalUpload/both", "UserError", "lies below a file"),
+        (SHORT + "LocalUpload/both", "UserError", "is below another file"),
         (SHORT + "LocalUpload/long", "UserError", "longer than 255 bytes"),
     ],
 )
@@ -101,7 +101,7 @@ def test_too_many_files(store: SqlStore, models: ModelStore, upload: Any, tmp_pa
     for number in range(3):
         upload(f"LocalUpload/aa/m/{number}", b"x")
     error = refusal(lambda: put(few, SHORT + "LocalUpload/aa"))
-    assert error.code == "LimitExceeded" and "2 files (files_per_model)" in error.message
+    assert error.code == "LimitExceeded" and "more than 2 files below LocalUpload/aa (files_per_model)" in error.message
 
 
 def test_a_custom_model_may_be_one_file(models: ModelStore, upload: Any) -> None:

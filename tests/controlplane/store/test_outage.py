@@ -34,7 +34,7 @@ def test_the_next_transaction_after_an_outage_works(server: postgresql.Server, s
     end = store.database.listen(heard.release)
     assert heard.acquire(timeout=DEADLINE_S)
     password = str(store.database.url.password)
-    with store.database.hold_alone(CONTROL_PLANE, lost.set):
+    with store.database.hold_named_lock(CONTROL_PLANE, lost.set):
         put(store)
         server.stop()
         for refused in (store.list_endpoints, lambda: put(store, "ep2"), lambda: store.exclusive().__enter__()):
@@ -69,7 +69,7 @@ def test_a_store_cannot_be_opened_meanwhile(server: postgresql.Server, store: Sq
     server.stop()
     with pytest.raises(Error) as caught:
         open_store(url)
-    with pytest.raises(Error) as alone, store.database.hold_alone(CONTROL_PLANE):
+    with pytest.raises(Error) as alone, store.database.hold_named_lock(CONTROL_PLANE):
         pass
     assert caught.value.code == alone.value.code == "RuntimeUnavailable"
     server.start()

@@ -91,13 +91,13 @@ def test_a_lost_lock_takes_the_write_with_it(store: SqlStore, other: SqlStore) -
 
 
 def test_one_alone_holds_a_name(store: SqlStore, other: SqlStore) -> None:
-    with store.database.hold_alone(CONTROL_PLANE):
-        with pytest.raises(Error) as caught, other.database.hold_alone(CONTROL_PLANE):
+    with store.database.hold_named_lock(CONTROL_PLANE):
+        with pytest.raises(Error) as caught, other.database.hold_named_lock(CONTROL_PLANE):
             pass
         assert caught.value.code == "Conflict" and "another control plane" in caught.value.message
-        with other.database.hold_alone("another name"):
+        with other.database.hold_named_lock("another name"):
             pass
-    with other.database.hold_alone(CONTROL_PLANE):
+    with other.database.hold_named_lock(CONTROL_PLANE):
         pass
 
 
@@ -107,7 +107,7 @@ def test_a_name_is_taken_again_unless_somebody_was_faster(store: SqlStore, other
     """``pg_terminate_backend`` cuts the connection; in between nobody holds it."""
     lost = threading.Event()
     mine = "pid IN (SELECT pid FROM pg_locks WHERE locktype = 'advisory')"
-    with store.database.hold_alone("it", lost.set):
+    with store.database.hold_named_lock("it", lost.set):
         before = holders(other.database)
         with other.database.write() as connection:
             if taken:
@@ -123,7 +123,7 @@ def test_a_name_is_taken_again_unless_somebody_was_faster(store: SqlStore, other
             assert lost.wait(DEADLINE_S)
         else:
             wait_until(lambda: bool(holders(other.database) - before), "another holds it")
-            with pytest.raises(Error), other.database.hold_alone("it"):
+            with pytest.raises(Error), other.database.hold_named_lock("it"):
                 pass
             assert not lost.is_set()
 
@@ -173,15 +173,15 @@ def test_a_change_that_could_not_be_followed_is_followed_again(store: SqlStore, 
 @pytest.mark.parametrize("kind", ["sqlite"])
 def test_on_sqlite_nobody_else_writes(store: SqlStore) -> None:
     store.database.listen(lambda: pytest.fail("called"))()
-    assert store.database.others() == 0 and not store.database.is_shared
+    assert store.database.other_connections() == 0 and not store.database.is_shared
 
 
 @on_postgresql
 def test_others_are_counted(store: SqlStore, other: SqlStore) -> None:
     assert store.list_endpoints() == other.list_endpoints() == []
-    assert store.database.others() >= 1 and store.database.is_shared
+    assert store.database.other_connections() >= 1 and store.database.is_shared
     other.close()
-    wait_until(lambda: store.database.others() == 0, "nobody else is there")
+    wait_until(lambda: store.database.other_connections() == 0, "nobody else is there")
 
 
 def test_the_published_table_is_everybodys(store: SqlStore, other: SqlStore) -> None:
@@ -193,6 +193,6 @@ def test_the_published_table_is_everybodys(store: SqlStore, other: SqlStore) -> 
 @on_postgresql
 def test_what_no_row_can_hold_is_refused(store: SqlStore) -> None:
     for name in ("a\0b", "x" * 300):
-        with pytest.raises(Error, match="the database cannot hold this") as caught:
+        with pytest.raises(Error, match="the database cannot store this value") as caught:
             put(store, name)
         assert caught.value.code == "BadArgument"

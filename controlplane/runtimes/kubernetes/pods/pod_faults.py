@@ -84,7 +84,7 @@ def _unschedulable(pod: Json, scheduled: Json, seen: Seen) -> Fault:
         hint = "compare the instance type's nodeSelector, tolerations and affinity with the nodes' labels and taints"
     first = seconds(scheduled.get("lastTransitionTime")) or created(pod)
     since = max(first, seen.departed_at) if scarce else first
-    return Fault("PodUnschedulable", f"no node takes the pod: {words}", hint, scarce=scarce, since=since)
+    return Fault("PodUnschedulable", f"no node takes the pod: {words}", hint, lacks_capacity=scarce, since=since)
 
 
 def _looping(pod: Json, ended: Sequence[Exit]) -> Exit | None:

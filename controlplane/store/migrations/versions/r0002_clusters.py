@@ -1,5 +1,5 @@
-"""Computes, reports of agents, and where a deployment runs. Programs of revision 0001 go on working on it: tables are
-added, and a column with a default, which they neither name nor see."""
+"""Computes, reports of agents, and where a deployment runs. Programs of revision 0001 go on working
+on it: tables are added, and a column with a default, which they neither name nor see."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ SORTED = {
 def upgrade() -> None:
     on_postgresql = op.get_bind().dialect.name == "postgresql"
     if on_postgresql:
-        # A database's own order may be that of a language; SQLite's is that of the characters' numbers.
+        # A database's own order may be that of a language; SQLite's is that of the characters'
+        # numbers.
         for table, columns in SORTED.items():
             for column, length in columns.items():
                 op.execute(f'ALTER TABLE {table} ALTER COLUMN {column} TYPE varchar({length}) COLLATE "C"')
