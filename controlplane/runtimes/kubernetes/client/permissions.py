@@ -1,7 +1,7 @@
 """What a control plane may do in the namespace of its instances, verb by verb, and why.
 
-Decides the least Role that is enough: the Helm chart gives exactly this one, and a test takes each verb away and sees
-what fails. Must not know how it is given.
+Decides the smallest sufficient Role. The Helm chart grants exactly this Role, and a test removes
+each verb and checks what fails. Must not know how it is granted.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """``group``: an API group, empty for the core. ``resource`` may name a part: ``pods/log``."""
+    """``group``: an API group, empty for the core group. ``resource``: may include a subresource,
+    as in ``pods/log``."""
 
     group: str
     resource: str
@@ -22,30 +23,33 @@ class Rule:
 
 #: In the namespace of the instances.
 RULES: tuple[Rule, ...] = (
-    Rule("apps", "deployments", ("get",), "read one again that somebody else has changed meanwhile"),
-    Rule("apps", "deployments", ("list", "watch"), "see which workloads there are"),
-    Rule("apps", "deployments", ("create", "patch"), "make a workload (server-side apply), scale it"),
-    Rule("apps", "deployments", ("delete",), "remove a workload whose last instance is gone"),
-    Rule("", "pods", ("list", "watch"), "see instances, their addresses and what keeps them from starting"),
-    Rule("", "pods", ("patch",), "say which pod goes when a workload is scaled down"),
-    Rule("", "pods/log", ("get",), "show logs, and find out why a container ended"),
-    Rule("", "events", ("list", "watch"), "the kubelet's words on volumes and probes"),
-    Rule("", "events", ("create",), "tell faults to whoever looks with kubectl"),
-    Rule("", "services", ("create", "patch"), "names for a workload's pods"),
-    Rule("", "configmaps", ("create", "patch"), "the authority that the fetcher trusts"),
-    Rule("networking.k8s.io", "networkpolicies", ("create", "patch"), "let only proxies reach instances"),
-    Rule("policy", "poddisruptionbudgets", ("create", "patch", "delete"), "while there is more than one instance"),
+    Rule("apps", "deployments", ("get",), "read a Deployment again that somebody else has changed"),
+    Rule("apps", "deployments", ("list", "watch"), "find the existing workloads"),
+    Rule("apps", "deployments", ("create", "patch"), "create a workload (server-side apply) and scale it"),
+    Rule("apps", "deployments", ("delete",), "delete a workload without instances"),
+    Rule("", "pods", ("list", "watch"), "read instances, their addresses and what keeps them from starting"),
+    Rule("", "pods", ("patch",), "select the pod to delete when a workload is scaled down"),
+    Rule("", "pods/log", ("get",), "show logs, and find out why a container exited"),
+    Rule("", "events", ("list", "watch"), "read the kubelet's messages about volumes and probes"),
+    Rule("", "events", ("create",), "show faults in kubectl"),
+    Rule("", "services", ("create", "patch"), "create DNS names for a workload's pods"),
+    Rule("", "configmaps", ("create", "patch"), "store the certificate authority that the fetcher trusts"),
+    Rule("networking.k8s.io", "networkpolicies", ("create", "patch"), "allow only proxies to reach instances"),
+    Rule(
+        "policy", "poddisruptionbudgets", ("create", "patch", "delete"), "protect workloads with more than one instance"
+    ),
 )
 
-#: In the whole cluster, as an option: without them nothing can be refused for lack of room before it is tried.
+#: In the whole cluster, optional: without them no request can be refused for lack of capacity
+#: before it is tried.
 CLUSTER_RULES: tuple[Rule, ...] = (
-    Rule("", "nodes", ("list",), "how much room there is"),
-    Rule("", "pods", ("list",), "how much of it is taken"),
+    Rule("", "nodes", ("list",), "read the capacity of nodes"),
+    Rule("", "pods", ("list",), "read the capacity in use"),
 )
 
 
 def policy_rules(rules: tuple[Rule, ...]) -> list[dict[str, Any]]:
-    """As a Role's ``rules``: one for each resource."""
+    """A Role's ``rules``: one for each resource."""
     verbs: dict[tuple[str, str], list[str]] = {}
     for rule in rules:
         verbs.setdefault((rule.group, rule.resource), []).extend(rule.verbs)
