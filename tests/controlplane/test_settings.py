@@ -66,7 +66,10 @@ def test_a_password_in_the_databases_url_is_not_shown(tmp_path: Path) -> None:
             for text in ("*.ml.example.org", "ml.example.org:9443", "https://ml", "10.0.0.1", "-a.b", "a..b")
         ),
         ({"ML_TLS_DIRECTORY": "/not/there"}, "ML_TLS_DIRECTORY: the directory /not/there does not exist"),
-        ({"ML_RUNTIME": "kubernetes"}, "no cluster is configured: this process does not run in a pod, and no kubeconfig is set"),
+        (
+            {"ML_RUNTIME": "kubernetes"},
+            "no cluster is configured: this process does not run in a pod, and no kubeconfig is set",
+        ),
         ({"ML_RUNTIME": "kubernetes", "KUBECONFIG": "/a:/b"}, "the kubeconfig /a does not exist"),
         ({"ML_LEASE_NAME": "a/b"}, "ML_LEASE_NAME is 'a/b', which is not a valid name of a Kubernetes object"),
         (

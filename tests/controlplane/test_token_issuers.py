@@ -70,7 +70,10 @@ def test_only_public_members_of_usable_keys_are_taken_in_one_order() -> None:
         (answers([]), "not a JSON object"),
         (answers(b"<html>"), "its key set is not JSON"),
         (answers(b"[" * 100_000), "its key set is not JSON"),
-        (answers({"keys": [RSA]}, issuer="https://other.test"), "its configuration names the issuer 'https://other.test'"),
+        (
+            answers({"keys": [RSA]}, issuer="https://other.test"),
+            "its configuration names the issuer 'https://other.test'",
+        ),
         (answers({"keys": [RSA]}, issuer=f"{ISSUER}/"), "not the value of ML_SCORING_ISSUER"),
         (answers({"keys": [RSA]}, jwks_uri="http://issuer.test/keys"), "not an https URL"),
         (answers({"keys": [RSA]}, jwks_uri="file:///etc/passwd"), "not an https URL"),
