@@ -173,7 +173,7 @@ def test_ended_operations_are_kept_for_a_week(store: SqlStore, days: float, kept
     if kept:
         assert store.get_operation(ended).status == "Succeeded"
     else:
-        with pytest.raises(Error, match="operation .* does not exist"):
+        with pytest.raises(Error, match=r"operation .* does not exist"):
             store.get_operation(ended)
 
 
