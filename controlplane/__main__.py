@@ -1,7 +1,8 @@
-"""``python -m amphitrite.controlplane start|stop``: the process behind ``ml server``.
+"""``python -m amphitrite.controlplane start|stop``: the program behind ``ml server``.
 
-Decides its arguments and how it tells a refusal, exit code 1: one line ``amphitrite-error: {...}`` on stderr, for
-people (``--foreground``) ``error:`` and ``hint:`` lines as the command line has them.
+Decides its arguments and how it reports an error, with exit code 1: one line ``amphitrite-error:
+{...}`` on stderr, or with ``--foreground`` the lines ``error:`` and ``hint:`` as the CLI prints
+them. Must not know what a control plane consists of.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ from amphitrite.schemas.errors import Error
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit code: 0 ended as asked, 1 refused."""
+    """Returns the exit code: 0 for a requested end, 1 for an error."""
     arguments = _parser().parse_args(argv)
     home = Home(arguments.home.expanduser().absolute())
     try:
         if arguments.verb == "stop":
             _stop(home, keep_serving=arguments.keep_serving)
             return 0
-        # Heavy imports come after parsing, so that a usage error is told at once. All that they make stays, so there is
-        # no garbage to look for meanwhile.
+        # Heavy imports come after parsing, so that usage errors are reported at once. Everything
+        # that they create stays, so garbage collection is off meanwhile.
         garbage_collection.disable()
         from amphitrite.controlplane.process import server
 
@@ -46,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             kubeconfig=arguments.kubeconfig,
             namespace=arguments.namespace,
         )
-        everything = server.start(chosen, _teller(chosen) if arguments.foreground else lambda: None)
+        everything = server.start(chosen, _announcer(chosen) if arguments.foreground else lambda: None)
         if everything:
             _stop(home, keep_serving=False)
     except Error as error:
@@ -68,9 +69,9 @@ def _for_people(error: Error) -> str:
     return f"error: {error.message}" + (f"\nhint: {error.hint}" if error.hint else "")
 
 
-def _teller(chosen: Settings) -> Callable[[], None]:
-    said = f"control plane: {chosen.api_url}\nscoring: {chosen.scoring_url}"
-    return lambda: print(said, file=sys.stderr, flush=True)
+def _announcer(chosen: Settings) -> Callable[[], None]:
+    text = f"control plane: {chosen.api_url}\nscoring: {chosen.scoring_url}"
+    return lambda: print(text, file=sys.stderr, flush=True)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -87,8 +88,8 @@ def _parser() -> argparse.ArgumentParser:
     start.add_argument("--models")
     start.add_argument("--kubeconfig", type=Path)
     start.add_argument("--namespace")
-    start.add_argument("--foreground", action="store_true", help="speak to people instead of to a program")
-    stop = verbs.add_parser("stop", help="end whatever runs of a home")
+    start.add_argument("--foreground", action="store_true", help="print messages for people instead of JSON")
+    stop = verbs.add_parser("stop", help="stop everything that runs for a home")
     stop.add_argument("--home", type=Path, required=True)
     stop.add_argument("--keep-serving", action="store_true")
     return parser

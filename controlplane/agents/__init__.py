@@ -1,4 +1,4 @@
-"""What the proxies' agents said last, and the routing tables that they are given.
+"""The last reports of the agents, and the routing tables for them.
 
-It knows agents as reports. It knows no HTTP and no database.
+Decides which agents are live. It must not know HTTP or the database.
 """

@@ -1,8 +1,8 @@
-"""What the data-plane agents last said, and what they are told.
+"""The last reports of the data-plane agents, and the routing table that they wait for.
 
-Decides who counts as live, and when a waiting agent is answered. In memory, for a control plane that is alone: once
-restarted it hears from every agent within seconds. Several share ``store.agent_reports``. Must not know HTTP, plans or
-the store.
+Decides which agents are live, and when a waiting agent is answered. In memory, for a single control
+plane: after a restart every agent reports within seconds. Several control planes share
+``store.reports.agent_reports``. Must not know HTTP, plans or the store.
 """
 
 from __future__ import annotations
@@ -17,51 +17,52 @@ from amphitrite.controlplane.core.observed.observations import AgentReport
 from amphitrite.dataplane.table.routing_table import RoutingTable
 from amphitrite.dataplane.table.text_codec import TableText
 
-#: So many former tables are known: an agent that has one of them is told what has changed since.
-FORMER_MAX = 8
-#: Agents report at least every 5 s; after three missed reports one is not live.
+#: How many previous tables are kept: an agent that has one of them gets only the changes.
+PREVIOUS_TABLES_MAX = 8
+#: Agents report at least every 5 s; after three missed reports an agent is not live.
 MAX_AGE_S = 15.0
-#: An agent not heard of for this long is dropped from memory.
+#: An agent without a report for this many seconds is removed.
 FORGET_AFTER_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """The proxy process beside an agent, as the agent reports it."""
+    """The proxy process of an agent, as the agent reports it."""
 
     pid: int | None
     version: str | None
 
 
 class Agents(Protocol):
-    """The newest report of each agent. Thread safe. Whoever reconciles is woken when one says something new."""
+    """The newest report of each agent. Thread-safe. A significant report wakes the reconciler."""
 
     def report(self, report: AgentReport, proxy: Proxy | None = None) -> None:
-        """Take ``report`` in place of the agent's last one."""
+        """Replaces the agent's last report."""
         ...
 
     def forget(self, agent_id: str) -> None:
-        """It has said goodbye: it is not live, and nothing waits for it any more. An unknown one is no fault."""
+        """The agent has ended: it is not live, and nothing waits for it any more. Unknown ids are
+        ignored."""
         ...
 
     def live(self, now: float, max_age_s: float = MAX_AGE_S) -> tuple[AgentReport, ...]:
-        """Reports not older than ``max_age_s`` at ``now`` (seconds since the epoch), sorted by id."""
+        """Reports at most ``max_age_s`` old at ``now`` (seconds since the epoch), sorted by id."""
         ...
 
-    def known(self) -> tuple[tuple[AgentReport, Proxy], ...]:
-        """Every remembered agent, live or not, sorted by id."""
+    def all_reports(self) -> tuple[tuple[AgentReport, Proxy], ...]:
+        """The reports of all stored agents, live or not, sorted by id."""
         ...
 
 
 def is_significant(before: AgentReport | None, report: AgentReport) -> bool:
-    """Whether a plan could come out otherwise than with the agent's former report."""
+    """Whether the plan may differ because of the new report."""
     if before is None or report.seen_at - before.seen_at > MAX_AGE_S:
         return True
     return replace(before, seen_at=report.seen_at) != report
 
 
 class AgentRegistry:
-    """``Agents`` in memory, whose docstrings hold. ``wake`` is called at news."""
+    """Implements ``Agents`` in memory. ``wake`` is called for a significant report."""
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self._wake = wake
@@ -80,8 +81,8 @@ class AgentRegistry:
 
     def forget(self, agent_id: str) -> None:
         with self._lock:
-            known = self._entries.pop(agent_id, None)
-        if known is not None:
+            entry = self._entries.pop(agent_id, None)
+        if entry is not None:
             self._wake()
 
     def live(self, now: float, max_age_s: float = MAX_AGE_S) -> tuple[AgentReport, ...]:
@@ -89,44 +90,46 @@ class AgentRegistry:
             reports = [report for report, _ in self._entries.values() if now - report.seen_at <= max_age_s]
         return tuple(sorted(reports, key=lambda report: report.id))
 
-    def known(self) -> tuple[tuple[AgentReport, Proxy], ...]:
+    def all_reports(self) -> tuple[tuple[AgentReport, Proxy], ...]:
         with self._lock:
             return tuple(sorted(self._entries.values(), key=lambda entry: entry[0].id))
 
 
 class TableFeed:
-    """The routing table in force, for whoever waits for a newer one. Thread safe."""
+    """The routing table in force, for agents that wait for a newer one. Thread-safe."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._table: RoutingTable | None = None
-        self._former: dict[int, RoutingTable] = {}
+        self._previous: dict[int, RoutingTable] = {}
         self._closed = False
-        self.text = TableText()  #: of the tables that this feed hands out
+        self.text = TableText()
 
     def published(self, table: RoutingTable) -> None:
-        """``table`` is the newest from now on, unless a newer one is known; answers everybody who waits for it."""
+        """``table`` is now the newest, unless a newer one is known. Answers all that wait
+        for it."""
         with self._changed:
             if self._table is None or table.version >= self._table.version:
                 if self._table is not None and self._table is not table:
-                    self._former = {**self._former, self._table.version: self._table}
-                    while len(self._former) > FORMER_MAX:
-                        del self._former[min(self._former)]
+                    self._previous = {**self._previous, self._table.version: self._table}
+                    while len(self._previous) > PREVIOUS_TABLES_MAX:
+                        del self._previous[min(self._previous)]
                 self._table = table
                 self._changed.notify_all()
 
-    def former(self, version: int) -> RoutingTable | None:
-        """What ``version`` was, where that was not long ago."""
+    def previous_table(self, version: int) -> RoutingTable | None:
+        """The table of ``version``, if it is one of the last few."""
         with self._changed:
-            return self._former.get(version)
+            return self._previous.get(version)
 
-    def known(self) -> bool:
+    def has_table(self) -> bool:
         """Whether there is a table yet."""
         with self._changed:
             return self._table is not None
 
     def wait(self, after: int, timeout_s: float) -> RoutingTable | None:
-        """The newest table as soon as its version is greater than ``after``; None after ``timeout_s`` or ``close``."""
+        """The newest table once its version is greater than ``after``; None after ``timeout_s`` or
+        ``close``."""
         deadline = time.monotonic() + timeout_s
         with self._changed:
             while True:
@@ -138,7 +141,7 @@ class TableFeed:
                 self._changed.wait(left)
 
     def close(self) -> None:
-        """Answer everybody who waits, now and later: the process wants to end."""
+        """Answers all waiting calls, now and later, because the process is shutting down."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

@@ -1,7 +1,7 @@
-"""What a control plane knows of what the others write.
+"""Changes that other control planes have stored.
 
-Decides when it looks: as soon as the database tells of a change, and every few seconds whatever it tells. Must not know
-databases: it is given what wakes it and what it reads.
+Decides when to read them: when the database notifies, and every few seconds anyway. Must not know
+databases; it is given functions that listen and read.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from amphitrite.dataplane.table.routing_table import RoutingTable
 
 log = logging.getLogger(__name__)
 
-#: A notification may be lost with its connection.
+#: Seconds between reads, because a notification may be lost with its connection.
 PERIOD_S = 2.0
 
 
-class Following:
-    """Keeps ``feed`` at the table that is stored, and passes on that something has changed. One thread runs it."""
+class StoredChanges:
+    """Keeps ``feed`` at the stored table, and wakes the reconciler after changes. Run it in one
+    thread."""
 
     def __init__(
         self,
@@ -28,30 +29,31 @@ class Following:
         published: Callable[[], RoutingTable | None],
         feed: TableFeed,
         refresh: Callable[[], None],
-        changed: Callable[[], None],
+        wake_reconciler: Callable[[], None],
     ) -> None:
-        """``listen``: calls its argument, from any thread, after others have written; its answer ends that.
-        ``refresh``: takes over whatever else is stored. ``changed``: there may be something to reconcile."""
+        """``listen``: calls its argument, from any thread, after others have written; returns a
+        function that ends it. ``refresh``: reads other stored state. ``wake_reconciler``: called
+        after changes."""
         self._listen, self._published, self._feed = listen, published, feed
-        self._refresh, self._changed = refresh, changed
+        self._refresh, self._wake_reconciler = refresh, wake_reconciler
         self._event = threading.Event()
 
     def run(self, stop: threading.Event) -> None:
-        """Until ``stop`` (and ``wake``)."""
-        end = self._listen(self._told)
+        """Runs until ``stop`` is set and ``wake`` is called."""
+        end = self._listen(self._on_change)
         try:
             while not stop.is_set():
                 self._event.clear()
                 try:
-                    self.look()
+                    self.refresh()
                 except Exception as exc:
-                    log.warning("what is stored cannot be read; everything stays as it was: %s", exc)
+                    log.warning("cannot read stored changes; continuing with the previous state: %s", exc)
                 self._event.wait(PERIOD_S)
         finally:
             end()
 
-    def look(self) -> None:
-        """Take over what is stored."""
+    def refresh(self) -> None:
+        """Reads the stored state."""
         self._refresh()
         table = self._published()
         if table is not None and table.version > 0:
@@ -60,6 +62,6 @@ class Following:
     def wake(self) -> None:
         self._event.set()
 
-    def _told(self) -> None:
+    def _on_change(self) -> None:
         self._event.set()
-        self._changed()
+        self._wake_reconciler()

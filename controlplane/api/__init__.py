@@ -1,5 +1,6 @@
-"""The REST API: HTTP alone.
+"""The REST API: HTTP only.
 
-The rooms: ``http`` (what all routes share), ``azure`` (Azure Resource Manager's paths), ``storage`` (Azure Blob
-Storage's), ``agents`` (the data plane's) and ``openapi`` (the document about them). Decisions are in ``services``.
+The folders: ``http`` (what all routes share), ``azure`` (Azure Resource Manager's paths),
+``storage`` (Azure Blob Storage's), ``agents`` (the data plane's) and ``openapi`` (their
+description). Decides requests and replies; ``services`` decides the rest.
 """

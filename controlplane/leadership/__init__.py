@@ -1,4 +1,5 @@
-"""Which of several control planes leads, and what the leader does.
+"""Which of several control planes leads, and what the leader runs.
 
-The rules are pure; a Lease of Kubernetes or a lock of the database confirms them.
+Decides it with pure rules; a Kubernetes Lease or a lock of the database confirms them. It must not
+know plans or routes.
 """

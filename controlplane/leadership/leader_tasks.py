@@ -1,6 +1,7 @@
-"""What the control plane that leads does, from the beginning of its term to the end.
+"""The tasks of the leading control plane, from the start of its term to its end.
 
-Decides that all of it begins together and has ended before anybody else begins. Must not know how one comes to lead.
+Decides that they start together, and that all have ended before another leader's begin. Must not
+know how a leader is elected.
 """
 
 from __future__ import annotations
@@ -11,23 +12,25 @@ from collections.abc import Callable, Sequence
 
 from amphitrite.controlplane.reconciliation.reconciler import Reconciler
 
-#: Work that goes on until the event is set.
+#: Runs until the event is set.
 Work = Callable[[threading.Event], None]
 
 
-class LeadersDuties:
-    """Reconciling, and ``besides`` that whatever else one of several control planes does. ``since``: when the term
-    began (seconds since the epoch), None outside of one."""
+class LeaderTasks:
+    """Runs the reconciler and ``other_tasks``, which only one of several control planes may run.
 
-    def __init__(self, reconciler: Reconciler, besides: Sequence[tuple[str, Work]]) -> None:
-        self._reconciler, self._besides = reconciler, tuple(besides)
+    ``since``: when the term began, in seconds since the epoch; None outside a term.
+    """
+
+    def __init__(self, reconciler: Reconciler, other_tasks: Sequence[tuple[str, Work]]) -> None:
+        self._reconciler, self._other_tasks = reconciler, tuple(other_tasks)
         self.since: float | None = None
 
     def __call__(self, term: threading.Event) -> None:
-        """Until ``term`` is set and all of it has ended."""
+        """Returns after ``term`` is set and all tasks have ended."""
         self.since = time.time()
         try:
-            works = [("reconciler", self._reconciler.run), *self._besides]
+            works = [("reconciler", self._reconciler.run), *self._other_tasks]
             threads = [threading.Thread(target=work, args=(term,), name=name, daemon=True) for name, work in works]
             for thread in threads:
                 thread.start()

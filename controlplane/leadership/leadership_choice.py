@@ -1,7 +1,7 @@
-"""How this control plane comes to lead.
+"""How this control plane becomes the leader.
 
-Decides it from the settings: by election where a Lease is named; else it is alone, which the database must confirm.
-Must not know what a leader does.
+Decides it from the settings: by election if a Lease is named; otherwise it must be the only control
+plane of its database, which a lock confirms. Must not know what a leader does.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ log = logging.getLogger(__name__)
 
 
 def choose(settings: Settings, store: SqlStore, stack: ExitStack, stop: threading.Event) -> Leadership:
-    """``stop`` is set when another process has become the one control plane of the database meanwhile.
+    """The leadership of this process. ``stop`` is set if another process takes the database's lock.
 
-    Raises Error: Conflict (another one has it), KubernetesUnaccessible.
+    Raises Error Conflict (another process holds the lock) or KubernetesUnaccessible.
     """
     cluster = settings.cluster
     if cluster.lease_name is None:
@@ -33,11 +33,11 @@ def choose(settings: Settings, store: SqlStore, stack: ExitStack, stop: threadin
 
     own = connect(cluster)
     stack.callback(own.close)
-    # A pod's container may be started again under the same name while the one before still ends.
+    # A pod's container may restart under the same name while the previous one is still ending.
     me = f"{cluster.identity}_{secrets.token_hex(4)}"
     return Election(LeaseStore(own, cluster.own_namespace, cluster.lease_name), me)
 
 
 def _displaced(stop: threading.Event) -> None:
-    log.error("another control plane has taken the database while the connection to it was lost; ending")
+    log.error("another control plane took over the database while the connection was lost; stopping")
     stop.set()

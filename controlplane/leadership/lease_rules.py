@@ -1,12 +1,13 @@
-"""Which of several control planes reconciles.
+"""Which of several control planes leads.
 
-Decides, from a Lease as it is seen and the time, whether to wait, to take over or to renew, and until when a leader may
-act. Pure: must not know Kubernetes' client or threads. Rules as in Kubernetes' own leader election (client-go):
+Decides, from an observed Lease and the time, whether to wait, take over or renew, and until when a
+leader may act. Pure: must not know the Kubernetes client or threads. The rules follow Kubernetes'
+leader election (package leaderelection of client-go):
 
-- Clocks are never compared. A Lease has run out when it did not change for its duration *by our own clock, since we saw
-  it change*.
-- A leader counts from *before* it asked for its last successful renewal, and stops ``MARGIN_S`` before anybody else may
-  take over: what it still has under way ends in between.
+- Clocks of machines are never compared. A Lease has expired if it did not change for its duration,
+  *by our clock, since we saw it change*.
+- A leader counts from *before* it requested its last successful renewal. It stops ``MARGIN_S``
+  before anybody else may take over, so that its work in progress ends in between.
 """
 
 from __future__ import annotations
@@ -14,60 +15,65 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-#: How long a Lease holds after its last renewal (seconds).
+#: Seconds that a Lease is valid after its last renewal.
 DURATION_S = 10.0
-#: How often a leader renews, and how often the others look.
+#: Seconds between renewals of a leader, and between attempts of the others.
 RENEW_S = 2.0
-LOOK_S = 1.0
-#: A leader that could not renew ends its term this long before others may begin theirs.
+RETRY_S = 1.0
+#: A leader that cannot renew ends its term this many seconds before others may begin theirs.
 MARGIN_S = 4.0
 
-Verdict = Literal["create", "take", "renew", "wait"]
+Decision = Literal["create", "take", "renew", "wait"]
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """What a Lease says. ``holder``: empty when it was given back. ``renewed``: its renewTime as text, compared and
-    never computed with. ``revision``: Kubernetes' resourceVersion, by which a write refuses to overwrite another's."""
+    """The content of a Lease.
+
+    ``holder``: empty after a release. ``renew_time``: as text, because it is only compared.
+    ``revision``: Kubernetes' resourceVersion, which makes a write fail if somebody else has
+    written.
+    """
 
     holder: str
     duration_s: float
-    renewed: str
+    renew_time: str
     transitions: int = 0
     revision: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
-    """A Lease (None: there is none) and since when it looks like this, in seconds of our own monotonic clock."""
+class Observation:
+    """A Lease (None: there is none), and since when it has looked like this, in seconds of our
+    monotonic clock."""
 
     lease: Lease | None
     since: float
 
 
-def seen(before: Sight | None, lease: Lease | None, now: float) -> Sight:
-    """``lease`` as read at ``now``; it keeps its time while nobody has renewed it."""
-    if before is not None and _turn(before.lease) == _turn(lease):
-        return Sight(lease, before.since)
-    return Sight(lease, now)
+def observe(before: Observation | None, lease: Lease | None, now: float) -> Observation:
+    """``lease`` as read at ``now``. ``since`` is kept if nobody has renewed the Lease."""
+    if before is not None and _renewal(before.lease) == _renewal(lease):
+        return Observation(lease, before.since)
+    return Observation(lease, now)
 
 
-def decide(sight: Sight, me: str, now: float) -> Verdict:
-    """What ``me`` does about the Lease at ``now``."""
-    lease = sight.lease
+def decide(observation: Observation, me: str, now: float) -> Decision:
+    """What ``me`` does with the Lease at ``now``."""
+    lease = observation.lease
     if lease is None:
         return "create"
     if lease.holder == me:
         return "renew"
-    if not lease.holder or now >= sight.since + lease.duration_s:
+    if not lease.holder or now >= observation.since + lease.duration_s:
         return "take"
     return "wait"
 
 
-def leads_until(asked_at: float) -> float:
-    """Until when one may lead whose renewal, asked for at ``asked_at``, succeeded."""
-    return asked_at + DURATION_S - MARGIN_S
+def leader_until(requested_at: float) -> float:
+    """Until when a replica leads whose renewal, requested at ``requested_at``, succeeded."""
+    return requested_at + DURATION_S - MARGIN_S
 
 
-def _turn(lease: Lease | None) -> tuple[str, str] | None:
-    return None if lease is None else (lease.holder, lease.renewed)
+def _renewal(lease: Lease | None) -> tuple[str, str] | None:
+    return None if lease is None else (lease.holder, lease.renew_time)

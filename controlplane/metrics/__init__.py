@@ -1,4 +1,5 @@
-"""The proxies' numbers for readers: Prometheus' text, and Azure Monitor's names and queries.
+"""Metrics of the proxies for readers: Prometheus' text format, and Azure Monitor's names and
+queries.
 
-Pure functions over stored counts.
+Decides names and units. Pure functions of stored counters; it must not know who reads them.
 """

@@ -1,7 +1,7 @@
-"""The proxies' numbers under the names of Azure Monitor.
+"""Metrics of the proxies in the format of Azure Monitor.
 
-Decides the series of an answer and its shape, which is that of Azure Monitor's REST API. Pure. Must not know where the
-numbers come from.
+Decides the series of an answer and its shape, which is that of Azure Monitor's REST API (Metrics -
+List). Pure. Must not know where the counters come from.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import Any
 
 from amphitrite.controlplane.metrics.azure_names import METRICS, NAMESPACE, Metric
 from amphitrite.controlplane.metrics.azure_query import Query
-from amphitrite.controlplane.metrics.minute_windows import Counted, merged, total
+from amphitrite.controlplane.metrics.minute_windows import Counters, merge, sum_counters
 
-#: One request's dimensions, and how many requests had these.
+#: The dimensions of requests, and how many requests had them.
 _Requests = tuple[Mapping[str, str], float]
 
 
-def answer(query: Query, endpoint_id: str, location: str, minutes: Mapping[int, Counted]) -> dict[str, Any]:
-    """Azure Monitor's answer. ``minutes``: what was counted in each minute from the epoch on."""
+def answer(query: Query, endpoint_id: str, location: str, minutes: Mapping[int, Counters]) -> dict[str, Any]:
+    """Azure Monitor's answer. ``minutes``: the counters of each minute since the epoch."""
     windows = [
-        (start, end, total(minutes.get(m, {}) for m in range(start // 60, (end - 1) // 60 + 1)))
+        (start, end, sum_counters(minutes.get(m, {}) for m in range(start // 60, (end - 1) // 60 + 1)))
         for start, end in query.points
     ]
     return {
@@ -35,9 +35,11 @@ def answer(query: Query, endpoint_id: str, location: str, minutes: Mapping[int, 
                 "id": f"{endpoint_id}/providers/Microsoft.Insights/metrics/{name}",
                 "type": "Microsoft.Insights/metrics",
                 "name": _localized(name),
-                "displayDescription": METRICS[name].about,
+                "displayDescription": METRICS[name].description,
                 "unit": METRICS[name].unit,
-                "timeseries": [_series(query, name, chosen, windows) for chosen in _chosen(query, name, windows)],
+                "timeseries": [
+                    _series(query, name, filters, windows) for filters in _series_filters(query, name, windows)
+                ],
                 "errorCode": "Success",
             }
             for name in query.metrics
@@ -45,20 +47,20 @@ def answer(query: Query, endpoint_id: str, location: str, minutes: Mapping[int, 
     }
 
 
-_Windows = Sequence[tuple[int, int, Counted]]
+_Windows = Sequence[tuple[int, int, Counters]]
 
 
-def _series(query: Query, name: str, chosen: Mapping[str, str], windows: _Windows) -> dict[str, Any]:
+def _series(query: Query, name: str, filters: Mapping[str, str], windows: _Windows) -> dict[str, Any]:
     return {
-        "metadatavalues": [{"name": _localized(dimension), "value": value} for dimension, value in chosen.items()],
-        "data": [_point(query, METRICS[name], chosen, *window) for window in windows],
+        "metadatavalues": [{"name": _localized(dimension), "value": value} for dimension, value in filters.items()],
+        "data": [_point(query, METRICS[name], filters, *window) for window in windows],
     }
 
 
 def _point(
-    query: Query, metric: Metric, chosen: Mapping[str, str], start: int, end: int, counted: Counted
+    query: Query, metric: Metric, filters: Mapping[str, str], start: int, end: int, counted: Counters
 ) -> dict[str, Any]:
-    fields = _fields(metric, chosen, counted)
+    fields = _fields(metric, filters, counted)
     point: dict[str, Any] = {"timeStamp": _time(start)}
     value = metric.value(fields, end - start)
     if value is not None and "Average" in query.aggregations:
@@ -68,35 +70,37 @@ def _point(
     return point
 
 
-def _fields(metric: Metric, chosen: Mapping[str, str], counted: Counted) -> dict[str, float]:
-    """What of ``counted`` the series ``chosen`` is made of, and how many requests these were."""
-    wanted = chosen.get("deployment")
+def _fields(metric: Metric, filters: Mapping[str, str], counted: Counters) -> dict[str, float]:
+    """The counters of a series, and its number of requests."""
+    wanted = filters.get("deployment")
     mine = {d: f for d, f in counted.items() if wanted is None or d.lower() == wanted.lower()}
     if "statusCode" not in metric.dimensions:
-        # How fast others are refused says nothing of a model.
-        return merged(f for d, f in mine.items() if d or metric.unit != "MilliSeconds")
-    return {"requests": sum(n for dimensions, n in _requests(mine) if _fits(dimensions, chosen))}
+        # The latency of refused requests says nothing about a model.
+        return merge(f for d, f in mine.items() if d or metric.unit != "MilliSeconds")
+    return {"requests": sum(n for dimensions, n in _requests(mine) if _fits(dimensions, filters))}
 
 
-def _fits(dimensions: Mapping[str, str], chosen: Mapping[str, str]) -> bool:
-    return all(dimensions[name].lower() == value.lower() for name, value in chosen.items())
+def _fits(dimensions: Mapping[str, str], filters: Mapping[str, str]) -> bool:
+    return all(dimensions[name].lower() == value.lower() for name, value in filters.items())
 
 
-def _chosen(query: Query, name: str, windows: _Windows) -> list[dict[str, str]]:
-    """The series of a metric: one, or one for each combination of values that occurs where ``*`` asks for it."""
-    split = [dimension for dimension, value in query.where.items() if value == "*"]
-    fixed = {dimension: value for dimension, value in query.where.items() if value != "*"}
+def _series_filters(query: Query, name: str, windows: _Windows) -> list[dict[str, str]]:
+    """The filters of a metric's series: one, or with ``*`` one for each combination of values that
+    occurs."""
+    split = [dimension for dimension, value in query.filter.items() if value == "*"]
+    fixed = {dimension: value for dimension, value in query.filter.items() if value != "*"}
     if not split:
         return [fixed]
-    whole = total(counted for *_, counted in windows)
+    whole = sum_counters(counted for *_, counted in windows)
     if METRICS[name].dimensions == ("deployment",):
         return [{"deployment": deployment} for deployment, fields in sorted(whole.items()) if deployment and fields]
-    found = {tuple(dims[d] for d in split) for dims, n in _requests(whole) if n and _fits(dims, fixed)}
-    return [{**fixed, **dict(zip(split, values, strict=True))} for values in sorted(found)]
+    combinations = {tuple(dims[d] for d in split) for dims, n in _requests(whole) if n and _fits(dims, fixed)}
+    return [{**fixed, **dict(zip(split, values, strict=True))} for values in sorted(combinations)]
 
 
-def _requests(counted: Counted) -> Iterator[_Requests]:
-    """The requests of each outcome. A 424 is told apart by the model's own code, which another field counts."""
+def _requests(counted: Counters) -> Iterator[_Requests]:
+    """The requests by outcome. A 424 is split by the model's own code, which another
+    field counts."""
     for deployment, fields in counted.items():
         failures = {name.removeprefix("model/"): n for name, n in fields.items() if name.startswith("model/")}
         for name, n in fields.items():

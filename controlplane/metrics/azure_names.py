@@ -1,7 +1,8 @@
-"""Azure Monitor's metrics of an online endpoint, and what each is worked out from.
+"""Azure Monitor's metrics of an online endpoint, and how they are calculated.
 
-Decides which are given, with their units, aggregations and dimensions, and why others are not. Must not know queries or
-answers.
+Decides which metrics are available, with their units, aggregations and dimensions, and why others
+are not (Azure's page "Supported metrics for
+Microsoft.MachineLearningServices/workspaces/onlineEndpoints"). Must not know queries or answers.
 """
 
 from __future__ import annotations
@@ -9,17 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from amphitrite.controlplane.metrics.minute_windows import percentile, timed
+from amphitrite.controlplane.metrics.minute_windows import latency_count, percentile
 
 NAMESPACE = "Microsoft.MachineLearningServices/workspaces/onlineEndpoints"
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """``value``: of the counted fields of one series in so many seconds; None where nothing was counted."""
+    """``value``: of the counters of one series in a number of seconds; None if nothing
+    was counted."""
 
     unit: str
-    about: str
+    description: str
     aggregations: tuple[str, ...]
     dimensions: tuple[str, ...]
     value: Callable[[Mapping[str, float], float], float | None]
@@ -27,22 +29,22 @@ class Metric:
 
 def _latency(share: float) -> Metric:
     def value(fields: Mapping[str, float], seconds: float) -> float | None:
-        found = percentile(fields, share)
-        return None if found is None else found * 1000
+        seconds_at_share = percentile(fields, share)
+        return None if seconds_at_share is None else seconds_at_share * 1000
 
-    about = f"Latency that {share:.0%} of the requests to a deployment did not exceed."
-    return Metric("MilliSeconds", about, ("Average",), ("deployment",), value)
+    description = f"Latency that {share:.0%} of the requests to a deployment did not exceed."
+    return Metric("MilliSeconds", description, ("Average",), ("deployment",), value)
 
 
 def _mean(fields: Mapping[str, float], seconds: float) -> float | None:
-    count = timed(fields)
+    count = latency_count(fields)
     return fields.get("microseconds", 0.0) / count / 1000 if count else None
 
 
 METRICS: Mapping[str, Metric] = {
     "RequestsPerMinute": Metric(
         "Count",
-        "Requests, by what was answered.",
+        "Requests by status code.",
         ("Average", "Total"),
         ("deployment", "statusCode", "statusCodeClass", "modelStatusCode"),
         lambda fields, seconds: fields["requests"] * 60 / seconds,
@@ -56,26 +58,26 @@ METRICS: Mapping[str, Metric] = {
     "RequestLatency_P99": _latency(0.99),
     "NetworkBytes": Metric(
         "BytesPerSecond",
-        "Bytes of requests' and answers' bodies.",
+        "Bytes of request and response bodies.",
         ("Average",),
         ("deployment",),
         lambda fields, seconds: (fields.get("received", 0.0) + fields.get("sent", 0.0)) / seconds,
     ),
 }
-_CONNECTIONS = "a connection carries requests to any endpoint, so none is one endpoint's"
-_OF_INSTANCES = "Triton's own metrics of each instance (nv_*) tell it"
-_NOT_COUNTED = "it is not counted here"
-#: Azure's metrics of an endpoint or of a deployment that are not given: the reason.
-NOT_GIVEN = {
+_CONNECTIONS = "connections are shared by all endpoints"
+_PER_INSTANCE = "use Triton's metrics of each instance (nv_*)"
+_NOT_COUNTED = "this server does not count it"
+#: Azure's metrics that are not available: the reason.
+UNSUPPORTED_METRICS = {
     "ConnectionsActive": _CONNECTIONS,
     "NewConnectionsPerSecond": _CONNECTIONS,
-    "DataCollectionEventsPerMinute": "data are not collected here",
-    "DataCollectionErrorsPerMinute": "data are not collected here",
-    "CpuUtilizationPercentage": _OF_INSTANCES,
-    "CpuMemoryUtilizationPercentage": _OF_INSTANCES,
-    "GpuUtilizationPercentage": _OF_INSTANCES,
-    "GpuMemoryUtilizationPercentage": _OF_INSTANCES,
-    "GpuEnergyJoules": _OF_INSTANCES,
+    "DataCollectionEventsPerMinute": "this server does not collect data",
+    "DataCollectionErrorsPerMinute": "this server does not collect data",
+    "CpuUtilizationPercentage": _PER_INSTANCE,
+    "CpuMemoryUtilizationPercentage": _PER_INSTANCE,
+    "GpuUtilizationPercentage": _PER_INSTANCE,
+    "GpuMemoryUtilizationPercentage": _PER_INSTANCE,
+    "GpuEnergyJoules": _PER_INSTANCE,
     "DiskUtilization": _NOT_COUNTED,
     "DeploymentCapacity": _NOT_COUNTED,
 }

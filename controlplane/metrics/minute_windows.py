@@ -1,7 +1,7 @@
-"""What was counted in each minute, from totals that only grow.
+"""Counters by minute, from totals that only grow.
 
-Decides which difference belongs to which minute, and what a percentile of a histogram is. Pure. Must not know how
-totals are kept or how anybody calls the result.
+Decides which difference belongs to which minute, and what a percentile of a histogram is. Pure.
+Must not know how totals are stored or how the result is named.
 """
 
 from __future__ import annotations
@@ -10,23 +10,25 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from amphitrite.dataplane.metrics.counters import BUCKETS_S, Totals
 
-#: Deployment (empty: none) -> field -> how much was counted.
-Counted = dict[str, dict[str, float]]
+#: Deployment (empty: none) -> field -> count.
+Counters = dict[str, dict[str, float]]
 
-#: Proxies report every few seconds: one whose numbers begin this long before its first row has told all of them.
+#: Proxies report every few seconds. If a proxy's counters began at most this many seconds before
+#: its first row, that row contains everything it has counted.
 _NEW_S = 120
 
 
 def by_minute(
     history: Mapping[str, Sequence[tuple[int, Totals]]], endpoint: str, first: int, last: int
-) -> dict[int, Counted]:
-    """What all proxies together have counted for ``endpoint`` in the minutes ``first`` to ``last``.
+) -> dict[int, Counters]:
+    """The counters of all proxies for ``endpoint`` in the minutes ``first`` to ``last``.
 
-    ``history``: rows in order, beginning with the one before ``first`` where there is one. What was counted while a
-    proxy could not report appears in the minute in which it could again. Of a proxy that has no row before its first,
-    that one counts in full when its numbers began just then, and only as a beginning otherwise.
+    ``history``: rows in order, beginning with the last one before ``first`` if there is one. What a
+    proxy counted while it could not report appears in the minute of its next report. The first row
+    of a proxy counts in full if its counters began just before, otherwise only as the starting
+    point.
     """
-    minutes: dict[int, Counted] = {minute: {} for minute in range(first, last + 1)}
+    minutes: dict[int, Counters] = {minute: {} for minute in range(first, last + 1)}
     for rows in history.values():
         before: Mapping[str, Mapping[str, float]] | None = None
         for minute, totals in rows:
@@ -39,26 +41,26 @@ def by_minute(
     return minutes
 
 
-def total(parts: Iterable[Counted]) -> Counted:
-    """All ``parts`` together."""
-    whole: Counted = {}
+def sum_counters(parts: Iterable[Counters]) -> Counters:
+    """The sum of all ``parts``."""
+    whole: Counters = {}
     for part in parts:
         _add(whole, {}, part)
     return whole
 
 
-def merged(fields: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """The fields of several deployments as if they were one."""
+def merge(fields: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """The sum of the fields of several deployments."""
     whole: dict[str, float] = {}
-    for some in fields:
-        for name, n in some.items():
+    for one in fields:
+        for name, n in one.items():
             whole[name] = whole.get(name, 0.0) + n
     return whole
 
 
 def percentile(fields: Mapping[str, float], share: float) -> float | None:
-    """The latency in seconds that ``share`` of the requests did not exceed, on a straight line within its bucket; None
-    without requests. What took longer than the last bound counts as that."""
+    """The latency in seconds that ``share`` of the requests did not exceed, interpolated within its
+    bucket. None without requests. Latencies above the last bound count as that bound."""
     counts = [fields.get(f"le/{index}", 0.0) for index in range(len(BUCKETS_S) + 1)]
     wanted = share * sum(counts)
     if not wanted:
@@ -71,17 +73,17 @@ def percentile(fields: Mapping[str, float], share: float) -> float | None:
     return BUCKETS_S[-1]
 
 
-def timed(fields: Mapping[str, float]) -> float:
-    """How many requests the latencies are of."""
+def latency_count(fields: Mapping[str, float]) -> float:
+    """The number of requests in the latency histogram."""
     return sum(n for name, n in fields.items() if name.startswith("le/"))
 
 
-def _add(into: Counted, before: Mapping[str, Mapping[str, float]], now: Mapping[str, Mapping[str, float]]) -> None:
+def _add(into: Counters, before: Mapping[str, Mapping[str, float]], now: Mapping[str, Mapping[str, float]]) -> None:
     for deployment, fields in now.items():
-        known, sums = before.get(deployment, {}), into.setdefault(deployment, {})
+        previous, sums = before.get(deployment, {}), into.setdefault(deployment, {})
         for name, n in fields.items():
-            was = known.get(name, 0.0)
-            # Less than before: it was dropped and began anew.
+            was = previous.get(name, 0.0)
+            # Less than before: the counter was dropped and started again.
             more = n - was if n >= was else n
             if more:
                 sums[name] = sums.get(name, 0.0) + more

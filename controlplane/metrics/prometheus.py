@@ -1,7 +1,7 @@
-"""The proxies' numbers in Prometheus' text format.
+"""Metrics of the proxies in Prometheus' text format.
 
-Decides the names, the labels and their help, which are an interface: what is once told keeps its name. Pure. Must not
-know how the numbers come or who may read them.
+Decides names, labels and help texts. They are an interface: a published metric keeps its name.
+Pure. Must not know where the counters come from or who may read them.
 """
 
 from __future__ import annotations
@@ -11,41 +11,41 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from amphitrite.controlplane.store.reports.key_uses import KeyUse
 from amphitrite.dataplane.metrics.counters import BUCKETS_S, Series, Totals
 
-#: Version 0.0.4 is what every scraper reads.
+#: Every scraper reads version 0.0.4 of the text format.
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-#: The label of what no endpoint or no deployment had; no name is that.
+#: The label value for no endpoint or no deployment; no name equals it.
 NONE = "-"
 
-#: One line: what follows the family's name, its labels, its value.
+#: One line: the suffix of the family's name, its labels, its value.
 _Sample = tuple[str, Mapping[str, str], float]
 _Fields = Mapping[str, float]
 
 
 def render(proxies: Mapping[str, Totals], keys: Sequence[KeyUse], version: str) -> str:
-    """All families; ``proxies``: by the id of each agent, what its proxy has counted."""
+    """All families. ``proxies``: the counters of each proxy, by its agent's id."""
     lines = [
         *_head("amphitrite_build_info", "gauge", "The version of the control plane that answers."),
         _line("amphitrite_build_info", {"version": version}, 1),
     ]
-    for name, kind, about, samples in _FAMILIES:
-        lines += _head(name, kind, about)
+    for name, kind, description, samples in _FAMILIES:
+        lines += _head(name, kind, description)
         for proxy, totals in sorted(proxies.items()):
             for series, fields in sorted(totals.counters.items()):
                 owner = {"proxy": proxy, "endpoint": series[0] or NONE, "deployment": series[1] or NONE}
                 lines += (_line(name + end, {**owner, **labels}, n) for end, labels, n in samples(series, fields))
     name = "amphitrite_requests_in_flight"
-    lines += _head(name, "gauge", "Requests at a deployment's instances now, copies included.")
+    lines += _head(name, "gauge", "Requests in flight at a deployment's instances, including mirrored ones.")
     for proxy, totals in sorted(proxies.items()):
         for series, n in sorted(totals.in_flight.items()):
             lines.append(_line(name, {"proxy": proxy, "endpoint": series[0], "deployment": series[1]}, n))
     name = "amphitrite_key_last_used_timestamp_seconds"
-    lines += _head(name, "gauge", "The minute in which a key, or any token, has last let a request in.")
+    lines += _head(name, "gauge", "The minute in which a key, or any token, last authorized a request.")
     lines += (_line(name, {"endpoint": use.endpoint, "key": use.key}, use.at) for use in keys)
     return "\n".join(lines) + "\n"
 
 
 def _split(prefix: str, *labels: str) -> Callable[[Series, _Fields], Iterator[_Sample]]:
-    """Of fields ``prefix/VALUE/…``, each value under its label."""
+    """The values of fields ``prefix/VALUE/...``, with each part as a label."""
 
     def samples(series: Series, fields: _Fields) -> Iterator[_Sample]:
         for name, n in sorted(fields.items()):
@@ -65,7 +65,7 @@ def _single(field: str) -> Callable[[Series, _Fields], Iterator[_Sample]]:
 
 
 def _durations(series: Series, fields: _Fields) -> Iterator[_Sample]:
-    """Of requests that had a deployment: how fast others are refused says nothing of a model."""
+    """Of requests with a deployment: the latency of refused requests says nothing about a model."""
     if not series[1] or "microseconds" not in fields:
         return
     total = 0.0
@@ -80,35 +80,35 @@ _FAMILIES: Sequence[tuple[str, str, str, Callable[[Series, _Fields], Iterator[_S
     (
         "amphitrite_requests_total",
         "counter",
-        "Requests by the code of the answer; reason says why it was not a model that answered.",
+        "Requests by status code; reason says why no model answered.",
         _split("requests", "code", "reason"),
     ),
     (
         "amphitrite_model_failures_total",
         "counter",
-        "Requests answered 424, by the model's own code.",
+        "Requests answered 424, by the model's own status code.",
         _split("model", "model_code"),
     ),
     (
         "amphitrite_request_duration_seconds",
         "histogram",
-        "From the first byte of a request to the last byte of its answer.",
+        "Time from the first byte of a request to the last byte of its response.",
         _durations,
     ),
-    ("amphitrite_request_bytes_total", "counter", "Bytes of requests' bodies.", _single("received")),
-    ("amphitrite_response_bytes_total", "counter", "Bytes of answers' bodies.", _single("sent")),
-    ("amphitrite_retries_total", "counter", "Requests sent again, to another instance.", _single("retries")),
+    ("amphitrite_request_bytes_total", "counter", "Bytes of request bodies.", _single("received")),
+    ("amphitrite_response_bytes_total", "counter", "Bytes of response bodies.", _single("sent")),
+    ("amphitrite_retries_total", "counter", "Requests retried on another instance.", _single("retries")),
     (
         "amphitrite_mirrored_requests_total",
         "counter",
-        "Copies that mirroring has sent to a deployment, by the code of the answer that nobody saw.",
+        "Mirrored requests by status code of the discarded response.",
         _split("copies", "code"),
     ),
 )
 
 
-def _head(name: str, kind: str, about: str) -> list[str]:
-    return [f"# HELP {name} {about}", f"# TYPE {name} {kind}"]
+def _head(name: str, kind: str, description: str) -> list[str]:
+    return [f"# HELP {name} {description}", f"# TYPE {name} {kind}"]
 
 
 def _line(name: str, labels: Mapping[str, str], value: float) -> str:

@@ -1,7 +1,7 @@
-"""The data-plane agent of this machine: found again or started, and kept running.
+"""The data-plane agent of this machine: adopted or started, and kept running.
 
-Decides its command line and when it is started anew. Must not know what the agent does. It is a session of its own, so
-it outlives this process; a later one finds it by pid and start time.
+Decides its command line and when it is restarted. Must not know what the agent does. The agent is a
+session of its own, so it outlives this process; a later one finds it by pid and start time.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from amphitrite.schemas.errors import Error
 log = logging.getLogger(__name__)
 
 AGENT_ID = "local"
-#: A new agent that lives this long ends a row of quick deaths (seconds).
-SETTLED_S = 30.0
+#: An agent that has run this many seconds ends a row of early exits.
+STABLE_S = 30.0
 
 
 def record_file(home: Home) -> Path:
-    """Where the agent writes its pid and start time."""
+    """The file where the agent writes its pid and start time."""
     return home.dataplane / "agent.json"
 
 
@@ -60,7 +60,7 @@ def command(settings: Settings, certificates: Certificates) -> list[str]:
 
 
 class AgentProcess:
-    """``keep`` is called now and then by one thread."""
+    """One thread calls ``ensure_running`` periodically."""
 
     def __init__(self, home: Home, argv: Sequence[str], clock: Callable[[], float] = time.monotonic) -> None:
         self._home, self._argv, self._clock = home, list(argv), clock
@@ -68,29 +68,31 @@ class AgentProcess:
         self._started_at = 0.0
         self._start_due = 0.0
         self._deaths = 0
-        self._counted = False  #: whether the child's death is in ``_deaths``
+        self._counted = False
 
     def alive(self) -> bool:
-        """Whether an agent of this home runs, be it our child or one that was there before us."""
+        """Whether an agent of this home runs, as our child or from before."""
         if self._child is not None and self._child.poll() is None:
             return True
         record = processes.read(record_file(self._home))
         return record is not None and processes.alive(record)
 
-    def keep(self) -> None:
-        """Start the agent if none runs, after a pause that grows with each quick death. One of another release or
-        command line, which an earlier control plane has left behind, is ended first; its proxy goes on."""
+    def ensure_running(self) -> None:
+        """Starts the agent if none runs, after a pause that grows with each early exit.
+
+        First ends an agent of another release or command line; its proxy keeps running.
+        """
         if self._child is None:
-            self._end_other()
+            self._end_outdated()
         if self.alive():
             return
         now = self._clock()
         if self._child is not None and not self._counted:
-            quick = now - self._started_at < SETTLED_S
+            quick = now - self._started_at < STABLE_S
             self._deaths = self._deaths + 1 if quick else 0
             self._start_due = self._started_at + backoff_s(self._deaths)
             self._counted = True
-            log.warning("the data-plane agent ended with %s; starting another", self._child.returncode)
+            log.warning("the data-plane agent exited with code %s; starting a new one", self._child.returncode)
         if now < self._start_due:
             return
         self._started_at, self._counted = now, False
@@ -104,15 +106,16 @@ class AgentProcess:
                 env=_environment(),
             )
 
-    def _end_other(self) -> None:
+    def _end_outdated(self) -> None:
         path = record_file(self._home)
         record = processes.read(path)
         if record is None or not processes.alive(record) or self._same(path, record):
             return
-        log.info("the data-plane agent is of another release; starting another")
-        # Not asked to end: it would end the proxy as well. Whatever it was about, the next one finds it and goes on.
+        log.info("the data-plane agent is of another release; starting a new one")
+        # Not SIGTERM, which would end the proxy too. The new agent continues from the old one's
+        # state.
         processes.send_signal(record, signal.SIGKILL)
-        wait_gone(record, 5.0)
+        wait_for_exit(record, 5.0)
 
     def _same(self, path: Path, record: processes.ProcessRecord) -> bool:
         try:
@@ -122,33 +125,35 @@ class AgentProcess:
             return False
 
     def wait(self) -> None:
-        """Until the agent that we started has ended."""
+        """Waits until the agent that this process started has exited."""
         if self._child is not None:
             self._child.wait()
 
-    def died(self) -> Error | None:
-        """What to tell when the agent that we started ended: its last words."""
+    def exit_error(self) -> Error | None:
+        """The error with the last line of its log if the agent that this process started has
+        exited."""
         if self._child is None or self._child.poll() is None:
             return None
         lines = (self._home.logs / "agent.log").read_text("utf-8", "replace").splitlines()
         last = lines[-1] if lines else "no output"
         return Error(
             "RuntimeUnavailable",
-            f"the data-plane agent ended with {self._child.returncode}: {last[:500]}",
-            hint="see logs/agent.log and logs/envoy.log, or: ml server logs",
+            f"the data-plane agent exited with code {self._child.returncode}: {last[:500]}",
+            hint="see logs/agent.log and logs/envoy.log, or run `ml server logs`",
         )
 
 
 def _environment() -> dict[str, str]:
-    """Ours, less what is secret: the agent reads its own token from a file."""
+    """Our environment without secrets: the agent reads its token from a file."""
     return {k: v for k, v in os.environ.items() if k not in ("ML_TOKEN", "ML_DATABASE_URL")}
 
 
 def stop(home: Home, deadline_s: float) -> None:
-    """Ask a running agent of ``home`` to drain and end its proxy and itself; kill both past the deadline."""
+    """Asks the agent of ``home`` to drain and end its proxy and itself; kills both after
+    ``deadline_s``."""
     record = processes.read(record_file(home))
     if record is not None and processes.send_signal(record, signal.SIGTERM):
-        wait_gone(record, deadline_s)
+        wait_for_exit(record, deadline_s)
     if record is not None:
         processes.end(record, 5.0)
     record_file(home).unlink(missing_ok=True)
@@ -156,8 +161,8 @@ def stop(home: Home, deadline_s: float) -> None:
 
 
 def listening(home: Home) -> str | None:
-    """``HOST:PORT`` that a running agent of ``home`` serves on, or its proxy, which outlives it; None when neither
-    runs."""
+    """``HOST:PORT`` that the living agent of ``home``, or its proxy, serves on; None if neither
+    lives."""
     record = processes.read(record_file(home))
     if record is None or not processes.alive(record):
         address = orphaned_proxies.listen_address(home.dataplane)
@@ -169,8 +174,8 @@ def listening(home: Home) -> str | None:
     return argv[argv.index("--listen") + 1] if "--listen" in argv else None
 
 
-def wait_gone(record: processes.ProcessRecord, deadline_s: float) -> None:
-    """Until that process has ended, at most ``deadline_s``."""
+def wait_for_exit(record: processes.ProcessRecord, deadline_s: float) -> None:
+    """Waits until that process has exited, at most ``deadline_s``."""
     deadline = time.monotonic() + deadline_s
     while processes.alive(record) and time.monotonic() < deadline:
         time.sleep(0.05)

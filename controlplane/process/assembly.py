@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from amphitrite.controlplane.agents.agent_registry import AgentRegistry, TableFeed
-from amphitrite.controlplane.agents.stored_changes import Following
+from amphitrite.controlplane.agents.stored_changes import StoredChanges
 from amphitrite.controlplane.auth.credentials import Credentials
 from amphitrite.controlplane.auth.fetch_grants import Delivery
 from amphitrite.controlplane.auth.oidc_keys import IssuerKeys
@@ -23,7 +23,7 @@ from amphitrite.controlplane.clusters.cluster_access import Sources
 from amphitrite.controlplane.clusters.cluster_runtimes import Clusters
 from amphitrite.controlplane.leadership import leadership_choice
 from amphitrite.controlplane.leadership.election import Leadership
-from amphitrite.controlplane.leadership.leader_tasks import LeadersDuties
+from amphitrite.controlplane.leadership.leader_tasks import LeaderTasks
 from amphitrite.controlplane.reconciliation.maintenance import Maintenance
 from amphitrite.controlplane.reconciliation.reconciler import Reconciler
 from amphitrite.controlplane.reconciliation.token_issuers import Issuers
@@ -57,8 +57,8 @@ class ControlPlane:
 
     services: Services
     leadership: Leadership
-    duties: LeadersDuties
-    following: Following
+    leader_tasks: LeaderTasks
+    stored_changes: StoredChanges
 
 
 def assemble(
@@ -90,7 +90,7 @@ def assemble(
     clusters.refresh()
 
     def wake() -> None:
-        following.wake()
+        stored_changes.wake()
         reconciler.wake()
 
     shared = store.database.is_shared
@@ -107,13 +107,13 @@ def assemble(
         issuers=Issuers(store, settings.tokens, lambda: None if oidc is None else oidc.jwks()),
     )
     runtime.watch(reconciler.wake)
-    following = Following(store.database.listen, store.published, feed, clusters.refresh, reconciler.wake)
-    besides = [("maintenance", Maintenance(store, models, runtime).run)]
+    stored_changes = StoredChanges(store.database.listen, store.published, feed, clusters.refresh, reconciler.wake)
+    other_tasks = [("maintenance", Maintenance(store, models, runtime).run)]
     if oidc is not None:
-        besides.append(("issuer keys", oidc.run))
+        other_tasks.append(("issuer keys", oidc.run))
     if settings.cluster.table_secret is not None:
-        besides.append(("table secret", sources.table_secret(feed, settings.cluster.table_secret, stack).run))
-    duties = LeadersDuties(reconciler, besides)
+        other_tasks.append(("table secret", sources.table_secret(feed, settings.cluster.table_secret, stack).run))
+    leader_tasks = LeaderTasks(reconciler, other_tasks)
     services = Services(
         settings=settings,
         credentials=secrets,
@@ -133,10 +133,10 @@ def assemble(
         last_pass=lambda: reconciler.last_pass,
         built_in=built_in,
         attach_check=sources.check,
-        leads_since=lambda: duties.since,
+        leads_since=lambda: leader_tasks.since,
         ending=ending,
     )
-    return ControlPlane(services, leadership, duties, following)
+    return ControlPlane(services, leadership, leader_tasks, stored_changes)
 
 
 def _local(settings: Settings, models: ModelStore) -> Runtime | None:

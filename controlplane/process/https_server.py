@@ -1,6 +1,6 @@
 """The HTTPS server of a control plane.
 
-Decides its limits, and how a renewed certificate reaches it. Must not know routes.
+Decides its limits, and how it reloads a renewed certificate. Must not know routes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from amphitrite.controlplane.settings.settings import Settings
 
 
 def server(settings: Settings, tls: Certificates, app: FastAPI) -> uvicorn.Server:
-    """Not yet running: ``run`` it in a thread; ``should_exit`` ends it within about a second."""
+    """A server to ``run`` in a thread; setting ``should_exit`` ends it within about a second."""
     config = uvicorn.Config(
         app,
         http=PatientProtocol,
@@ -28,7 +28,8 @@ def server(settings: Settings, tls: Certificates, app: FastAPI) -> uvicorn.Serve
         log_config=None,
         access_log=False,
         server_header=False,
-        # An idle TLS connection counts as open until the peer answers its closing, which an idle client does not.
+        # An idle TLS connection counts as open until the client answers the close, which idle
+        # clients do not.
         timeout_graceful_shutdown=1,
         timeout_keep_alive=75,
         h11_max_incomplete_event_size=http_protocol.HEAD_MAX,
@@ -37,7 +38,8 @@ def server(settings: Settings, tls: Certificates, app: FastAPI) -> uvicorn.Serve
 
 
 def reloader(web: uvicorn.Server) -> Callable[[Certificates], None]:
-    """New connections get a renewed certificate without a restart."""
+    """Returns a function that makes new connections use a renewed certificate, without a
+    restart."""
 
     def reload(tls: Certificates) -> None:
         if web.config.loaded and web.config.ssl is not None:

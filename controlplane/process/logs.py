@@ -1,7 +1,7 @@
 """The control plane's log: one JSON object on each line.
 
-Decides the shape of a line and where lines go. Must not know what is logged. Whoever logs passes structured fields as
-``extra={"fields": {...}}`` and never passes a credential, a header or a body.
+Decides the format of a line and where lines are written. Must not know what is logged. Callers pass
+structured fields as ``extra={"fields": {...}}``, and never a credential, a header or a body.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
 MAX_BYTES = 10 * 1024 * 1024
-KEPT = 3
+BACKUP_COUNT = 3
 
 
 class JsonFormatter(logging.Formatter):
-    """``{"time", "level", "logger", "message", ...fields, "traceback"?}``; time in UTC with milliseconds."""
+    """``{"time", "level", "logger", "message", ...fields, "traceback"?}``; time in UTC with
+    milliseconds."""
 
     def format(self, record: logging.LogRecord) -> str:
         time = datetime.fromtimestamp(record.created, timezone.utc)
@@ -35,7 +36,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class TextFormatter(logging.Formatter):
-    """The same for people: ``time level logger: message name=value ...``, the traceback below."""
+    """For people: ``time level logger: message name=value ...``, with the traceback below."""
 
     def format(self, record: logging.LogRecord) -> str:
         time = datetime.fromtimestamp(record.created, timezone.utc).isoformat(timespec="milliseconds")
@@ -45,13 +46,13 @@ class TextFormatter(logging.Formatter):
 
 
 def configure(path: Path | None, level: int = logging.INFO, *, text: bool = False) -> None:
-    """Send all records to ``path`` (rotated at 10 MiB, three kept) or, without one, to stdout, where a container's log
-    is read. Replaces handlers."""
+    """Writes all records to ``path`` (rotated at 10 MiB, three backups), or to stdout if it is
+    None, where a container's log is read. Replaces existing handlers."""
     handler: logging.Handler
     if path is None:
         handler = logging.StreamHandler(sys.stdout)
     else:
-        handler = RotatingFileHandler(path, maxBytes=MAX_BYTES, backupCount=KEPT, encoding="utf-8", delay=True)
+        handler = RotatingFileHandler(path, maxBytes=MAX_BYTES, backupCount=BACKUP_COUNT, encoding="utf-8", delay=True)
     handler.setFormatter(TextFormatter() if text else JsonFormatter())
     root = logging.getLogger()
     for old in list(root.handlers):

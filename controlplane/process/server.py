@@ -1,7 +1,7 @@
-"""Starting the control plane of a home.
+"""Starts the control plane of a home.
 
-Decides what is checked before anything changes, what signals mean, and what goes on when this process ends. Must not
-know what runs in between (``running``).
+Decides what is checked before anything changes, what signals mean, and what keeps running when this
+process ends. Must not know what runs in between (``lifetime``).
 """
 
 from __future__ import annotations
@@ -20,9 +20,13 @@ from amphitrite.dataplane.machine import garbage_collection, ports
 from amphitrite.schemas.errors import Error
 
 
-def start(settings: Settings, told: Callable[[], None] = lambda: None) -> bool:
-    """Run until SIGTERM (only this process ends, everything goes on serving) or SIGINT (True: the caller is to stop
-    the rest too). ``told`` is called once it runs. Raises Error, with nothing changed, when it cannot start."""
+def start(settings: Settings, on_running: Callable[[], None] = lambda: None) -> bool:
+    """Runs until SIGTERM or SIGINT. Returns True after SIGINT: the caller then stops the data plane
+    too.
+
+    After SIGTERM only this process ends. ``on_running`` is called once it runs. Raises Error, with
+    nothing changed, if it cannot start.
+    """
     stop, everything = threading.Event(), threading.Event()
 
     def ask(number: int, _frame: object) -> None:
@@ -31,25 +35,25 @@ def start(settings: Settings, told: Callable[[], None] = lambda: None) -> bool:
         stop.set()
 
     garbage_collection.limit_pauses()
-    os.umask(0o077)  # Logs and sockets too, whichever of our processes makes them.
+    os.umask(0o077)  # For logs and sockets of all our processes.
     signal.signal(signal.SIGTERM, ask)
     signal.signal(signal.SIGINT, ask)
     settings.home.require_shell_safe()
     _require_ports(settings)
     settings.home.create()
     with _lock(settings.home):
-        lifetime.run(settings, stop, told)
+        lifetime.run(settings, stop, on_running)
     return everything.is_set()
 
 
 def _require_ports(settings: Settings) -> None:
-    """Both ports are free, or the scoring port is held by the data plane that this home left serving."""
-    found = server_file.running(settings.home)
-    if found is not None:
+    """Both ports must be free, or the scoring port used by this home's own data plane."""
+    other = server_file.running(settings.home)
+    if other is not None:
         raise Error(
             "Conflict",
-            f"a control plane of {settings.home.root} runs already: pid {found['pid']}, {found['api_url']}",
-            hint="ml server stop",
+            f"a control plane of {settings.home.root} is already running: pid {other['pid']}, {other['api_url']}",
+            hint="stop it with `ml server stop`",
         )
     ports.require_free(settings.host, settings.port, "--port")
     if not settings.embedded:
@@ -60,21 +64,22 @@ def _require_ports(settings: Settings) -> None:
     elif serving != f"{settings.host}:{settings.scoring_port}":
         raise Error(
             "Conflict",
-            f"the data plane of {settings.home.root} still serves on {serving}",
-            hint=f"start with that --host and --scoring-port, or first: ML_HOME={settings.home.root} ml server stop",
+            f"the data plane of {settings.home.root} is still serving on {serving}",
+            hint=f"use that --host and --scoring-port, or stop it first: ML_HOME={settings.home.root} ml server stop",
         )
 
 
 @contextmanager
 def _lock(home: Home) -> Iterator[None]:
-    """One control plane for each home. The kernel frees the lock when the process ends, however it ends."""
+    """Allows one control plane for each home. The kernel releases the lock when the
+    process ends."""
     descriptor = os.open(home.lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as exc:
-            message = f"another control plane of {home.root} is starting or ending"
-            raise Error("Conflict", message, hint="ml server status") from exc
+            message = f"another control plane of {home.root} is starting or stopping"
+            raise Error("Conflict", message, hint="check it with `ml server status`") from exc
         yield
     finally:
         os.close(descriptor)

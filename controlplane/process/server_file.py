@@ -1,6 +1,7 @@
-"""``server.json``: what the command line must know about a control plane to find it.
+"""``server.json``: what the CLI needs to find a control plane.
 
-Decides its fields (docs/architecture.md) and when it speaks of a living process. Must not know the command line.
+Decides its fields (docs/architecture.md) and whether the process that wrote it lives. Must not know
+the CLI.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from amphitrite.dataplane.machine import processes
 
 
 def write(settings: Settings, tls: Certificates, state: Literal["starting", "running"]) -> None:
-    """Say that this process is the home's control plane."""
+    """Records that this process is the home's control plane."""
     home = settings.home
     processes.write(
         home.server_file,
@@ -44,7 +45,7 @@ def write(settings: Settings, tls: Certificates, state: Literal["starting", "run
 
 
 def running(home: Home) -> dict[str, Any] | None:
-    """The file's content if the process that wrote it lives."""
+    """The content of the file if the process that wrote it lives."""
     record = processes.read(home.server_file)
     if record is None or not processes.alive(record):
         return None
@@ -53,5 +54,5 @@ def running(home: Home) -> dict[str, Any] | None:
 
 
 def ended(home: Home) -> None:
-    """No control plane of this home runs any more."""
+    """Removes the file: no control plane of this home runs."""
     home.server_file.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""The loop that makes what is there like what is wanted, and regular maintenance.
+"""The loop that brings what runs in line with what users want, and periodic maintenance.
 
-It carries plans out. It decides none.
+Decides the order of steps. Plans are made in ``core.planning``; it must not know how.
 """

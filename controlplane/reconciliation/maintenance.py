@@ -1,4 +1,4 @@
-"""What must be done now and then, whether or not anything changes, by one control plane of those that share a store.
+"""Periodic maintenance by one of the control planes that share a store.
 
 Decides how often garbage is collected. Must not know how.
 """
@@ -20,20 +20,20 @@ PERIOD_S = 3600.0
 
 
 class Maintenance:
-    """One thread runs it, of the control plane that leads."""
+    """The leading control plane runs it in one thread."""
 
     def __init__(self, store: Store, models: ModelStore, runtime: Runtime) -> None:
         self._store, self._models, self._runtime = store, models, runtime
 
     def run(self, stop: threading.Event) -> None:
-        """Once now, then every hour until ``stop``."""
+        """Runs now, and then every hour until ``stop``."""
         while not stop.is_set():
             try:
                 self.collect(time.time())
             except Exception:
-                log.exception("maintenance failed; the next turn is in an hour")
+                log.exception("maintenance failed; the next attempt is in an hour")
             stop.wait(PERIOD_S)
 
     def collect(self, now: float) -> None:
-        """Remove model files that no version, deployment or instance uses."""
+        """Deletes model files that no version, deployment or instance uses."""
         self._models.collect_garbage(now, digests_in_use(self._store, self._runtime))

@@ -1,7 +1,9 @@
-"""Whose tokens count now, looked at in each pass: our keys, changed when they must be, and the issuer's.
+"""The issuers of valid scoring tokens in each pass: this server with its keys, and the configured
+issuer.
 
-Decides the order: a key is in the database before anybody is told of it. Must not know when a key is due
-(``core.token_keys``) nor how the issuer's are fetched (``tokens_oidc``).
+Decides the order: a key is in the database before any proxy gets it. Must not know when a key is
+due (``core.planning.key_rotation``) or how the configured issuer's keys are fetched
+(``auth.oidc_keys``).
 """
 
 from __future__ import annotations
@@ -19,19 +21,21 @@ log = logging.getLogger(__name__)
 
 
 class Issuers:
-    """``fetched``: the keys of the configured issuer (JWKS), None while they have not been had in this term."""
+    """``fetched``: the keys of the configured issuer (JWKS), None if they have not been fetched in
+    this term."""
 
     def __init__(self, store: Store, settings: TokenSettings, fetched: Callable[[], str | None]) -> None:
         self._store, self._settings, self._fetched = store, settings, fetched
 
     def __call__(self, published: Iterable[TokenIssuer], now: float) -> tuple[TokenIssuer, ...]:
-        """For the next table; ``published``: those of the last one. Only who leads may call it: it writes."""
+        """The issuers for the next table. ``published``: those of the last one. Only the leader may
+        call it, because it writes."""
         schedule, keys = self._settings.schedule, self._store.signing_keys()
         added = (scoring_tokens.make_key(now),) if key_rotation.rotation_due(keys, schedule, now) else ()
         expired = key_rotation.expired_keys(keys, schedule, now)
         if added or expired:
             self._store.change_signing_keys(added, expired)
-            for verb, some in (("new", added), ("expired", expired)):
+            for verb, some in (("added", added), ("removed", expired)):
                 for one in some:
                     log.info("%s signing key %s", verb, one.id)
             keys = self._store.signing_keys()
@@ -41,7 +45,8 @@ class Issuers:
 
 
 def _theirs(settings: TokenSettings, jwks: str | None, published: Iterable[TokenIssuer]) -> tuple[TokenIssuer, ...]:
-    """The configured issuer with its newest keys, or with those last published while it does not answer."""
+    """The configured issuer with its newest keys, or with the last published ones while it does not
+    answer."""
     if settings.issuer is None:
         return ()
     if jwks is not None:

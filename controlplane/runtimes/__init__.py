@@ -1,4 +1,5 @@
-"""Where instances run: one protocol, and a folder for each kind of place.
+"""Where instances run: one protocol, and a folder for each kind of runtime.
 
-``runtime.Runtime`` is the contract; ``tests/controlplane/runtimes`` holds every implementation to it.
+Decides the contract ``runtime.Runtime``, which ``tests/controlplane/test_runtimes.py`` checks for
+every implementation. It must not know plans, routes or the store.
 """

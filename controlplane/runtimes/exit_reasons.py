@@ -1,6 +1,7 @@
-"""Why an instance ended, in the server's own words.
+"""Why an instance exited, in the server's words.
 
-Decides which lines of Triton's log tell it and how they are shortened. Pure: text and an exit code in, a sentence out.
+Decides which lines of Triton's log explain it and how they are shortened. Pure: takes text and an
+exit code, returns a sentence. Must not know processes or pods.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import re
 import signal
 
 MAX_CHARACTERS = 1000
-DEAD_STUB = "a Python process of tritonserver died while it loaded a model (out of memory?); the log says more"
+DEAD_STUB = "a Python process of tritonserver died while loading a model (out of memory?); see the instance's log"
 
 _LOAD_FAILURE = re.compile(r'"(failed to load \'[^\']+\' version \d+: .*)"\s*$', re.MULTILINE)
 _POLL_FAILURE = re.compile(r'"(Poll failed for model directory .*)"\s*$', re.MULTILINE)
@@ -20,47 +21,48 @@ _ERROR_LINE = re.compile(r'^(?:E\d{4} \S+ \d+ \S+\]|\S+Z E \d+ \S+\]) "?(.*?)"?$
 _PORT_TAKEN = re.compile(
     r"failed to start (?:HTTP|GRPC) service: .*(?:in use|[Bb]ind|[Aa]ddress)|Socket '[^']+' already in use"
 )
-#: Where a Python exception of a backend came from: of use in the log, not in a message.
+#: The origin of a backend's Python exception: useful in the log, not in a message.
 _ORIGIN = re.compile(r"\s*\n\s*At:\n.*", re.DOTALL)
-#: Errors that every Triton logs on a machine without a GPU.
+#: Errors that every Triton logs on a machine without GPUs.
 _NOISE = ("CudaDriverHelper", "pinned system memory", "NVML", "DCGM")
 
 
 def reason(log: str, exit_code: int | None, *, was_ready: bool) -> str:
-    """The most telling lines of ``log`` (its end), else what the exit code says; at most MAX_CHARACTERS.
+    """The lines of ``log`` (its end) that explain the exit, otherwise the exit code; at most
+    MAX_CHARACTERS.
 
-    A negative ``exit_code`` is a signal, as in ``subprocess``; None: unknown. ``was_ready``: then what the log says
-    about loading is history.
+    ``exit_code``: negative for a signal, as in ``subprocess``; None if unknown. ``was_ready``: the
+    instance had loaded its models, so errors about loading are out of date.
     """
-    found: list[str] = []
+    lines: list[str] = []
     if not was_ready and (exit_code is None or exit_code >= 0):
         for patterns in ((_LOAD_FAILURE, _POLL_FAILURE), (_ERROR_LINE,), (_FATAL,)):
-            found = [_clean(m) for pattern in patterns for m in pattern.findall(log)]
-            found = [line for line in dict.fromkeys(found) if line and not any(n in line for n in _NOISE)]
-            if found:
+            lines = [_clean(m) for pattern in patterns for m in pattern.findall(log)]
+            lines = [line for line in dict.fromkeys(lines) if line and not any(n in line for n in _NOISE)]
+            if lines:
                 break
-    text = "; ".join(found[:5]) or _ending(exit_code)
+    text = "; ".join(lines[:5]) or _ending(exit_code)
     return text if len(text) <= MAX_CHARACTERS else text[: MAX_CHARACTERS - 1] + "…"
 
 
 def port_taken(log: str) -> bool:
-    """Whether Triton ended because another process listens on the port that was chosen for it."""
+    """Whether Triton exited because another process listens on its port."""
     return bool(_PORT_TAKEN.search(log))
 
 
 def _clean(message: str) -> str:
-    """One line without the traceback. Triton writes the line ends inside of a message as a backslash and an n."""
+    """The message on one line, without the traceback. Triton escapes line ends inside a message."""
     text = _ORIGIN.sub("", message.replace("\\n", "\n").rstrip())
     return " ".join(text.replace("\\'", "'").replace('\\"', '"').split())
 
 
 def _ending(exit_code: int | None) -> str:
     if exit_code is None:
-        return "tritonserver ended; its exit code is not known, because another control plane had started it"
+        return "tritonserver exited; the exit code is unknown, because another control plane started it"
     if exit_code < 0:
         try:
             name = signal.Signals(-exit_code).name
         except ValueError:
             name = f"signal {-exit_code}"
         return f"tritonserver was killed by {name}"
-    return f"tritonserver ended with exit code {exit_code}"
+    return f"tritonserver exited with code {exit_code}"

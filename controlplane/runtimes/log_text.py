@@ -1,6 +1,6 @@
 """The logs of a deployment as one text.
 
-Decides order and headings. Must not know files.
+Decides order and headings. Must not know files or pods.
 """
 
 from __future__ import annotations
@@ -12,25 +12,28 @@ from amphitrite.controlplane.core.observed.observations import Instance
 from amphitrite.schemas.errors import Error
 
 _MARK = "==> "
-#: Where the next instance's heading begins.
+#: The start of an instance's heading.
 _PART = re.compile(r"(?m)^(?===> [^\n]* <==$)")
 
 
 def render(logs: Iterable[tuple[Instance, Sequence[str]]]) -> str:
-    """Each instance's lines under a heading, the one started last at the end; empty when there is none."""
+    """Each instance's lines under a heading, the newest instance last; empty without instances."""
     ordered = sorted(logs, key=lambda entry: (entry[0].started_at, entry[0].id))
     return "".join(f"==> {_heading(i)} <==\n" + "".join(f"{line}\n" for line in lines) for i, lines in ordered)
 
 
-def only(text: str, instance: str) -> str:
-    """Of what :func:`render` made the parts of instances whose name is, or begins with, ``instance``. Raises
-    Error("ResourceNotFound") that names those that there are."""
+def select_instance(text: str, instance: str) -> str:
+    """The parts of :func:`render`'s text for instances whose name is ``instance`` or begins with
+    it.
+
+    Raises Error("ResourceNotFound") with the existing names as the hint.
+    """
     parts = [part for part in _PART.split(text) if part]
     names = [part[len(_MARK) :].split(" ", 1)[0].rstrip(",") for part in parts]
     chosen = [part for part, name in zip(parts, names, strict=True) if name == instance or name.startswith(instance)]
     if not chosen:
-        hint = f"there are: {', '.join(names) or 'none'}"
-        raise Error("ResourceNotFound", f"there is no instance {instance} with a log", target=instance, hint=hint)
+        hint = f"instances with a log: {', '.join(names) or 'none'}"
+        raise Error("ResourceNotFound", f"no instance {instance} has a log", target=instance, hint=hint)
     return "".join(chosen)
 
 

@@ -93,7 +93,7 @@ class Services:
             raise Error("RuntimeUnavailable", "this control plane is ending")
         self.store.list_endpoints(limit=1)
         since, last = self.leads_since(), self.last_pass()
-        if last is None and not self.feed.known():
+        if last is None and not self.feed.has_table():
             raise Error("RuntimeUnavailable", "the reconciler has not finished its first pass")
         if since is None:
             return

@@ -1,4 +1,5 @@
-"""Moving what a control plane keeps: migrate, backup, restore.
+"""Moving the state of a control plane: migrate, backup, restore.
 
-It works only while no control plane uses the database.
+Decides what belongs to the state. It works only while no control plane uses the database, except
+for a backup.
 """

@@ -1,7 +1,8 @@
-"""``python -m amphitrite.controlplane.transfer migrate|backup|restore``: what those verbs of ``ml server`` run.
+"""``python -m amphitrite.controlplane.transfer migrate|backup|restore``: the program of these ``ml
+server`` commands.
 
-Decides their arguments and how they answer: one JSON object on stdout, or one line ``amphitrite-error: {...}`` on
-stderr and exit code 1. Must not know how data is moved.
+Decides their arguments and output: one JSON object on stdout, or one line ``amphitrite-error:
+{...}`` on stderr and exit code 1. Must not know how data is moved.
 """
 
 from __future__ import annotations
@@ -25,22 +26,22 @@ from amphitrite.schemas.errors import Error
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit code: 0 done, 1 refused."""
+    """Returns the exit code: 0 for success, 1 for an error."""
     arguments = _parser().parse_args(argv)
     os.umask(0o077)
     home = arguments.home.expanduser().absolute()
     try:
-        chosen = settings.read(
+        chosen_settings = settings.read(
             os.environ,
             home=home,
             database_url=getattr(arguments, "database", None),
             models_url=getattr(arguments, "models", None),
         )
         if arguments.verb == "migrate":
-            answer = migrate(chosen.home, arguments)
+            answer = migrate(chosen_settings.home, arguments)
         else:
             verb = backup.backup if arguments.verb == "backup" else backup.restore
-            answer = verb(chosen, arguments.file.absolute())
+            answer = verb(chosen_settings, arguments.file.absolute())
     except Error as error:
         print(f"amphitrite-error: {json.dumps(error.to_body())}", file=sys.stderr, flush=True)
         return 1
@@ -49,18 +50,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def migrate(home: Home, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Copy all rows of one database into an empty one, and the content of models if places of it are named. The source
-    stays as it is, but for its schema, which is brought up to date.
+    """Copies all rows of one database into an empty one, and the models' content if both content
+    URLs are given. The source is unchanged, except that its schema is migrated.
 
-    Raises Error Conflict (a control plane runs on either, the target is not empty), BadArgument, RuntimeUnavailable.
+    Raises Error Conflict (a control plane uses one of them, or the target is not empty),
+    BadArgument or RuntimeUnavailable.
     """
     if bool(arguments.models_from) != bool(arguments.models_to):
-        raise Error("BadArgument", "--models-from and --models-to go together", target="--models-from")
+        raise Error("BadArgument", "--models-from and --models-to must be used together", target="--models-from")
     source = _open_source(arguments.source)
     try:
         target = row_transfer.open_empty(arguments.target)
         try:
-            with exclusive_access.alone_on(source, home), exclusive_access.alone_on(target, home):
+            with exclusive_access.exclusive(source, home), exclusive_access.exclusive(target, home):
                 answer: dict[str, Any] = {"from": source.place, "to": target.place}
                 if arguments.models_from:
                     answer["files"] = _copy_content(home, source, arguments.models_from, arguments.models_to)
@@ -72,14 +74,14 @@ def migrate(home: Home, arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _open_source(url: str) -> Database:
-    """A source that is not there is not made."""
+    """Opens the source, which is not created if it does not exist."""
     if url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).is_file():
-        raise Error("BadArgument", f"there is no file {url.removeprefix('sqlite:///')}", target="--from")
+        raise Error("BadArgument", f"the file {url.removeprefix('sqlite:///')} does not exist", target="--from")
     return row_transfer.open_existing(url)
 
 
 def _copy_content(home: Home, database: Database, source_url: str, target_url: str) -> int:
-    """How many files were copied; those that are there already are not."""
+    """Copies content that the target lacks. Returns the number of files."""
     source = open_content(source_url, home.models, time.time)
     target = open_content(target_url, home.models, time.time)
     with database.read() as connection:
@@ -103,14 +105,14 @@ def _copy_content(home: Home, database: Database, source_url: str, target_url: s
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m amphitrite.controlplane.transfer")
     verbs = parser.add_subparsers(dest="verb", required=True)
-    migrate = verbs.add_parser("migrate", help="move the state to another database")
+    migrate = verbs.add_parser("migrate", help="copy the state to another database")
     migrate.add_argument("--from", dest="source", required=True)
     migrate.add_argument("--to", dest="target", required=True)
     migrate.add_argument("--models-from")
     migrate.add_argument("--models-to")
     migrate.add_argument("--compute")
-    backup = verbs.add_parser("backup", help="write all that a control plane needs into one file")
-    restore = verbs.add_parser("restore", help="go on from a backup in an empty database and home")
+    backup = verbs.add_parser("backup", help="write the state of a control plane to one file")
+    restore = verbs.add_parser("restore", help="restore a backup into an empty database and home")
     for verb in (backup, restore):
         verb.add_argument("--database")
         verb.add_argument("--models")

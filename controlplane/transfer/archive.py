@@ -1,10 +1,10 @@
-"""One file that holds many, with a manifest: a tar, which any machine can look into.
+"""An archive: many files and a manifest in one tar file.
 
-Decides that an archive appears complete or not at all, for its owner alone, and that nothing is taken out of one that
-differs from what was put in. Must not know what the files are for.
+Decides that an archive appears complete or not at all, readable by its owner only, and that a
+damaged archive is not read. Must not know what the files are for.
 
-Layout: the files in the order in which they were added, then ``manifest.json``: what its writer says, and under
-``entries`` the name, the size in bytes and the SHA-256 of every file.
+Layout: the files in the order in which they were added, then ``manifest.json`` with the writer's
+fields, and under ``entries`` the name, size in bytes and SHA-256 of every file.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from amphitrite.schemas.errors import Error
 
 MANIFEST = "manifest.json"
 CHUNK = 1024 * 1024
-#: Of one manifest: far more than 100,000 files.
+#: The maximum bytes of a manifest: enough for far more than 100,000 files.
 _MANIFEST_MAX = 64 * 1024**2
 _NAME = re.compile(r"[a-z]+/[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 
 class Writer:
-    """See ``writing``."""
+    """See ``create``."""
 
     def __init__(self, tar: tarfile.TarFile) -> None:
         self._tar = tar
         self._entries: dict[str, dict[str, Any]] = {}
 
     def add(self, name: str, size: int, chunks: Iterable[bytes]) -> None:
-        """``name``: ``directory/file``. Raises Error RuntimeUnavailable when there are more or fewer bytes than
-        ``size``."""
+        """``name``: ``directory/file``. Raises Error RuntimeUnavailable if there are more or fewer
+        bytes than ``size``."""
         if not _NAME.fullmatch(name):
             raise ValueError(f"not a name in an archive: {name!r}")
         stream = _Chunks(chunks)
@@ -57,17 +57,20 @@ class Writer:
     def add_bytes(self, name: str, data: bytes) -> None:
         self.add(name, len(data), (data,))
 
-    def close(self, said: Mapping[str, Any]) -> None:
-        data = json.dumps({**said, "entries": self._entries}, indent=1).encode()
+    def close(self, manifest: Mapping[str, Any]) -> None:
+        data = json.dumps({**manifest, "entries": self._entries}, indent=1).encode()
         self._tar.addfile(_private(MANIFEST, len(data)), io.BytesIO(data))
 
 
 @contextmanager
-def writing(path: Path, said: Callable[[], Mapping[str, Any]]) -> Iterator[Writer]:
-    """A new archive at ``path`` once the block has ended; ``said`` is then asked for what the manifest is to say.
-    Raises Error LocalFileError (something is there, it cannot be written)."""
+def create(path: Path, manifest: Callable[[], Mapping[str, Any]]) -> Iterator[Writer]:
+    """A new archive at ``path``, which appears when the block ends. ``manifest`` then returns the
+    fields of the manifest.
+
+    Raises Error LocalFileError (the file exists or cannot be written).
+    """
     if path.exists():
-        raise Error("LocalFileError", f"{path} exists already", hint="name another file, or remove that one")
+        raise Error("LocalFileError", f"{path} already exists", hint="use another file name, or remove that file")
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
         with _file_errors(path):
@@ -75,10 +78,10 @@ def writing(path: Path, said: Callable[[], Mapping[str, Any]]) -> Iterator[Write
                 with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as tar:
                     writer = Writer(tar)
                     yield writer
-                    writer.close(said())
+                    writer.close(manifest())
                 file.flush()
                 os.fsync(file.fileno())
-            # A link refuses a name that is taken, which a rename does not.
+            # link(2) fails if the name exists, which rename(2) does not.
             os.link(temporary, path)
             _sync(path.parent)
     finally:
@@ -86,23 +89,23 @@ def writing(path: Path, said: Callable[[], Mapping[str, Any]]) -> Iterator[Write
 
 
 class Reader:
-    """An archive all of whose files were found to be what its manifest says. ``said``: the manifest."""
+    """An archive whose files all match its manifest."""
 
     def __init__(self, path: Path, tar: tarfile.TarFile) -> None:
         self._path, self._tar = path, tar
-        self.said = self._manifest()
+        self.manifest = self._manifest()
         self._check()
 
     @property
     def names(self) -> list[str]:
         """All files, in the order in which they were added."""
-        return list(self.said["entries"])
+        return list(self.manifest["entries"])
 
     def size(self, name: str) -> int:
-        return int(self.said["entries"][name]["size"])
+        return int(self.manifest["entries"][name]["size"])
 
     def read(self, name: str) -> Iterator[bytes]:
-        """Raises KeyError when there is no such file."""
+        """Raises KeyError if there is no such file."""
         file = self._open(name)
         with file:
             while data := file.read(CHUNK):
@@ -120,34 +123,34 @@ class Reader:
 
     def _manifest(self) -> dict[str, Any]:
         self._members = {member.name: member for member in self._tar.getmembers()}
-        found = self._members.get(MANIFEST)
-        if found is None or found.size > _MANIFEST_MAX:
-            raise self._damaged(f"it has no {MANIFEST}: it is no backup, or not all of one")
+        member = self._members.get(MANIFEST)
+        if member is None or member.size > _MANIFEST_MAX:
+            raise self._damaged(f"it has no {MANIFEST}, so it is not a complete backup")
         with self._open(MANIFEST) as file:
-            said = json.load(file)
-        if not isinstance(said, dict) or not isinstance(said.get("entries"), dict):
+            manifest = json.load(file)
+        if not isinstance(manifest, dict) or not isinstance(manifest.get("entries"), dict):
             raise self._damaged(f"its {MANIFEST} lists no entries")
-        return said
+        return manifest
 
     def _check(self) -> None:
-        listed = self.said["entries"]
+        listed = self.manifest["entries"]
         wrong = [name for name in listed if not _NAME.fullmatch(name)]
         if wrong or set(listed) != set(self._members) - {MANIFEST}:
-            raise self._damaged(f"it does not hold what its {MANIFEST} lists")
+            raise self._damaged(f"its files differ from the list in its {MANIFEST}")
         for name, entry in listed.items():
             sha256 = hashlib.sha256()
             for data in self.read(name):
                 sha256.update(data)
             if self._members[name].size != entry.get("size") or sha256.hexdigest() != entry.get("sha256"):
-                raise self._damaged(f"{name} is not what it was")
+                raise self._damaged(f"the content of {name} has changed")
 
     def _damaged(self, message: str) -> Error:
         return Error("LocalFileError", f"{self._path} is damaged: {message}", hint="use another backup")
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[Reader]:
-    """Raises Error LocalFileError when it cannot be read or is not whole."""
+def open_archive(path: Path) -> Iterator[Reader]:
+    """Raises Error LocalFileError if the archive cannot be read or is damaged."""
     damaged = f"{path} is damaged or not a backup"
     with _file_errors(path):
         try:
@@ -163,7 +166,7 @@ def reading(path: Path) -> Iterator[Reader]:
 
 
 class _Chunks:
-    """Pieces of any length as a file to read from."""
+    """A file-like object that reads from chunks of any length."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks = iter(chunks)

@@ -1,11 +1,13 @@
-"""All that a control plane would need to go on elsewhere, in one file, and going on from it.
+"""Backup of a control plane to one file, and restore from it.
 
-Decides what belongs in a backup: the database's rows as of one moment, the models' content, the credentials and the
-certificates of the home. Content in an object store stays there, and the manifest says so; so do credentials and
-certificates that do not lie in the home. Must not know how rows or archives are laid out.
+Decides what belongs in a backup: the database's rows in one snapshot, the models' content, and the
+credentials and certificates of the home. Content in an object store stays there, as do credentials
+and certificates outside the home, and the manifest says so. Must not know the format of rows or
+archives.
 
-A control plane may run while its backup is made: content never changes, and what a row refers to is not dropped. What
-is restored comes into an empty database only, its rows last: until then it can be begun again.
+A control plane may run during its backup: content never changes, and content that a row refers to
+is not deleted. A restore needs an empty database and writes the rows last, so it can be repeated
+until then.
 """
 
 from __future__ import annotations
@@ -28,14 +30,17 @@ from amphitrite.dataplane.machine.atomic_files import write_atomically
 from amphitrite.schemas.errors import Error
 
 FORMAT = 1
-#: Parts of uploads that nobody has finished: they begin again.
-LEFT_OUT = ("blocks",)
+#: Blocks of unfinished uploads, which clients start again.
+EXCLUDED_TABLES = ("blocks",)
 
 
 def backup(settings: Settings, file: Path) -> dict[str, Any]:
-    """Write ``file`` (0600); what is in it. Raises Error LocalFileError, RuntimeUnavailable, BadArgument."""
+    """Writes ``file`` with mode 0600. Returns a summary of its content.
+
+    Raises Error LocalFileError, RuntimeUnavailable or BadArgument.
+    """
     database = row_transfer.open_existing(settings.database_url)
-    said: dict[str, Any] = {
+    manifest: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
         "revision": REVISION,
@@ -45,35 +50,37 @@ def backup(settings: Settings, file: Path) -> dict[str, Any]:
         "rows": {},
     }
     try:
-        with archive.writing(file, lambda: said) as writer:
+        with archive.create(file, lambda: manifest) as writer:
             with database.read() as connection:
                 for table in row_transfer.TABLES:
-                    if table.name not in LEFT_OUT:
-                        said["rows"][table.name] = _add_rows(writer, table.name, row_transfer.rows(connection, table))
+                    if table.name not in EXCLUDED_TABLES:
+                        manifest["rows"][table.name] = _add_rows(
+                            writer, table.name, row_transfer.rows(connection, table)
+                        )
                 digests = row_transfer.digests(connection)
-            said["content"] = _add_content(writer, settings, digests, said["left_out"])
+            manifest["content"] = _add_content(writer, settings, digests, manifest["left_out"])
             for directory in (settings.home.credentials, settings.home.certificates):
                 _add_files(writer, directory)
-            _note_elsewhere(settings, said["left_out"])
+            _note_elsewhere(settings, manifest["left_out"])
     finally:
         database.close()
-    return _summary(said, file)
+    return _summary(manifest, file)
 
 
 def restore(settings: Settings, file: Path) -> dict[str, Any]:
-    """Go on from ``file`` in an empty database and home; what was in it.
+    """Restores ``file`` into an empty database and home. Returns a summary of its content.
 
-    Raises Error LocalFileError (it is damaged), Conflict (something is there already, a control plane runs),
-    Unsupported (a newer version's).
+    Raises Error LocalFileError (it is damaged), Conflict (the target is not empty, or a control
+    plane runs) or Unsupported (a newer version wrote it).
     """
-    with archive.reading(file) as reader:
-        said = reader.said
-        _require_known(said, file)
+    with archive.open_archive(file) as reader:
+        manifest = reader.manifest
+        _require_supported(manifest, file)
         settings.home.create()
         files = _files(reader, settings)
         database = row_transfer.open_empty(settings.database_url)
         try:
-            with exclusive_access.alone_on(database, settings.home):
+            with exclusive_access.exclusive(database, settings.home):
                 _restore_content(reader, settings)
                 for path, data in files:
                     write_atomically(path, data, mode=0o600)
@@ -81,12 +88,12 @@ def restore(settings: Settings, file: Path) -> dict[str, Any]:
                     row_transfer.require_empty(database, connection)
                     for table in row_transfer.TABLES:
                         name = f"database/{table.name}.jsonl"
-                        if name in said["entries"]:
+                        if name in manifest["entries"]:
                             rows = (json.loads(line) for line in reader.lines(name))
                             row_transfer.insert_rows(connection, table, rows)
         finally:
             database.close()
-    return _summary(said, file)
+    return _summary(manifest, file)
 
 
 def _add_rows(writer: archive.Writer, table: str, rows: Iterator[row_transfer.Row]) -> int:
@@ -104,7 +111,7 @@ def _add_rows(writer: archive.Writer, table: str, rows: Iterator[row_transfer.Ro
 def _add_content(writer: archive.Writer, settings: Settings, digests: list[str], left_out: list[str]) -> str:
     """Where the content is: ``included``, or the URL where it stays."""
     if not settings.models_url.startswith("file:"):
-        left_out.append(f"the content of models stays where it is: {settings.models_url}")
+        left_out.append(f"the content of models stays in {settings.models_url}")
         return settings.models_url
     content = open_content(settings.models_url, settings.home.models, time.time)
     for digest in digests:
@@ -112,7 +119,10 @@ def _add_content(writer: archive.Writer, settings: Settings, digests: list[str],
         if size is None:
             message = f"the content {digest} is not in {content.place}"
             raise Error(
-                "RuntimeUnavailable", message, target=digest, hint="try again; if it stays lost, upload it anew"
+                "RuntimeUnavailable",
+                message,
+                target=digest,
+                hint="try again; if it is still missing, upload the model again",
             )
         writer.add(f"models/{digest}", size, content.read(digest, 0, size))
     return "included"
@@ -121,7 +131,7 @@ def _add_content(writer: archive.Writer, settings: Settings, digests: list[str],
 def _add_files(writer: archive.Writer, directory: Path) -> None:
     if directory.is_dir():
         for path in sorted(directory.iterdir()):
-            # A name that begins with a dot is a file that was being written when somebody pulled the plug.
+            # Names with a leading dot are temporary files from an interrupted write.
             if path.is_file() and not path.name.startswith("."):
                 writer.add_bytes(f"{directory.name}/{path.name}", path.read_bytes())
 
@@ -129,31 +139,32 @@ def _add_files(writer: archive.Writer, directory: Path) -> None:
 def _note_elsewhere(settings: Settings, left_out: list[str]) -> None:
     for what, place in (("credentials", settings.credentials_directory), ("certificates", settings.tls_directory)):
         if place is not None:
-            left_out.append(f"the {what} in use stay where they are: {place}")
+            left_out.append(f"the {what} stay in {place}")
 
 
-def _require_known(said: dict[str, Any], file: Path) -> None:
-    if said.get("format") != FORMAT or str(said.get("revision")) > REVISION:
-        message = f"{file} was made by version {said.get('version')}; this is {VERSION}"
+def _require_supported(manifest: dict[str, Any], file: Path) -> None:
+    if manifest.get("format") != FORMAT or str(manifest.get("revision")) > REVISION:
+        message = f"{file} was made by version {manifest.get('version')}; this is {VERSION}"
         raise Error("Unsupported", message, target=str(file), hint="install that version, or a newer one")
 
 
 def _files(reader: archive.Reader, settings: Settings) -> list[tuple[Path, bytes]]:
-    """Credentials and certificates that are not there yet. Raises Error Conflict when others are."""
+    """Credentials and certificates that do not exist yet. Raises Error Conflict if different ones
+    exist."""
     home = settings.home
     places = {place.name: place for place in (home.credentials, home.certificates)}
-    found = []
+    files = []
     for name in reader.names:
         directory, _, file = name.partition("/")
         if directory not in places:
             continue
         path, data = places[directory] / file, b"".join(reader.read(name))
         if not path.exists():
-            found.append((path, data))
+            files.append((path, data))
         elif path.read_bytes() != data:
-            message = f"{home.root} is not empty: it has another {name}"
+            message = f"{home.root} is not empty: it has a different {name}"
             raise Error("Conflict", message, target=str(path), hint="set ML_HOME to an empty directory")
-    return found
+    return files
 
 
 def _restore_content(reader: archive.Reader, settings: Settings) -> None:
@@ -168,5 +179,5 @@ def _restore_content(reader: archive.Reader, settings: Settings) -> None:
             upload.finish()
 
 
-def _summary(said: dict[str, Any], file: Path) -> dict[str, Any]:
-    return {"file": str(file), **{name: value for name, value in said.items() if name != "entries"}}
+def _summary(manifest: dict[str, Any], file: Path) -> dict[str, Any]:
+    return {"file": str(file), **{name: value for name, value in manifest.items() if name != "entries"}}

@@ -1,6 +1,6 @@
-"""That no control plane works on a database, for as long as somebody moves what is in it.
+"""Exclusive access to a database, without any control plane, while its content is moved.
 
-Decides how a control plane that runs is recognised: by the lock of its home, by the name that it holds on the
+Decides how a running control plane is detected: by the lock of its home, by its lock on the
 database, and on PostgreSQL by its connections. Must not know what is moved.
 """
 
@@ -18,13 +18,16 @@ from amphitrite.schemas.errors import Error
 
 
 @contextmanager
-def alone_on(database: Database, home: Home) -> Iterator[None]:
-    """None can start meanwhile. ``home``: ours, whose control plane does not run either. Raises Error Conflict while
-    one works on it."""
+def exclusive(database: Database, home: Home) -> Iterator[None]:
+    """A block during which no control plane can start. ``home``: our home, whose control plane must
+    not run either.
+
+    Raises Error Conflict if a control plane uses the database.
+    """
     with database.hold_named_lock(CONTROL_PLANE):
         if database.other_connections():
             message = f"other programs of amphitrite are connected to {database.place}"
-            raise Error("Conflict", message, target=database.place, hint="end its control planes first")
+            raise Error("Conflict", message, target=database.place, hint="stop its control planes first")
         file_of = home if database.is_shared else Home(Path(database.place).parent)
         homes = {one.root: one for one in (home, file_of)}
         with ExitStack() as stack:
@@ -35,8 +38,10 @@ def alone_on(database: Database, home: Home) -> Iterator[None]:
 
 @contextmanager
 def _locked(home: Home) -> Iterator[None]:
-    """Hold the lock that a control plane of ``home`` holds. Raises Error Conflict while one runs; nothing is made where
-    there is no home."""
+    """Holds the lock of a control plane of ``home``. Does nothing if the home does not exist.
+
+    Raises Error Conflict if a control plane runs.
+    """
     try:
         descriptor = os.open(home.lock_file, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -46,8 +51,8 @@ def _locked(home: Home) -> Iterator[None]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as exc:
-            message = f"a control plane of {home.root} runs"
-            raise Error("Conflict", message, target=str(home.root), hint="ml server stop") from exc
+            message = f"a control plane of {home.root} is running"
+            raise Error("Conflict", message, target=str(home.root), hint="stop it with `ml server stop`") from exc
         yield
     finally:
         os.close(descriptor)

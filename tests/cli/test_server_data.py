@@ -34,7 +34,7 @@ def test_there_and_back(stage: Stage, tmp_path: Path, monkeypatch: pytest.Monkey
 def test_what_stays_elsewhere_is_said(stage: Stage) -> None:
     code, _, err = stage.run("server", "backup", "--models", "s3://bucket/prefix", "state.tar")
     assert code == 0
-    assert err.startswith("not in the backup: the content of models stays where it is: s3://bucket/prefix\n")
+    assert err.startswith("not in the backup: the content of models stays in s3://bucket/prefix\n")
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from amphitrite.controlplane.core.desired.resources import ModelReference, PodSe
 from amphitrite.controlplane.runtimes.kubernetes.client import api_client
 from amphitrite.controlplane.runtimes.kubernetes.client.permissions import RULES, Rule
 from amphitrite.controlplane.runtimes.kubernetes.kubernetes_runtime import KubernetesRuntime
-from amphitrite.controlplane.runtimes.kubernetes.pods.object_cache import Objects
+from amphitrite.controlplane.runtimes.kubernetes.pods.object_cache import ObjectCache
 from amphitrite.controlplane.runtimes.kubernetes.pods.pod_logs import lines_of
 from amphitrite.controlplane.runtimes.kubernetes.workload_writer import Writer
 from amphitrite.controlplane.runtimes.kubernetes.workloads.object_names import SERVER
@@ -202,7 +202,7 @@ class Life:
         before = admin.get(where)
         admin.patch(where, {"metadata": {"annotations": {"somebody": "else"}}}, "somebody")
         pod = next(i.id for i in self.runtime.observe())
-        Writer(self._place.api(), self._place.settings(), Objects(lambda: 0.0, lambda: None)).release(before, pod)
+        Writer(self._place.api(), self._place.settings(), ObjectCache(lambda: 0.0, lambda: None)).release(before, pod)
 
 
 @pytest.fixture

@@ -93,11 +93,11 @@ ROWS = (
     ),
     Row("crash", "KubernetesCrashLoopBackOff", "failed to load 'tiny' version 1", model="broken"),
     Row("memory", "PodOutOfMemory", "it needed more memory than its limit of 320Mi", shaped(), model="greedy"),
-    Row("model", "ResourceNotReady", "the model could not be fetched", model="0" * 64),
+    Row("model", "ResourceNotReady", "the model could not be downloaded", model="0" * 64),
     Row(
         "grant",
         "ResourceNotReady",
-        "the model could not be fetched",
+        "the model could not be downloaded",
         lambda settings: replace(settings, grant=lambda digest: "Bearer v1.wrong"),
     ),
     Row(

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from amphitrite.controlplane.process.agent_process import SETTLED_S, AgentProcess, record_file
+from amphitrite.controlplane.process.agent_process import STABLE_S, AgentProcess, record_file
 from amphitrite.controlplane.settings.home import Home
 from amphitrite.controlplane.settings.version import VERSION
 from amphitrite.dataplane.machine import processes
@@ -38,9 +38,9 @@ def test_quick_deaths_are_counted_once_each(home: Home) -> None:
     starts = home.root / "starts"
     agent = AgentProcess(home, [sys.executable, "-c", f"open({str(starts)!r}, 'a').write('x')"], clock)
     seen = []
-    for elapsed in (0.0, 0.5, 0.9, 1.0, 1.5, 2.9, 3.0, 3.5, 6.9, 7.0, 7.0 + SETTLED_S, 7.5 + SETTLED_S):
+    for elapsed in (0.0, 0.5, 0.9, 1.0, 1.5, 2.9, 3.0, 3.5, 6.9, 7.0, 7.0 + STABLE_S, 7.5 + STABLE_S):
         clock.now = 100.0 + elapsed
-        agent.keep()
+        agent.ensure_running()
         agent.wait()
         seen.append(starts.stat().st_size)
     assert seen == [1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 5, 5]
@@ -60,7 +60,7 @@ def test_an_agent_of_an_earlier_control_plane(home: Home, argv: list[str], relea
             record = processes.of(earlier.pid)
             processes.write(record_file(home), record, release=release)
             agent = AgentProcess(home, SLEEPER)
-            agent.keep()
+            agent.ensure_running()
             assert processes.alive(record) is stays
             others = [p for p in psutil.Process().children() if p.pid != earlier.pid]
             found = [p for p in others if p.status() != psutil.STATUS_ZOMBIE and p.cmdline() == SLEEPER]

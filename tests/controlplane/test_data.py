@@ -176,14 +176,17 @@ def test_nothing_moves_while_a_control_plane_runs(home: Home, database: Database
     running.close()
     with open(home.lock_file, "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(Error, match=r"a control plane of .* runs"):
+        with pytest.raises(Error, match=r"a control plane of .* is running"):
             run(home, "migrate", "--from", old, "--to", new)
     assert all(rows == [] for rows in kept_in(new).values())
 
 
 @pytest.mark.parametrize(
     ("source", "code", "message"),
-    [("sqlite:////no/such/file", "BadArgument", "no file"), ("{empty}", "BadArgument", "not a database of amphitrite")],
+    [
+        ("sqlite:////no/such/file", "BadArgument", "the file /no/such/file does not exist"),
+        ("{empty}", "BadArgument", "not a database of amphitrite"),
+    ],
 )
 def test_a_source_must_be_ours(home: Home, database: Databases, run: Run, source: str, code: str, message: str) -> None:
     empty = database("postgresql", "empty")
@@ -238,7 +241,7 @@ def test_a_restore_that_was_broken_off_is_begun_again(
     run(home, "restore", str(file), database=new)
     assert kept_in(new) == before
     (home.credentials / "token").write_text("another\n")
-    with pytest.raises(Error, match="has another credentials/token") as caught:
+    with pytest.raises(Error, match="has a different credentials/token") as caught:
         run(home, "restore", str(file), database=database("sqlite", "newer"))
     assert caught.value.code == "Conflict"
     (home.credentials / "token").write_text("secret-token\n")
@@ -253,7 +256,7 @@ def test_content_in_an_object_store_stays_there_and_that_is_said(
     fill(old, home)
     answer = run(home, "backup", "--models", "s3://bucket/prefix", str(file), database=old)
     assert answer["content"] == "s3://bucket/prefix"
-    assert answer["left_out"] == ["the content of models stays where it is: s3://bucket/prefix"]
+    assert answer["left_out"] == ["the content of models stays in s3://bucket/prefix"]
     with tarfile.open(file) as tar:
         assert not [name for name in tar.getnames() if name.startswith("models/")]
 
@@ -273,7 +276,7 @@ def test_a_backup_overwrites_nothing_and_leaves_nothing_half(
     assert list(file.parent.iterdir()) == []
     where.write_bytes(data_there)
     run(home, "backup", str(file), database=old)
-    with pytest.raises(Error, match="exists already"):
+    with pytest.raises(Error, match="already exists"):
         run(home, "backup", str(file), database=old)
     assert list(file.parent.iterdir()) == [file]
 
@@ -309,7 +312,7 @@ def test_a_newer_versions_backup_is_refused(home: Home, database: Databases, run
     from amphitrite.controlplane.transfer import archive
 
     file = tmp_path / "backup.tar"
-    with archive.writing(file, lambda: {"format": 1, "revision": "9999", "version": "9.9"}):
+    with archive.create(file, lambda: {"format": 1, "revision": "9999", "version": "9.9"}):
         pass
     with pytest.raises(Error, match=r"made by version 9\.9") as caught:
         run(Home(tmp_path / "fresh"), "restore", str(file), database=database("sqlite", "new"))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from amphitrite.controlplane.leadership import lease_rules
 from amphitrite.controlplane.leadership.election import AlwaysLeader, Election
-from amphitrite.controlplane.leadership.lease_rules import DURATION_S, Lease, Sight, Verdict
+from amphitrite.controlplane.leadership.lease_rules import DURATION_S, Decision, Lease, Observation
 from amphitrite.schemas.errors import Error
 
 from ..waiting import wait_until
@@ -34,16 +34,16 @@ DEADLINE_S = 60.0
         (Lease("other", 60.0, "t1"), 0.0, 30.0, "wait"),  # The holder's own duration counts.
     ],
 )
-def test_decision(lease: Lease | None, since: float, now: float, verdict: Verdict) -> None:
-    assert lease_rules.decide(Sight(lease, since), "me", now) == verdict
+def test_decision(lease: Lease | None, since: float, now: float, verdict: Decision) -> None:
+    assert lease_rules.decide(Observation(lease, since), "me", now) == verdict
 
 
 def test_a_lease_keeps_its_time_until_it_is_renewed() -> None:
-    first = lease_rules.seen(None, THEIRS, 1.0)
-    same = lease_rules.seen(first, Lease("other", 10.0, "t1", revision="2"), 5.0)
+    first = lease_rules.observe(None, THEIRS, 1.0)
+    same = lease_rules.observe(first, Lease("other", 10.0, "t1", revision="2"), 5.0)
     assert (first.since, same.since) == (1.0, 1.0)
-    assert lease_rules.seen(same, Lease("other", 10.0, "t2"), 6.0).since == 6.0
-    assert lease_rules.seen(same, Lease("third", 10.0, "t1"), 6.0).since == 6.0
+    assert lease_rules.observe(same, Lease("other", 10.0, "t2"), 6.0).since == 6.0
+    assert lease_rules.observe(same, Lease("third", 10.0, "t1"), 6.0).since == 6.0
 
 
 @dataclass
@@ -112,7 +112,7 @@ def test_between_two_leaders_there_is_a_pause_in_which_the_first_one_ends() -> N
         ended = ended or (0.0 if first.leading() else clock.now)
         taken = clock.now
     assert taken - ended >= lease_rules.MARGIN_S - 0.5
-    assert taken <= DURATION_S + lease_rules.LOOK_S
+    assert taken <= DURATION_S + lease_rules.RETRY_S
 
 
 def test_a_renewal_without_an_answer_does_not_end_a_term() -> None:

@@ -109,7 +109,7 @@ def test_what_is_said_about_the_instance(local: Local) -> None:
     environment = Path(f"/proc/{local.process(ID)}/environ").read_bytes().split(b"\0")
     assert b"GREETING=hello" in environment
     if not list(Path("/dev").glob("nvidia[0-9]*")):
-        assert instance.note == "Standard_NC6s_v3 promises 1 x V100; this machine has no GPU, so it runs on the CPU"
+        assert instance.note == "Standard_NC6s_v3 has 1 x V100, but this machine has no GPU, so models run on the CPU"
         assert (directory / "server.log").read_text().startswith(f"amphitrite: {instance.note}\n")
 
 

@@ -80,7 +80,7 @@ def test_the_example_serves_as_its_script_asks(product: Product) -> None:
     assert "/environments/CliV2AnonymousEnvironment/versions/" in shown["environment"]
     assert shown["model_mount_path"] == "/models"
     (note,) = shown["status"]["notes"]
-    assert note.startswith(f"image {OWN} is not run on this machine: its own Triton 2.")
+    assert note.startswith(f"image {OWN} is not used on this machine; the machine's own Triton 2.")
 
     uri = product.run(
         "online-endpoint", "show", "-n", "triton-cc", "--query", "scoring_uri", "-o", "tsv"
@@ -119,7 +119,7 @@ def test_another_image_replaces_the_instances_and_one_that_is_no_triton_changes_
         "online-deployment", "update", *NAMES, "-f", product.file("nvidia.yml", DEPLOYMENT.format(image=NVIDIA))
     )
     (note,) = product.json("online-deployment", "show", *NAMES)["status"]["notes"]
-    assert note.startswith(f"image {NVIDIA} is not run on this machine")
+    assert note.startswith(f"image {NVIDIA} is not used on this machine")
     wait_until(lambda: not instances(product).keys() & before.keys(), "the former instance has ended")
     (pid,) = instances(product).values()
     lines = Path(f"/proc/{pid}/environ").read_text().split("\0")

@@ -1,7 +1,8 @@
-"""Models on their way to pods.
+"""Downloads of models by pods.
 
-Decides what a pod is told about the model that its grant opens, and who may read a file. These routes have credentials
-of their own (``delivery``); the control plane's token opens none of them. Must not know how a pod gets its grant.
+Decides what a pod gets for its grant, and who may read a file. These routes have their own
+credentials (``auth.fetch_grants``); the control plane's token does not authorize them. Must not
+know how a pod gets its grant.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from amphitrite.controlplane.api.http import byte_ranges
-from amphitrite.controlplane.api.http.content_streams import Streamed
+from amphitrite.controlplane.api.http.content_streams import ContentResponse
 from amphitrite.controlplane.api.http.dependencies import Here
 from amphitrite.controlplane.auth.fetch_grants import CONTENT_PATH, URL_LIFETIME_S
 from amphitrite.controlplane.services.in_use_models import digests_in_use
@@ -24,18 +25,20 @@ router = APIRouter()
 
 @router.get("/fetch/v1/models/{digest}")
 def model(request: Request, digest: str, here: Here) -> dict[str, Any]:
-    """The files of a model version with an address for each, and ``in_use``: the digests that must not leave a cache.
+    """The files of a model version with a URL for each. ``in_use``: the digests that must stay in a
+    cache.
 
-    Raises Error AuthenticationFailed (not the grant for it), ResourceNotFound, AuthorizationFailed (nothing uses it).
+    Raises Error AuthenticationFailed (not its grant), ResourceNotFound or AuthorizationFailed (not
+    in use).
     """
     scheme, _, grant = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not here.delivery.is_grant_for(grant.strip(), digest):
-        raise Error("AuthenticationFailed", "a grant for this model is needed; this is none", target=digest)
+        raise Error("AuthenticationFailed", "the request needs a grant for this model", target=digest)
     layout = here.models.layout(digest)
     in_use = digests_in_use(here.store, here.runtime)
     if digest not in in_use:
         message = "no deployment uses this model any more"
-        raise Error("AuthorizationFailed", message, target=digest, hint="the pod that asks for it is about to go")
+        raise Error("AuthorizationFailed", message, target=digest, hint="the requesting pod is about to be deleted")
     content = here.models.blobs.content
     files = [
         {
@@ -57,17 +60,18 @@ def model(request: Request, digest: str, here: Here) -> dict[str, Any]:
 
 @router.get(CONTENT_PATH + "/{digest}")
 def content(request: Request, digest: str, here: Here, expires: str = "", signature: str = "") -> Response:
-    """The bytes of one file, or those that ``Range`` names.
+    """The bytes of one file, or the part in ``Range``.
 
-    Raises Error AuthenticationFailed, AuthorizationFailed (the address has expired), ResourceNotFound, InvalidRange.
+    Raises Error AuthenticationFailed, AuthorizationFailed (the URL has expired), ResourceNotFound
+    or InvalidRange.
     """
     if not here.delivery.is_signed(digest, expires, signature):
-        raise Error("AuthenticationFailed", "the signature of this address is not ours", target=digest)
+        raise Error("AuthenticationFailed", "the signature of this URL is not valid", target=digest)
     if here.delivery.is_expired(expires):
-        raise Error("AuthorizationFailed", "this address has expired", target=digest, hint="ask for the model again")
+        raise Error("AuthorizationFailed", "this URL has expired", target=digest, hint="request the model again")
     size = here.models.blobs.content.size(digest)
     if size is None:
-        raise Error("ResourceNotFound", "this content is not there any more", target=digest)
+        raise Error("ResourceNotFound", "this content no longer exists", target=digest)
     part = byte_ranges.read(request.headers.get("range"))
     first, last = (0, size - 1) if part is None else (part[0], size - 1 if part[1] is None else min(part[1], size - 1))
     if part is not None and first > last:
@@ -75,8 +79,8 @@ def content(request: Request, digest: str, here: Here, expires: str = "", signat
     try:
         chunks = here.models.blobs.content.read(digest, first, last + 1)
     except LookupError as exc:
-        raise Error("ResourceNotFound", "this content is not there any more", target=digest) from exc
+        raise Error("ResourceNotFound", "this content no longer exists", target=digest) from exc
     headers = {"Content-Type": "application/octet-stream", "Accept-Ranges": "bytes"}
     if part is None:
-        return Streamed(chunks, size, headers)
-    return Streamed(chunks, last - first + 1, headers | {"Content-Range": f"bytes {first}-{last}/{size}"}, 206)
+        return ContentResponse(chunks, size, headers)
+    return ContentResponse(chunks, last - first + 1, headers | {"Content-Range": f"bytes {first}-{last}/{size}"}, 206)

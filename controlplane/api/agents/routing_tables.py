@@ -1,6 +1,6 @@
-"""Routes of the data-plane agents: the routing table, and what they report.
+"""Routes of the data-plane agents: the routing table, and their reports.
 
-Decides how long an agent waits and what a report must say. Must not know Envoy or plans.
+Decides how long an agent waits and what a report contains. Must not know Envoy or plans.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from amphitrite.dataplane.table.text_codec import encode_change
 from amphitrite.schemas.errors import Error
 
 WAIT_MAX_S = 60
-#: Far beyond what counting up reaches, and a number in JSON and in any database.
+#: Far above any real version, and exact as a JSON number and in every database.
 VERSION_MAX = 2**53
 
 router = APIRouter(prefix="/dataplane/v1")
@@ -34,19 +34,20 @@ async def routing_table(
     wait_s: Annotated[float, Query(ge=0, le=WAIT_MAX_S)] = 0.0,
     changes: bool = False,
 ) -> Response:
-    """The table as soon as its version is greater than ``after``; 204 after ``wait_s`` seconds without one.
+    """The table once its version is greater than ``after``; 204 after ``wait_s`` seconds without
+    one.
 
-    ``digest``: of the content that the agent has as version ``after``. Where ours of that version has another, the
-    agent's is of another history, and it is told at once. ``changes``: the agent takes what has changed since, instead
-    of the whole table, where its table is known here.
+    ``digest``: of the content of the agent's version ``after``. If it differs from ours, the
+    agent's table is of another history and it gets the current one at once. ``changes``: the agent
+    accepts changes since its table instead of the whole table, if its table is known here.
     """
     text = await run_sync(
-        _news, here.feed, after, digest, wait_s, changes, limiter=here.waiting, abandon_on_cancel=True
+        _newer_table, here.feed, after, digest, wait_s, changes, limiter=here.waiting, abandon_on_cancel=True
     )
     return Response(status_code=204) if text is None else Response(text, media_type="application/json")
 
 
-def _news(feed: TableFeed, after: int, digest: str, wait_s: float, changes: bool) -> str | None:
+def _newer_table(feed: TableFeed, after: int, digest: str, wait_s: float, changes: bool) -> str | None:
     now = feed.wait(after - 1, 0.0) if digest else None
     same = now is not None and now.version == after and feed.text.digest(now) == digest
     if now is not None and now.version == after and not same:
@@ -54,19 +55,19 @@ def _news(feed: TableFeed, after: int, digest: str, wait_s: float, changes: bool
     table = feed.wait(after, wait_s)
     if table is None:
         return None
-    since = (now if same else _former(feed, after, digest)) if changes else None
+    since = (now if same else _known_table(feed, after, digest)) if changes else None
     return feed.text.whole(table) if since is None else encode_change(since, table)
 
 
-def _former(feed: TableFeed, version: int, digest: str) -> RoutingTable | None:
-    """The table that the agent has, if that is ours."""
-    former = feed.former(version)
-    return former if former is not None and feed.text.digest(former) == digest else None
+def _known_table(feed: TableFeed, version: int, digest: str) -> RoutingTable | None:
+    """The agent's table, if it is one of the last tables of this history."""
+    previous = feed.previous_table(version)
+    return previous if previous is not None and feed.text.digest(previous) == digest else None
 
 
 @router.get("/agents")
 def agents(here: Here) -> dict[str, Any]:
-    """Every agent that has reported lately, live or not."""
+    """Every agent that has reported recently, live or not."""
     live = {report.id for report in here.agents.live(here.clock())}
     return {
         "value": [
@@ -80,18 +81,18 @@ def agents(here: Here) -> dict[str, Any]:
                 "error": report.error,
                 "envoy": {"pid": proxy.pid, "version": proxy.version},
             }
-            for report, proxy in here.agents.known()
+            for report, proxy in here.agents.all_reports()
         ]
     }
 
 
 @router.put("/agents/{agent_id}", status_code=204)
 def report(agent_id: str, body: Body, here: Here) -> None:
-    """What an agent's proxy has in force."""
+    """What is in force in an agent's proxy."""
     envoy = {} if body.get("envoy") is None else body["envoy"]
     if not isinstance(envoy, dict):
-        raise Error("BadArgument", "envoy must be an object of pid and version", target="envoy")
-    said = AgentReport(
+        raise Error("BadArgument", "envoy must be an object with pid and version", target="envoy")
+    agent_report = AgentReport(
         id=agent_id,
         acknowledged_version=_version(body, "acknowledged_version") or 0,
         drained_version=_version(body, "drained_version") or 0,
@@ -99,12 +100,12 @@ def report(agent_id: str, body: Body, here: Here) -> None:
         rejected_version=_version(body, "rejected_version"),
         error=_text(body, "error"),
     )
-    here.agents.report(said, Proxy(_version(envoy, "pid"), _text(envoy, "version")))
+    here.agents.report(agent_report, Proxy(_version(envoy, "pid"), _text(envoy, "version")))
 
 
 @router.delete("/agents/{agent_id}", status_code=204)
 def farewell(agent_id: str, here: Here) -> None:
-    """An agent has ended, and its proxy with it: nothing waits for it any more."""
+    """The agent and its proxy have ended; nothing waits for them any more."""
     here.agents.forget(agent_id)
 
 
@@ -113,7 +114,7 @@ def _version(body: dict[str, Any], name: str) -> int | None:
         return None
     value = whole(body[name])
     if value is None or value < 0:
-        raise Error("BadArgument", f"{name} is {body[name]!r}; a whole number is needed", target=name)
+        raise Error("BadArgument", f"{name} is {body[name]!r}; it must be a whole number, 0 or more", target=name)
     if value > VERSION_MAX:
         raise Error("BadArgument", f"{name} is greater than {VERSION_MAX}", target=name)
     return value
@@ -122,5 +123,5 @@ def _version(body: dict[str, Any], name: str) -> int | None:
 def _text(body: dict[str, Any], name: str) -> str | None:
     value = body.get(name)
     if value is not None and not isinstance(value, str):
-        raise Error("BadArgument", f"{name} is {value!r}; text is needed", target=name)
+        raise Error("BadArgument", f"{name} is {value!r}; it must be a string", target=name)
     return value

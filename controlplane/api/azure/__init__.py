@@ -1,4 +1,5 @@
-"""Routes at Azure Resource Manager's paths, and the bodies that they answer with.
+"""Routes at Azure Resource Manager's paths, and their replies.
 
-A route reads a request, calls ``services`` or the store, and renders the result.
+Decides requests and replies: a route reads a request, calls ``services`` or the store, and renders
+the result. It must not decide anything about resources.
 """

@@ -1,6 +1,7 @@
-"""This server described as a cloud: what Azure's clients ask for at ``ARM_CLOUD_METADATA_URL``.
+"""This server described as a cloud, for clients with ``ARM_CLOUD_METADATA_URL``.
 
-Decides the document (2022-09-01). Says nothing that whoever asks does not know: its own address. Must not know tokens.
+Decides the document (``/metadata/endpoints``, api-version 2022-09-01). It needs no token and
+reveals only the URL that the client used. Must not know tokens.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.requests import Request
 
-#: The cloud's name. Those of Azure's own clouds are looked up elsewhere by clients.
+#: The cloud's name. Clients look up the names of Azure's own clouds elsewhere.
 NAME = "Amphitrite"
-#: Ours are not below it: the account's name brings host and path along (``workspace``), and this is only appended.
+#: Clients only append this suffix: the account's name already contains host and path
+#: (``workspace``).
 STORAGE_SUFFIX = "core.windows.net"
 
 router = APIRouter()
@@ -20,8 +22,8 @@ router = APIRouter()
 
 @router.get("/metadata/endpoints")
 def endpoints(request: Request) -> list[dict[str, Any]]:
-    """One cloud. Clients take it for theirs when ``resourceManager`` is part of the address that they asked, so it has
-    that host and no final slash."""
+    """One cloud. Clients select it if ``resourceManager`` is part of the URL that they requested,
+    so it has the same host and no final slash."""
     base = f"https://{request.url.netloc}"
     return [
         {

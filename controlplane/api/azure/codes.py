@@ -1,7 +1,7 @@
-"""Routes of code assets: where to upload, and versions.
+"""Routes of code assets: upload locations and versions.
 
-Decides only HTTP, the shape of replies (B6), and which addresses are uploads of ours. A code asset is kept and given
-back; no deployment runs one. Must not know files.
+Decides HTTP, the reply (Azure's CodeVersion resource), and which URLs are uploads of this server.
+Code assets are stored and returned; no deployment runs them. Must not know files.
 """
 
 from __future__ import annotations
@@ -34,25 +34,26 @@ from amphitrite.schemas.names import PROVIDER, code_id
 router = APIRouter(prefix=f"{WORKSPACE}/codes", dependencies=IN_WORKSPACE)
 
 _TEMPORARY = "TemporaryBlobReference"
-#: An address of ours: whatever the host, which proxies change, and whatever a client appends to the account.
+#: A URL of this server, whatever its host, which proxies change, and whatever clients append to the
+#: account.
 _UPLOADED = re.compile(rf"/storage/[^/]+/{PREFIX}(?P<upload>[^/]+)(?:/(?P<path>.*))?", re.DOTALL)
-#: How the SDK names the hash of a directory's files among the properties.
+#: The property in which the SDK sends the hash of a directory's files.
 _HASH = "hash_sha256"
 
 
 @router.get("/{name}/versions")
 def list_versions(name: str, here: Here, pager: Page, hash: str = "") -> dict[str, Any]:
-    """With ``hash``: versions of any name that have this content, so that nothing is uploaded twice."""
-    found = here.codes.versions_with_hash(hash) if hash else here.codes.list_versions(name)
-    return pager.page(found, lambda one: _version(one, here))
+    """With ``hash``: versions of any name with this content, so that nothing is uploaded twice."""
+    versions = here.codes.versions_with_hash(hash) if hash else here.codes.list_versions(name)
+    return pager.page(versions, lambda one: _version(one, here))
 
 
 @router.post("/{name}/versions/{version}/startPendingUpload")
 def start_upload(request: Request, name: str, version: str, body: Body, here: Here) -> dict[str, Any]:
-    """An address of its own for each call; what nobody registers goes after a day."""
+    """A new upload location for each call. Unregistered uploads are deleted after a day."""
     kind = body.get("pendingUploadType", _TEMPORARY)
     if kind != _TEMPORARY:
-        message = f"pendingUploadType is {kind!r}; allowed here: {_TEMPORARY}"
+        message = f"pendingUploadType is {kind!r}; allowed: {_TEMPORARY}"
         raise Error("Unsupported", message, target="pendingUploadType")
     upload = code_store.new_upload()
     account = f"{here.settings.workspace}.blob.core.windows.net"
@@ -76,31 +77,32 @@ def get_version(name: str, version: str, here: Here) -> dict[str, Any]:
 
 @router.put("/{name}/versions/{version}")
 def put_version(name: str, version: str, body: Body, here: Here) -> Response:
-    """Register what was uploaded, or change what describes it."""
+    """Registers an upload, or changes a version's metadata."""
     document = wire_documents.code(name, version, body)
     wire.model_flags(body)
     hash_ = document.get("properties", {}).get(_HASH)
     files_at = _files_at(document["path"])
-    found, created = here.codes.put_version(name, version, document, files_at, hash=hash_, now=here.clock())
-    return JSONResponse(_version(found, here), 201 if created else 200)
+    stored, created = here.codes.put_version(name, version, document, files_at, hash=hash_, now=here.clock())
+    return JSONResponse(_version(stored, here), 201 if created else 200)
 
 
 def _files_at(address: str) -> str:
-    """The path of the files among the blobs. Raises Error Unsupported, UserError, ResourceNotFound."""
+    """The path of the files among the blobs. Raises Error Unsupported, UserError or
+    ResourceNotFound."""
     if not address.startswith(("https://", "http://")):
         return blob_prefix(address)
     match = _UPLOADED.fullmatch(urlsplit(address).path)
     if match is None:
-        hint = "POST …/versions/{version}/startPendingUpload gives an address to upload to"
-        raise Error("Unsupported", "code cannot be registered from this address", target="codeUri", hint=hint)
+        hint = "POST .../versions/{version}/startPendingUpload returns a URL to upload to"
+        raise Error("Unsupported", "code cannot be registered from this URL", target="codeUri", hint=hint)
     return (code_store.directory(match["upload"]) + unquote(match["path"] or "")).strip("/")
 
 
-def _version(found: CodeVersion, here: Services) -> dict[str, Any]:
+def _version(code: CodeVersion, here: Services) -> dict[str, Any]:
     return {
-        "id": code_id(here.workspace, found.name, found.version),
-        "name": found.version,
+        "id": code_id(here.workspace, code.name, code.version),
+        "name": code.version,
         "type": f"{PROVIDER}/workspaces/codes/versions",
-        **wire.code_to_wire(found.document),
-        "systemData": resource_bodies.system_data(found.created_at, found.modified_at),
+        **wire.code_to_wire(code.document),
+        "systemData": resource_bodies.system_data(code.created_at, code.modified_at),
     }

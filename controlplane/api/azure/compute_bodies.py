@@ -1,6 +1,7 @@
-"""What the API answers about computes, their nodes and their instance types.
+"""Replies about computes, their nodes and their instance types.
 
-Decides the shapes, Azure's where Azure has one, and that no secret is in them. Must not know HTTP.
+Decides their shapes, which are Azure's where Azure has one, and that they contain no secret. Must
+not know HTTP.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ Reply = dict[str, Any]
 
 
 def compute(name: str, of: Compute | None, services: Services) -> Reply:
-    """A compute, without its secret; ``of`` None: this machine."""
+    """A compute, without its kubeconfig. ``of``: None for this machine."""
     document = compute_document(of) if of is not None else {"tags": {}}
     body: Reply = wire.compute_to_wire(document, services.settings.location)
     if of is None:
@@ -36,7 +37,7 @@ def compute(name: str, of: Compute | None, services: Services) -> Reply:
 
 
 def node(of: NodeCapacity) -> Reply:
-    """In the words of Azure's AmlComputeNodeInformation, with what the node has and what is left of it."""
+    """A node in Azure's AmlComputeNodeInformation shape, with its total and free resources."""
     names = sorted(name for name in of.allocatable if name in ("cpu", "memory", "pods") or "/" in name)
     return {
         "nodeId": of.name,
@@ -52,7 +53,8 @@ def _resource(name: str, node: NodeCapacity) -> dict[str, str]:
 
 
 def gpus(nodes: Iterable[NodeCapacity]) -> dict[str, int]:
-    """GPUs and parts of GPUs: all of them, those that pods ask for, and the rest of nodes that take pods."""
+    """GPUs and GPU partitions: the total, those requested by pods, and those free on nodes that
+    accept pods."""
     total = used = left = 0
     for node in nodes:
         for name in node.allocatable:
@@ -69,7 +71,8 @@ def _is_gpu(resource: str) -> bool:
 
 
 def size(shape: PodShape, *, own: bool) -> Reply:
-    """An instance type of a cluster: what a pod of it asks for. ``own``: it is the compute's, not Azure's."""
+    """An instance type of a cluster and what its pods request. ``own``: the compute defines it, not
+    Azure."""
     demand = node_capacity.pod_demand(shape)
     azure = instance_types.INSTANCE_TYPES.get(key(shape.name)) if not own else None
     return {
@@ -85,7 +88,7 @@ def size(shape: PodShape, *, own: bool) -> Reply:
 
 
 def size_here(of: instance_types.InstanceType) -> Reply:
-    """An instance type on this machine: what Azure promises with it."""
+    """An instance type on this machine, with Azure's sizes."""
     return {
         "name": of.name,
         "vCPUs": of.cores,

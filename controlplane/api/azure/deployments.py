@@ -91,7 +91,7 @@ def get_logs(endpoint: str, name: str, body: Body, here: Here) -> dict[str, str]
     record, tail, container = here.store.get_deployment(endpoint, name), _tail(body), _container(body)
     text = here.runtime.logs(key(endpoint), key(record.name), tail, container)
     instance = body.get("instance")
-    return {"content": text if instance is None else log_text.only(text, str(instance))}
+    return {"content": text if instance is None else log_text.select_instance(text, str(instance))}
 
 
 def _tail(body: dict[str, Any]) -> int:

@@ -1,7 +1,7 @@
-"""Routes of environments: versions and what holds them together.
+"""Routes of environments: containers and versions.
 
-Decides only HTTP, the shape of replies (B4, B5), and which environments could never be honoured. Must not know what a
-deployment needs of one.
+Decides HTTP, the replies (Azure's EnvironmentContainer and EnvironmentVersion resources), and which
+environments can never be used. Must not know what a deployment needs from one.
 """
 
 from __future__ import annotations
@@ -32,30 +32,31 @@ router = APIRouter(prefix=f"{WORKSPACE}/environments", dependencies=IN_WORKSPACE
 def list_(here: Here, pager: Page, view: View = "ActiveOnly") -> dict[str, Any]:
     return pager.part(
         partial(here.environments.list_environments, view),
-        lambda found: resource_bodies.container(found, "environments", environment_id(here.workspace, found.name)),
+        lambda one: resource_bodies.container(one, "environments", environment_id(here.workspace, one.name)),
     )
 
 
 @router.get("/{name}")
 def get_container(name: str, here: Here) -> dict[str, Any]:
-    found = here.environments.get_container(name)
-    return resource_bodies.container(found, "environments", environment_id(here.workspace, found.name))
+    container = here.environments.get_container(name)
+    return resource_bodies.container(container, "environments", environment_id(here.workspace, container.name))
 
 
 @router.put("/{name}")
 def put_container(name: str, body: Body, here: Here) -> dict[str, Any]:
-    """Archive or restore all versions; they are what makes an environment, so there is no creating one without."""
+    """Archives or restores all versions. An environment exists through its versions, so this
+    creates none."""
     texts, (archived, _) = wire_documents.container(name, body), wire.model_flags(body)
-    found = here.environments.set_container_archived(name, archived, **texts, now=here.clock())
-    return resource_bodies.container(found, "environments", environment_id(here.workspace, found.name))
+    container = here.environments.set_container_archived(name, archived, **texts, now=here.clock())
+    return resource_bodies.container(container, "environments", environment_id(here.workspace, container.name))
 
 
 @router.get("/{name}/versions")
 def list_versions(
     name: str, here: Here, pager: Page, view: View = "ActiveOnly", order: Order = "createdtime desc"
 ) -> dict[str, Any]:
-    found = here.environments.list_versions(name, view, read_order(order))
-    return pager.page(found, lambda one: _version(one, here))
+    versions = here.environments.list_versions(name, view, read_order(order))
+    return pager.page(versions, lambda one: _version(one, here))
 
 
 @router.get("/{name}/versions/{version}")
@@ -65,30 +66,36 @@ def get_version(name: str, version: str, here: Here) -> dict[str, Any]:
 
 @router.put("/{name}/versions/{version}")
 def put_version(name: str, version: str, body: Body, here: Here) -> Response:
-    """Register, or change what describes it. 409 for other content: Azure's SDK, which was given no version, then
-    takes the next one. Whether this server can run the image is judged where a deployment wants it to."""
+    """Registers a version, or changes its metadata. 409 for different content: Azure's SDK then
+    takes the next version. Whether this server can run the image is checked when a deployment uses
+    it."""
     document, (archived, anonymous) = wire_documents.environment(name, version, body), wire.model_flags(body)
-    _refuse_hopeless(document)
-    found, created = here.environments.put_version(
+    _require_supported(document)
+    stored, created = here.environments.put_version(
         name, version, document, is_anonymous=anonymous, is_archived=archived, now=here.clock()
     )
-    return JSONResponse(_version(found, here), 201 if created else 200)
+    return JSONResponse(_version(stored, here), 201 if created else 200)
 
 
-def _refuse_hopeless(document: dict[str, Any]) -> None:
+def _require_supported(document: dict[str, Any]) -> None:
     if "build" in document:
-        hint = "build it (docker build), push it to a registry, and give its name as image"
-        raise Error("Unsupported", "images are not built here", target="build", hint=hint)
+        hint = "build the image (docker build), push it to a registry, and set image to its name"
+        raise Error("Unsupported", "this server builds no images", target="build", hint=hint)
     if document.get("os_type", "linux") != "linux":
-        raise Error("Unsupported", "instances run on Linux", target="osType", hint="remove os_type, or set it to linux")
+        raise Error(
+            "Unsupported",
+            "this server runs Linux containers only",
+            target="osType",
+            hint="remove os_type, or set it to linux",
+        )
 
 
-def _version(found: EnvironmentVersion, here: Services) -> dict[str, Any]:
-    body = wire.environment_to_wire(found.document, anonymous=found.is_anonymous, archived=found.is_archived)
+def _version(version: EnvironmentVersion, here: Services) -> dict[str, Any]:
+    body = wire.environment_to_wire(version.document, anonymous=version.is_anonymous, archived=version.is_archived)
     return {
-        "id": environment_id(here.workspace, found.name, found.version),
-        "name": found.version,
+        "id": environment_id(here.workspace, version.name, version.version),
+        "name": version.version,
         "type": f"{PROVIDER}/workspaces/environments/versions",
         "properties": {"osType": "Linux", "tags": {}, "properties": {}, **body["properties"]},
-        "systemData": resource_bodies.system_data(found.created_at, found.modified_at),
+        "systemData": resource_bodies.system_data(version.created_at, version.modified_at),
     }

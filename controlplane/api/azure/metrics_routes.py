@@ -1,6 +1,7 @@
-"""Routes of the numbers: for Prometheus, in the form of Azure Monitor, of keys, and for agents that report theirs.
+"""Routes of metrics: for Prometheus, in Azure Monitor's format, of keys, and for agents that report
+theirs.
 
-Decides only HTTP. Must not know what is counted.
+Decides HTTP. Must not know what is counted.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ router = APIRouter()
 
 @router.get("/metrics")
 def metrics(here: Here) -> Response:
-    """What every live proxy has counted, each under its own name: what one has counted never goes back."""
+    """The counters of every live proxy, each with its own label, so that no series decreases."""
     live = [report.id for report in here.agents.live(here.clock())]
     text = prometheus.render(here.metrics.newest(live), here.key_uses.newest(), version("amphitrite"))
     return Response(text, media_type=prometheus.CONTENT_TYPE)
@@ -38,7 +39,7 @@ def metrics(here: Here) -> Response:
 
 @router.put("/dataplane/v1/agents/{agent_id}/metrics", status_code=204)
 def put(agent_id: str, body: Body, here: Here) -> None:
-    """What an agent's proxy has counted so far."""
+    """The counters of an agent's proxy so far."""
     try:
         totals = totals_from_json(body)
     except ValueError as exc:
@@ -58,7 +59,8 @@ def of_endpoint(
     aggregation: Text = None,
     filter_: Annotated[str | None, Query(alias="$filter", max_length=1024)] = None,
 ) -> dict[str, Any]:
-    """An endpoint's metrics; the parameters are read, without case, by ``metrics_azure_query``."""
+    """An endpoint's metrics. ``metrics.azure_query`` parses the parameters, without
+    regard to case."""
     record = here.store.get_endpoint(name)
     query = azure_query.parse(dict(request.query_params), here.clock(), KEEP_S)
     first, last = query.start // 60, query.end // 60
@@ -69,7 +71,8 @@ def of_endpoint(
 
 @router.get(f"{_ENDPOINT}/keyUsage", dependencies=IN_WORKSPACE)
 def of_keys(name: str, here: Here) -> dict[str, Any]:
-    """When each of its keys, or any token, has last let a request in; None where that was never seen."""
+    """When each key of the endpoint, or any token, last authorized a request; null if it
+    never did."""
     record = here.store.get_endpoint(name)
     used = {use.key: use.at for use in here.key_uses.newest(record.name)}
     keys = ("primary", "secondary") if record.document.get("auth_mode", "key") == "key" else (TOKEN,)

@@ -1,6 +1,7 @@
-"""Routes of models: versions and what holds them together.
+"""Routes of models: containers and versions.
 
-Decides only HTTP and the shape of replies (B3, B4). Must not know files.
+Decides HTTP and the replies (Azure's ModelContainer and ModelVersion resources). Must not know
+files.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ router = APIRouter(prefix=f"{WORKSPACE}/models", dependencies=IN_WORKSPACE)
 
 @router.get("")
 def list_(here: Here, pager: Page, view: View = "ActiveOnly") -> dict[str, Any]:
-    return pager.part(partial(here.models.list_models, view), lambda found: _container(found, here))
+    return pager.part(partial(here.models.list_models, view), lambda one: _container(one, here))
 
 
 @router.get("/{name}")
@@ -38,7 +39,8 @@ def get_container(name: str, here: Here) -> dict[str, Any]:
 
 @router.put("/{name}")
 def put_container(name: str, body: Body, here: Here) -> dict[str, Any]:
-    """Archive or restore all versions; they are what makes a model, so there is no creating one without."""
+    """Archives or restores all versions. A model exists through its versions, so this
+    creates none."""
     texts, (archived, _) = wire_documents.container(name, body), wire.model_flags(body)
     return _container(here.models.set_container_archived(name, archived, **texts, now=here.clock()), here)
 
@@ -51,7 +53,7 @@ def list_versions(
     view: View = "ActiveOnly",
     order: Order = "createdtime desc",
 ) -> dict[str, Any]:
-    return pager.page(here.models.list_versions(name, view, read_order(order)), lambda found: _version(found, here))
+    return pager.page(here.models.list_versions(name, view, read_order(order)), lambda one: _version(one, here))
 
 
 @router.get("/{name}/versions/{version}")
@@ -61,27 +63,28 @@ def get_version(name: str, version: str, here: Here) -> dict[str, Any]:
 
 @router.put("/{name}/versions/{version}")
 def put_version(name: str, version: str, body: Body, here: Here) -> Response:
-    """Register, or change what is not the files. Not a long-running operation: the files are here already."""
+    """Registers a version, or changes its metadata. Not a long-running operation, because the files
+    are already uploaded."""
     document, (archived, anonymous) = wire_documents.model(name, version, body), wire.model_flags(body)
-    found, created = here.models.put_version(
+    stored, created = here.models.put_version(
         name, version, document, is_anonymous=anonymous, is_archived=archived, now=here.clock()
     )
-    return JSONResponse(_version(found, here), 201 if created else 200)
+    return JSONResponse(_version(stored, here), 201 if created else 200)
 
 
-def _version(found: ModelVersion, here: Services) -> dict[str, Any]:
+def _version(version: ModelVersion, here: Services) -> dict[str, Any]:
     body = wire.model_to_wire(
-        found.document, found.document["path"], anonymous=found.is_anonymous, archived=found.is_archived
+        version.document, version.document["path"], anonymous=version.is_anonymous, archived=version.is_archived
     )
     return {
-        "id": model_id(here.workspace, found.name, found.version),
-        "name": found.version,
+        "id": model_id(here.workspace, version.name, version.version),
+        "name": version.version,
         "type": f"{PROVIDER}/workspaces/models/versions",
-        # An object always: the SDK reads its keys.
+        # Always an object, because the SDK reads its keys.
         "properties": {"flavors": {}, **body["properties"]},
-        "systemData": resource_bodies.system_data(found.created_at, found.modified_at),
+        "systemData": resource_bodies.system_data(version.created_at, version.modified_at),
     }
 
 
-def _container(found: Container, here: Services) -> dict[str, Any]:
-    return resource_bodies.container(found, "models", model_id(here.workspace, found.name))
+def _container(container: Container, here: Services) -> dict[str, Any]:
+    return resource_bodies.container(container, "models", model_id(here.workspace, container.name))

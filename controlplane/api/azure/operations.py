@@ -1,6 +1,8 @@
-"""Long-running operations, in the header form that Azure's SDK polls.
+"""Long-running operations, with the headers that Azure's SDK polls (Azure Resource Manager's page
+"Track asynchronous Azure operations").
 
-Decides the headers that start a poll, the status body and when it ends. Must not know what an operation does.
+Decides the headers that start polling, the status body and when polling ends. Must not know what an
+operation does.
 """
 
 from __future__ import annotations
@@ -19,22 +21,24 @@ from amphitrite.controlplane.store.state.store import Operation, Record
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import PROVIDER, deployment_id, endpoint_id, key
 
-#: Seconds between polls. Without it the SDK waits 5 or 30.
+#: Seconds between polls. Without the header the SDK waits 5 or 30 s.
 RETRY_AFTER = "1"
-#: How far an operation is that has gone through so many phases; only its end is 100.
+#: The progress of an operation after so many phases; 100 only at its end.
 _PERCENT_PER_PHASE, _PERCENT_MAX = 20, 95
 
 router = APIRouter(prefix=f"/subscriptions/{{subscription}}/providers/{PROVIDER}/locations/{{location}}")
 
 
 def changed(request: Request, here: Services, record: Record, operation: Operation, body: dict[str, Any]) -> Response:
-    """The answer to a PUT: 201 for a new resource, else 200, with the resource and where to ask on."""
+    """The response to a PUT: 201 for a new resource, otherwise 200, with the resource and the
+    polling URLs."""
     status = 201 if operation.verb == "create" else 200
     return JSONResponse(body, status, {"ETag": record.etag, **_headers(request, here, operation)})
 
 
 def accepted(request: Request, here: Services, operation: Operation | None) -> Response:
-    """The answer to a DELETE or POST: 202 and where to ask on; 204 when there was nothing to do."""
+    """The response to a DELETE or POST: 202 and the polling URLs, or 204 if there was nothing to
+    do."""
     if operation is None:
         return Response(status_code=204)
     return Response(status_code=202, headers=_headers(request, here, operation))
@@ -42,7 +46,7 @@ def accepted(request: Request, here: Services, operation: Operation | None) -> R
 
 @router.get("/mfeOperationsStatus/{operation_id}")
 def status(request: Request, here: Here, subscription: str, operation_id: str) -> Response:
-    """How far an operation is; the SDK polls this until the status is final."""
+    """The progress of an operation. The SDK polls this until the status is final."""
     operation = _find(here, subscription, operation_id)
     headers = {"Retry-After": RETRY_AFTER} if operation.status == "InProgress" else {}
     return JSONResponse(_body(here, operation), headers=headers)
@@ -50,7 +54,8 @@ def status(request: Request, here: Here, subscription: str, operation_id: str) -
 
 @router.get("/mfeOperationResults/{operation_id}")
 def result(request: Request, here: Here, subscription: str, operation_id: str) -> Response:
-    """What an operation led to: 202 until it has ended, then the resource, 204 where there is none, or the error."""
+    """The result of an operation: 202 until it has ended, then the resource, 204 if there is none,
+    or the error."""
     operation = _find(here, subscription, operation_id)
     if operation.status == "InProgress":
         return Response(status_code=202, headers=_headers(request, here, operation))
@@ -69,7 +74,7 @@ def result(request: Request, here: Here, subscription: str, operation_id: str) -
 
 def _find(here: Services, subscription: str, operation_id: str) -> Operation:
     if key(subscription) != key(here.settings.subscription):
-        raise Error("ResourceNotFound", f"there is no subscription {subscription} here", target=subscription)
+        raise Error("ResourceNotFound", f"the subscription {subscription} does not exist", target=subscription)
     return here.store.get_operation(operation_id)
 
 
@@ -100,14 +105,14 @@ def _body(here: Services, operation: Operation) -> dict[str, Any]:
 
 
 def _error(operation: Operation) -> Error | None:
-    """Why the operation did not succeed; clients that see only "Canceled" have nothing to show."""
+    """Why the operation did not succeed. A "Canceled" operation needs a message too."""
     if operation.error is None and operation.status == "Canceled":
-        return Error("OperationCanceled", f"the {operation.verb} was overtaken by a deletion", target=operation.id)
+        return Error("OperationCanceled", f"the {operation.verb} was canceled by a deletion", target=operation.id)
     return operation.error
 
 
 def _headers(request: Request, here: Services, operation: Operation) -> dict[str, str]:
-    """Absolute, under the name by which the client called us; ``api-version`` is the client's own."""
+    """Absolute URLs with the host and ``api-version`` that the client used."""
     settings = here.settings
     base = str(request.base_url).rstrip("/")
     place = f"{base}/subscriptions/{quote(settings.subscription)}/providers/{PROVIDER}/locations/{settings.location}"

@@ -1,7 +1,7 @@
-"""What a PUT would do, told instead of done: ``?dryRun=true``.
+"""The effect of a PUT without applying it: ``?dryRun=true``.
 
-Decides the shape of the answer: ``{"change", "reasons", "resource"}``, where ``resource`` is what a GET would answer
-afterwards. Must not know how documents are judged: whoever calls has done so, and refused what would be refused.
+Decides the response: ``{"change", "reasons", "resource"}``, where ``resource`` is what a GET would
+return afterwards. Must not know validation: the caller has already refused invalid documents.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from amphitrite.controlplane.services.services import Services
 from amphitrite.controlplane.store.state.store import Record
 from amphitrite.schemas.names import key
 
-#: The parameter of a PUT.
+#: The query parameter of a PUT.
 DryRun = Annotated[bool, Query(alias="dryRun")]
 
 
 def endpoint(here: Services, name: str, former: Record | None, document: Mapping[str, Any]) -> Response:
-    """The answer for an endpoint."""
+    """The response for an endpoint."""
     record = _record(here, Ref(key(name)), name, former, document)
     return _answer(former, document, frozenset(), resource_bodies.endpoint(record, here))
 
@@ -33,11 +33,11 @@ def endpoint(here: Services, name: str, former: Record | None, document: Mapping
 def deployment(
     here: Services, endpoint: str, former: Record | None, document: Mapping[str, Any], *, on_cluster: bool
 ) -> Response:
-    """The answer for a deployment of ``endpoint``."""
+    """The response for a deployment of ``endpoint``."""
     name = str(document["name"])
     record = _record(here, Ref(key(endpoint), key(name)), name, former, document)
-    shown = resource_bodies.deployment(record, endpoint, here)
-    return _answer(former, document, replacing_fields(on_cluster=on_cluster), shown)
+    resource = resource_bodies.deployment(record, endpoint, here)
+    return _answer(former, document, replacing_fields(on_cluster=on_cluster), resource)
 
 
 def _record(here: Services, ref: Ref, name: str, former: Record | None, document: Mapping[str, Any]) -> Record:
@@ -52,5 +52,5 @@ def _answer(
 ) -> Response:
     stored = None if former is None else former.document
     failed = former is not None and former.status.state == "Failed"
-    told = preview(stored, document, failed=failed, replacing=replacing)
-    return JSONResponse({"change": told.change, "reasons": list(told.reasons), "resource": resource})
+    result = preview(stored, document, failed=failed, replacing=replacing)
+    return JSONResponse({"change": result.change, "reasons": list(result.reasons), "resource": resource})

@@ -1,8 +1,9 @@
-"""What the API answers about endpoints, deployments and containers: the wire body with everything that clients rely on.
+"""Replies about endpoints, deployments and containers: the wire body with everything that clients
+expect.
 
-Decides which defaults, addresses and states a reply adds to the stored document. Fields that Azure's SDK cannot do
-without are there always: ``systemData``, ``properties.properties``, ``sku``, ``scaleSettings``. Must not know what a
-document means.
+Decides which defaults, URLs and states are added to the stored document. Fields that Azure's SDK
+requires are always present: ``systemData``, ``properties.properties``, ``sku``, ``scaleSettings``.
+Must not know what a document means.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ from amphitrite.schemas.names import PROVIDER, deployment_id, endpoint_id
 
 Reply = dict[str, Any]
 
-#: Whose name everything carries: there is one token and therefore one user.
+#: The user of all resources: there is one token and therefore one user.
 USER = "local"
 
 
 def endpoint(record: Record, services: Services) -> Reply:
-    """B7. ``scoringUri`` ends with a slash; ``swaggerUri`` is Triton's own description of the server, below it."""
+    """Azure's OnlineEndpoint resource. ``scoringUri`` ends with a slash; ``swaggerUri`` is Triton's
+    own description of the server."""
     document = document_defaults.fill(record.document, document_defaults.of_endpoint(record.document))
     body: Reply = wire.endpoint_to_wire(document, services.settings.location)
     scoring = services.settings.scoring_uri(record.name)
@@ -41,11 +43,11 @@ def endpoint(record: Record, services: Services) -> Reply:
 
 
 def deployment(record: Record, endpoint_name: str, services: Services) -> Reply:
-    """B8, with the request settings and probes that are in force."""
+    """Azure's OnlineDeployment resource, with the request settings and probes that are in force."""
     document = document_defaults.fill(record.document, document_defaults.of_deployment(record.document))
     body: Reply = wire.deployment_to_wire(document, services.settings.location)
     if record.document.get("type") == "kubernetes":
-        # An object always: the SDK reads its keys.
+        # Always an object, because the SDK reads its keys.
         body["properties"].setdefault("containerResourceRequirements", {})
     body["properties"] |= _state(record)
     return {
@@ -57,26 +59,27 @@ def deployment(record: Record, endpoint_name: str, services: Services) -> Reply:
     }
 
 
-def container(found: Container, kind: str, arm_id: str) -> Reply:
-    """B4. ``kind``: the word of the path, ``models`` or ``environments``."""
+def container(asset: Container, kind: str, arm_id: str) -> Reply:
+    """Azure's ModelContainer or EnvironmentContainer resource. ``kind``: ``models`` or
+    ``environments``, as in the path."""
     return {
         "id": arm_id,
-        "name": found.name,
+        "name": asset.name,
         "type": f"{PROVIDER}/workspaces/{kind}",
         "properties": {
             "description": None,
-            "tags": dict(found.tags),
-            "properties": dict(found.properties),
-            "isArchived": found.is_archived,
-            "latestVersion": found.latest_version,
-            "nextVersion": found.next_version,
+            "tags": dict(asset.tags),
+            "properties": dict(asset.properties),
+            "isArchived": asset.is_archived,
+            "latestVersion": asset.latest_version,
+            "nextVersion": asset.next_version,
         },
-        "systemData": system_data(found.created_at, found.modified_at),
+        "systemData": system_data(asset.created_at, asset.modified_at),
     }
 
 
 def system_data(created_at: float, modified_at: float) -> Reply:
-    """Who and when; times in seconds since the epoch."""
+    """Azure's systemData object. Times: seconds since the epoch."""
     return {
         "createdBy": USER,
         "createdByType": "User",
@@ -88,17 +91,17 @@ def system_data(created_at: float, modified_at: float) -> Reply:
 
 
 def timestamp(seconds: float) -> str:
-    """``2026-11-20T16:54:09.538476+00:00``, always with microseconds, as clients parse it."""
+    """``2026-11-20T16:54:09.538476+00:00``, always with microseconds, which clients expect."""
     return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="microseconds")
 
 
 def _state(record: Record) -> Reply:
     status = record.status
     facts = {_camel(name): value for name, value in status.facts.items()}
-    shown = {"phase": status.phase, "message": status.message, **facts}
+    details = {"phase": status.phase, "message": status.message, **facts}
     state: Reply = {"provisioningState": status.state}
-    if any(shown.values()):
-        state["status"] = {name: value for name, value in shown.items() if value not in ("", None)}
+    if any(details.values()):
+        state["status"] = {name: value for name, value in details.items() if value not in ("", None)}
     if status.error is not None:
         state["error"] = status.error.to_body()
     return state

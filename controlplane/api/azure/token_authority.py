@@ -1,8 +1,8 @@
-"""A token authority for stock Azure credentials that sign in with a client's secret.
+"""A token authority for Azure credentials with a client secret.
 
-Decides the two routes that ``EnvironmentCredential(disable_instance_discovery=True)`` needs below
-``AZURE_AUTHORITY_HOST``, who the one client is, and OAuth's refusals (RFC 6749 section 5.2), which its library words
-for the user. Must not know what the token opens.
+Decides the two routes that ``EnvironmentCredential(disable_instance_discovery=True)`` calls below
+``AZURE_AUTHORITY_HOST``, the only client, and OAuth's error responses (RFC 6749, section 5.2),
+which its library shows to the user. Must not know what the token authorizes.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from starlette.responses import JSONResponse, Response
 
 from amphitrite.controlplane.api.azure.managed_identity import access_token
 from amphitrite.controlplane.api.http.dependencies import Here
-from amphitrite.controlplane.api.http.middleware import same
+from amphitrite.controlplane.api.http.middleware import secrets_equal
 from amphitrite.controlplane.api.http.request_bodies import read_bytes
 from amphitrite.schemas.errors import Error
 
-#: There is one tenant with one client, whose secret is that of the identity endpoint.
+#: One tenant with one client, whose secret is the identity header.
 TENANT = CLIENT = "amphitrite"
 _SCOPE_END = "/.default"
 _BODY_MAX = 16 * 1024
@@ -32,7 +32,7 @@ router = APIRouter()
 
 @router.get("/{tenant}/v2.0/.well-known/openid-configuration")
 def configuration(request: Request, tenant: str) -> Response:
-    """Where tokens are to be had; the address is the one that the client came by."""
+    """The token endpoint, with the host that the client used."""
     if tenant.lower() != TENANT:
         return _unknown_tenant(tenant)
     base = f"https://{request.url.netloc}/{TENANT}"
@@ -50,23 +50,24 @@ def configuration(request: Request, tenant: str) -> Response:
 
 @router.post("/{tenant}/oauth2/v2.0/token")
 async def token(request: Request, tenant: str, here: Here) -> Response:
-    """The client credentials grant. ``scope``: a resource followed by ``/.default``."""
+    """The client credentials grant (RFC 6749, section 4.4). ``scope``: a resource followed by
+    ``/.default``."""
     form = _form(await read_bytes(request, _BODY_MAX))
     if form is None:
-        return _refusal("invalid_request", "the body is not application/x-www-form-urlencoded, each field once")
+        return _refusal("invalid_request", "the body must be application/x-www-form-urlencoded, with each field once")
     if tenant.lower() != TENANT:
         return _unknown_tenant(tenant)
     grant = form.get("grant_type", "")
     if grant != "client_credentials":
-        return _refusal("unsupported_grant_type", f"grant_type is {grant[:80]!r}; offered here: client_credentials")
-    if form.get("client_id", "").lower() != CLIENT or not same(
+        return _refusal("unsupported_grant_type", f"grant_type is {grant[:80]!r}; allowed: client_credentials")
+    if form.get("client_id", "").lower() != CLIENT or not secrets_equal(
         form.get("client_secret", ""), here.credentials.identity_header
     ):
-        hint = "`ml server env --authentication environment` prints what the client needs"
-        return _refusal("invalid_client", f"client_id and client_secret are not this server's; {hint}", 401)
+        hint = "run `ml server env --authentication environment` to see the settings for clients"
+        return _refusal("invalid_client", f"client_id or client_secret is not valid; {hint}", 401)
     resource = form.get("scope", "").removesuffix(_SCOPE_END)
     if not resource or " " in resource or resource == form["scope"]:
-        return _refusal("invalid_scope", f"scope is one resource followed by {_SCOPE_END}")
+        return _refusal("invalid_scope", f"scope must be one resource followed by {_SCOPE_END}")
     try:
         given, lifetime_s = await run_sync(access_token, here, resource)
     except Error as error:
@@ -76,7 +77,7 @@ async def token(request: Request, tenant: str, here: Here) -> Response:
 
 
 def _form(body: bytes) -> dict[str, str] | None:
-    """None for what is no form, or says something twice."""
+    """The fields of a form; None if the body is no form or has a field twice."""
     try:
         fields = parse_qs(body.decode("utf-8"), keep_blank_values=True, max_num_fields=_FIELDS_MAX, errors="strict")
     except ValueError:
@@ -87,7 +88,7 @@ def _form(body: bytes) -> dict[str, str] | None:
 
 
 def _unknown_tenant(tenant: str) -> Response:
-    return _refusal("invalid_tenant", f"there is no tenant {tenant[:80]!r}; this server has one: {TENANT}")
+    return _refusal("invalid_tenant", f"the tenant {tenant[:80]!r} does not exist; the only tenant is {TENANT}")
 
 
 def _refusal(error: str, description: str, status: int = 400) -> Response:

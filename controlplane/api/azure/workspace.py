@@ -1,6 +1,6 @@
-"""Routes of the one workspace: its own description and its datastore.
+"""Routes of the workspace: its description and its datastore.
 
-Decides what is said of both. Must not know what lives in the workspace.
+Decides both replies. Must not know what the workspace contains.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from amphitrite.controlplane.api.http.workspace_scope import CONTAINER, DATASTOR
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import PROVIDER, key
 
-#: How long a signature for it may be good.
+#: The maximum lifetime of a datastore signature, in hours.
 SECRET_HOURS_MAX = 24
 
 router = APIRouter(prefix=WORKSPACE, dependencies=IN_WORKSPACE)
@@ -26,7 +26,7 @@ router = APIRouter(prefix=WORKSPACE, dependencies=IN_WORKSPACE)
 
 @router.get("")
 def show(here: Here) -> dict[str, Any]:
-    """B1; the SDK copies ``location`` into what it PUTs."""
+    """Azure's Workspace resource. The SDK copies ``location`` into its PUT requests."""
     name = here.settings.workspace
     return {
         "id": here.workspace,
@@ -42,13 +42,13 @@ def show(here: Here) -> dict[str, Any]:
 
 @router.get("/datastores")
 def list_datastores(request: Request, here: Here, pager: Page) -> dict[str, Any]:
-    """There is one, and it is the default."""
+    """The only datastore, which is the default."""
     return pager.page([DATASTORE], lambda name: _datastore(request, here))
 
 
 def _known(datastore: str) -> None:
     if key(datastore) != DATASTORE:
-        message = f"there is no datastore {datastore}; this workspace has {DATASTORE} only"
+        message = f"the datastore {datastore} does not exist; the only one is {DATASTORE}"
         raise Error("ResourceNotFound", message, target=datastore)
 
 
@@ -60,8 +60,9 @@ def datastore(request: Request, here: Here) -> dict[str, Any]:
 
 @router.post("/datastores/{datastore}/listSecrets", dependencies=[Depends(_known)])
 def secrets(body: Body, here: Here) -> dict[str, str]:
-    """A signature that opens the container for ``expireAfterHours``. Azure's clients do without, as ``credentialsType``
-    None tells them to send their bearer token; whoever asks hands it on to a program that has none."""
+    """A signature for the container, valid for ``expireAfterHours``. Azure's clients do not need
+    it, because ``credentialsType`` None makes them send their bearer token; it is for programs
+    without a token."""
     hours = whole(body.get("expireAfterHours", 1))
     if hours is None or not 1 <= hours <= SECRET_HOURS_MAX:
         message = f"expireAfterHours is {body['expireAfterHours']!r}; allowed: 1 to {SECRET_HOURS_MAX}"
@@ -70,8 +71,9 @@ def secrets(body: Body, here: Here) -> dict[str, str]:
 
 
 def _datastore(request: Request, here: Here) -> dict[str, Any]:
-    """Clients make ``https://{accountName}.blob.{suffix}/{container}`` of it. The host comes with our port and a path,
-    so that they arrive at our blob routes without a name service."""
+    """The datastore. Clients build ``https://{accountName}.blob.{suffix}/{container}`` from it. The
+    account name contains our host, port and a path, so requests reach our blob routes without DNS
+    entries."""
     return {
         "id": f"{here.workspace}/datastores/{DATASTORE}",
         "name": DATASTORE,

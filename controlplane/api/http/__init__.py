@@ -1,4 +1,4 @@
-"""What all routes share: bodies, errors, pages, middleware, paths, signed addresses.
+"""What all routes share: bodies, errors, pages, middleware, paths, signed URLs.
 
-It knows HTTP and no resource.
+Decides the rules of HTTP. It must not know resources.
 """

@@ -1,13 +1,13 @@
-"""Azure Resource Manager's paths: which segments are words of the protocol and which are names.
+"""Azure Resource Manager's paths: which segments are keywords and which are names.
 
-Decides the one spelling of the words. Must not know what is behind a path.
+Decides the spelling of keywords. Must not know what is behind a path.
 """
 
 from __future__ import annotations
 
 from amphitrite.schemas.names import PROVIDER
 
-#: Every word that the routes know, by its lower-case form.
+#: Every keyword of the routes, by its lower-case form.
 _WORDS = {
     word.lower(): word
     for word in (
@@ -23,9 +23,9 @@ _WORDS = {
 
 
 def canonical(path: str) -> str:
-    """``path`` with its words in the routes' spelling; names stay as they are, and so do other paths.
+    """``path`` with its keywords in the routes' spelling. Names and other paths are unchanged.
 
-    Words and names alternate; after ``providers`` comes the provider's name, then a word again.
+    Keywords and names alternate; after ``providers`` come the provider's name and a keyword.
     """
     segments = path.split("/")
     if len(segments) < 2 or segments[1].lower() != "subscriptions":

@@ -1,6 +1,6 @@
-"""Content on its way out.
+"""Responses that stream content from the store.
 
-Decides that a client that goes away leaves nothing open. Must not know what the content is.
+Decides that a client that disconnects leaves nothing open. Must not know what the content is.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from starlette.types import Receive, Scope, Send
 from amphitrite.controlplane.store.content.spool import Chunks
 
 
-class Streamed(StreamingResponse):
-    """``size``: how many bytes ``chunks`` gives."""
+class ContentResponse(StreamingResponse):
+    """A streaming response. ``size``: the number of bytes in ``chunks``."""
 
     def __init__(self, chunks: Chunks, size: int, headers: Mapping[str, str], status: int = 200) -> None:
         super().__init__(chunks, status, {**headers, "Content-Length": str(size)})
@@ -24,5 +24,5 @@ class Streamed(StreamingResponse):
         try:
             await super().__call__(scope, receive, send)
         finally:
-            # No thread reads any more: one that does is waited for even when this is cancelled.
+            # No thread is reading now: even a cancelled response waits for its reading thread.
             self._chunks.close()

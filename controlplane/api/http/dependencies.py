@@ -1,6 +1,6 @@
-"""What a route may ask for by the type of a parameter.
+"""Parameter types for routes.
 
-Decides how the services reach a route. Must not know what they do.
+Decides how a route gets the services. Must not know what they do.
 """
 
 from __future__ import annotations
@@ -16,5 +16,5 @@ def _services(request: Request) -> Services:
     return cast(Services, request.app.state.services)
 
 
-#: The parameter type by which a route asks for the services.
+#: The parameter type for the services.
 Here = Annotated[Services, Depends(_services)]

@@ -1,7 +1,7 @@
-"""How a failure becomes an answer: ``{"error": {"code", "message", ...}}``, or Azure Storage's XML.
+"""Error responses: ``{"error": {"code", "message", ...}}``, or Azure Storage's XML.
 
-Decides status, body and headers of every answer that is no success. Clients of Azure Storage ask for XML; with it they
-get that service's codes. Must not know which route failed.
+Decides status, body and headers of every error. Clients of Azure Storage request XML, and then get
+that service's error codes. Must not know which route failed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from amphitrite.schemas.errors import Error, Violation
 log = logging.getLogger(__name__)
 
 
-#: Our codes in Azure Storage's words, where that service has another one.
+#: Error code -> the code of Azure Storage, where that differs.
 _STORAGE: Mapping[str, str] = {
     "BadArgument": "InvalidInput",
     "Unsupported": "FeatureNotSupported",
@@ -36,17 +36,19 @@ _STORAGE: Mapping[str, str] = {
     "RuntimeUnavailable": "ServerBusy",
 }
 _STORAGE_PREFIX = "/storage/"
-#: All methods that a route may have; what else a request may call itself is offered nowhere.
+#: All methods that a route may have; any other is refused everywhere.
 _METHODS = ("GET", "HEAD", "PUT", "POST", "PATCH", "DELETE", "OPTIONS")
 
 
 def response(error: Error, scope: Scope) -> Response:
-    """``scope``: the request's. ``x-ms-error-code`` is what blob clients look at."""
+    """The response for an error. ``scope``: the request's. Azure's blob clients read
+    ``x-ms-error-code``."""
     xml = scope["path"].startswith(_STORAGE_PREFIX) and "xml" in Headers(scope=scope).get("accept", "")
     code = _STORAGE.get(error.code, error.code) if xml else error.code
     headers = {"x-ms-error-code": code}
     if error.code == "AuthenticationFailed":
-        # A challenge without claims: a client with another token may try again, and none goes looking for a login page.
+        # A challenge without claims: a client may retry with another token, but must not look for a
+        # login page.
         headers["WWW-Authenticate"] = "Bearer"
     if scope["method"] == "HEAD":
         return Response(status_code=error.status, headers=headers)
@@ -58,45 +60,47 @@ def response(error: Error, scope: Scope) -> Response:
 
 
 def unexpected(exc: Exception, request_id: str) -> Error:
-    """A fault of ours: the traceback goes to the log, the request's id to both."""
-    log.error("a request failed unexpectedly", exc_info=exc, extra={"fields": {"request_id": request_id}})
-    message = f"this is a fault of the control plane; its log has the details under request {request_id}"
-    return Error("InternalServerError", message, hint="ml server logs")
+    """The error for an unexpected exception. The log has the traceback; both have the
+    request's id."""
+    log.error("a request failed with an unexpected error", exc_info=exc, extra={"fields": {"request_id": request_id}})
+    message = f"the control plane failed unexpectedly; its log has the details for request {request_id}"
+    return Error("InternalServerError", message, hint="see `ml server logs`")
 
 
 def on_error(request: Request, exc: Exception) -> Response:
-    """Handler of ``Error``."""
+    """Handles ``Error``."""
     assert isinstance(exc, Error)
     return response(exc, request.scope)
 
 
 def on_http_exception(request: Request, exc: Exception) -> Response:
-    """Handler of what the framework refuses before a route runs: no such path, no such method."""
+    """Handles requests that the framework refuses before a route runs: unknown paths and
+    methods."""
     assert isinstance(exc, HTTPException)
     path = request.url.path
     if exc.status_code == 404:
-        error = Error("ResourceNotFound", f"there is nothing at {path}", target=path)
+        error = Error("ResourceNotFound", f"the path {path} does not exist", target=path)
     elif exc.status_code == 405:
-        error = Error("MethodNotAllowed", f"{request.method} is not offered at {path}", target=path)
+        error = Error("MethodNotAllowed", f"the method {request.method} is not allowed for {path}", target=path)
     else:
         error = Error("BadArgument", str(exc.detail), target=path)
     answer = response(error, request.scope)
     answer.headers.update(exc.headers or {})
     if exc.status_code == 405:
-        answer.headers["Allow"] = ", ".join(_offered(request))
+        answer.headers["Allow"] = ", ".join(_allowed_methods(request))
     return answer
 
 
-def _offered(request: Request) -> list[str]:
-    """Methods of all routes of this path; the framework names those of the first one alone."""
+def _allowed_methods(request: Request) -> list[str]:
+    """The methods of all routes of this path. The framework only lists those of the first route."""
     scopes = {method: {**request.scope, "method": method} for method in _METHODS}
     routes = request.app.routes
     return [name for name in _METHODS if any(route.matches(scopes[name])[0] is Match.FULL for route in routes)]
 
 
 def on_invalid_request(request: Request, exc: Exception) -> Response:
-    """Handler of parameters that are not of the type that a route declares."""
+    """Handles parameters that do not have the type that a route declares."""
     assert isinstance(exc, RequestValidationError)
-    violations = [Violation(tuple(found["loc"]), str(found["msg"])) for found in exc.errors()]
+    violations = [Violation(tuple(one["loc"]), str(one["msg"])) for one in exc.errors()]
     error = Error("BadArgument", str(violations[0]), target=request.url.path, violations=violations)
     return response(error, request.scope)

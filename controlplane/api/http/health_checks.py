@@ -1,7 +1,7 @@
-"""Whether the process is up, and whether it can do its work. Open to everybody, and therefore silent about everything
-else.
+"""Liveness and readiness of the process.
 
-Decides the two answers. Must not know what readiness is made of.
+Decides the two responses. They need no token, so they reveal nothing else. Must not know what
+readiness depends on.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ router = APIRouter()
 
 @router.get("/healthz")
 def healthz(here: Here) -> dict[str, str]:
-    """200 while the process answers at all. ``role``: ``leader`` changes things, a ``follower`` only takes requests."""
+    """200 while the process answers. ``role``: ``leader`` reconciles, ``follower`` only serves
+    requests."""
     return {"status": "ok", "role": "follower" if here.leads_since() is None else "leader"}
 
 
 @router.get("/readyz")
 def readyz(here: Here) -> dict[str, str]:
-    """503 while the store does not answer or the reconciler does not go round."""
+    """503 while the store does not answer or the reconciler makes no progress."""
     here.ready()
     return {"status": "ready"}

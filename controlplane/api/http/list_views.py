@@ -1,6 +1,6 @@
-"""Which part of a list of versions is asked for, and in which order.
+"""Query parameters of lists of versions: filter and order.
 
-Decides the parameters' spelling. Must not know what is listed.
+Decides their spelling. Must not know what is listed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Order = Annotated[str, Query(alias="$orderBy")]
 
 
 def read_order(text: str) -> catalogue.Order:
-    """``$orderBy``; case and further spaces do not count. Raises Error("BadArgument")."""
+    """Parses ``$orderBy``, without regard to case and spaces. Raises Error("BadArgument")."""
     order = " ".join(text.lower().split())
     if order not in ("createdtime desc", "createdtime asc"):
         allowed = "createdtime desc, createdtime asc"

@@ -1,7 +1,7 @@
-"""What happens to every request before and after its route.
+"""Middleware: what happens to every request before and after its route.
 
-Decides request ids, the one log line, who is let in, and that fixed path segments are read without case. Must not know
-any route. Plain ASGI, so that a streamed body is never held back.
+Decides request ids, the log line of each request, authentication, and that keywords in paths ignore
+case. Must not know any route. Plain ASGI, so that streamed bodies are not buffered.
 """
 
 from __future__ import annotations
@@ -24,20 +24,21 @@ from amphitrite.schemas.errors import Error
 
 log = logging.getLogger("amphitrite.controlplane.request")
 
-#: Open to everybody. The identity endpoint asks for a header of its own; metadata says nothing that is not in the
-#: address that it was asked at.
-OPEN = frozenset({"/healthz", "/readyz", "/identity/token", "/metadata/endpoints"})
-#: Clients come here for a token: below a tenant, whose name they choose. The routes look at what they present.
+#: Paths without authentication. The identity endpoint checks its own header; the metadata contain
+#: only the URL that was requested.
+PUBLIC_PATHS = frozenset({"/healthz", "/readyz", "/identity/token", "/metadata/endpoints"})
+#: Clients request tokens here, below a tenant of their choice. The routes check the credentials.
 AUTHORITY = re.compile(r"/[^/]+(/v2\.0/\.well-known/openid-configuration|/oauth2/v2\.0/token)")
-PROBED = frozenset({"/healthz", "/readyz"})
+PROBE_PATHS = frozenset({"/healthz", "/readyz"})
 AGENT_PREFIX = "/dataplane/"
-#: Pods come here without a token of ours: these routes look at grants and signatures themselves.
+#: Pods have no token: these routes check grants and signatures themselves.
 FETCH_PREFIX = "/fetch/"
 _CLIENT_ID_LENGTH = 128
 
 
 class Requests:
-    """The outermost layer: ids on each answer, one log line for each request, an answer for every failure."""
+    """The outermost layer: request ids on each response, one log line for each request, a response
+    for every failure."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -70,9 +71,9 @@ class Requests:
             pass
         except Exception as exc:
             error = exc if isinstance(exc, Error) else error_responses.unexpected(exc, request_id)
-            # Once a body is under way nothing true can be said any more: the connection breaks off.
+            # After the response has started no error can be sent, so the connection is closed.
             if status:
-                raise ConnectionAbortedError(f"request {request_id} failed half-way") from None
+                raise ConnectionAbortedError(f"request {request_id} failed during its response") from None
             await error_responses.response(error, scope)(scope, receive, stamped)
         finally:
             fields = {
@@ -83,44 +84,47 @@ class Requests:
                 "request_id": request_id,
                 "client_request_id": client_id or None,
             }
-            # Agents and probes ask every few seconds, day and night; an answer is worth a line when it is a refusal.
-            routine = (path.startswith(AGENT_PREFIX) or path in PROBED) and 0 < status < 400
+            # Agents and probes call every few seconds; only their failures are logged.
+            routine = (path.startswith(AGENT_PREFIX) or path in PROBE_PATHS) and 0 < status < 400
             level = logging.DEBUG if routine else logging.INFO
             log.log(level, "%s %s %s", method, path, status or "client gone", extra={"fields": fields})
 
 
 class Gate:
-    """Lets in who presents a token: ours anywhere, the agents' below ``/dataplane/``. Whatever has credentials of
-    its own passes: what is below ``/fetch/``, and blobs with a signature. Raises AuthenticationFailed."""
+    """Authenticates requests: the server's token for any path, the agents' below ``/dataplane/``.
+
+    Requests that routes authenticate themselves pass: below ``/fetch/``, and blobs with a
+    signature. Raises Error AuthenticationFailed.
+    """
 
     def __init__(self, app: ASGIApp, credentials: Credentials) -> None:
         self._app = app
         self._credentials = credentials
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and not _has_its_own(scope["path"], scope["query_string"]):
+        if scope["type"] == "http" and not _authenticates_itself(scope["path"], scope["query_string"]):
             scheme, _, given = Headers(scope=scope).get("authorization", "").partition(" ")
-            accepted = same(given.strip(), self._credentials.token)
+            accepted = secrets_equal(given.strip(), self._credentials.token)
             if scope["path"].startswith(AGENT_PREFIX):
-                accepted |= same(given.strip(), self._credentials.agent_token)
+                accepted |= secrets_equal(given.strip(), self._credentials.agent_token)
             if scheme.lower() != "bearer" or not accepted:
-                found = "it is not accepted here" if given else "there is none"
+                reason = "the token is not valid" if given else "the token is missing"
                 raise Error(
                     "AuthenticationFailed",
-                    f"a bearer token in the header Authorization is needed; {found}",
-                    hint='eval "$(ml server env)" gives a client what it needs',
+                    f"the request needs a bearer token in the header Authorization; {reason}",
+                    hint='run `eval "$(ml server env)"` to set up a client',
                 )
         await self._app(scope, receive, send)
 
 
-def _has_its_own(path: str, query: bytes) -> bool:
-    if path in OPEN or path.startswith(FETCH_PREFIX) or AUTHORITY.fullmatch(path):
+def _authenticates_itself(path: str, query: bytes) -> bool:
+    if path in PUBLIC_PATHS or path.startswith(FETCH_PREFIX) or AUTHORITY.fullmatch(path):
         return True
-    return signed_access.judges(path, query)
+    return signed_access.has_signature(path, query)
 
 
 class Paths:
-    """Azure Resource Manager's path segments are equal without case; routes know one spelling."""
+    """Azure Resource Manager's path keywords ignore case; routes have one spelling."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -131,8 +135,8 @@ class Paths:
         await self._app(scope, receive, send)
 
 
-def same(given: str, secret: Secret) -> bool:
-    """Whether ``given`` is the secret, in a time that does not tell how much of it is."""
+def secrets_equal(given: str, secret: Secret) -> bool:
+    """Whether ``given`` equals the secret, compared in constant time."""
     return compare_digest(given.encode("utf-8", "surrogateescape"), secret.reveal().encode("utf-8"))
 
 

@@ -1,4 +1,4 @@
-"""Lists in pages, as Azure Resource Manager's: ``{"value": [...], "nextLink"?}``.
+"""Lists in pages, as in Azure Resource Manager: ``{"value": [...], "nextLink"?}``.
 
 Decides page sizes and the link to the next page. Must not know what is listed.
 """
@@ -13,14 +13,14 @@ from starlette.requests import Request
 
 PAGE = 100
 PAGE_MAX = 1000
-#: More than any database counts to is no number of items.
+#: An upper bound for ``$skip``, which no list reaches.
 SKIP_MAX = 10**9
 
 T = TypeVar("T")
 
 
 class Pager:
-    """One request's page: ``$skip`` items are left out, at most ``$top`` are answered."""
+    """The page of one request: skips ``$skip`` items and returns at most ``$top``."""
 
     def __init__(
         self,
@@ -32,17 +32,18 @@ class Pager:
         self._skip, self._top = skip, min(top, PAGE_MAX)
 
     def page(self, items: Sequence[T], reply: Callable[[T], Any]) -> dict[str, Any]:
-        """The page, each item as ``reply`` makes it; ``nextLink`` is an absolute URL."""
+        """The page, with each item converted by ``reply``. ``nextLink`` is an absolute URL."""
         return self.part(lambda skip, limit: items[skip : skip + limit], reply)
 
     def part(self, read: Callable[[int, int], Sequence[T]], reply: Callable[[T], Any]) -> dict[str, Any]:
-        """As :meth:`page`, of a list of which ``read(skip, limit)`` gives a part, so that none is read as a whole."""
-        found = read(self._skip, self._top + 1)
-        answer: dict[str, Any] = {"value": [reply(item) for item in found[: self._top]]}
-        if len(found) > self._top:
+        """As :meth:`page`, for a list read with ``read(skip, limit)``, so that it is never read as
+        a whole."""
+        rows = read(self._skip, self._top + 1)
+        answer: dict[str, Any] = {"value": [reply(item) for item in rows[: self._top]]}
+        if len(rows) > self._top:
             answer["nextLink"] = str(self._url.include_query_params(**{"$skip": self._skip + self._top}))
         return answer
 
 
-#: The parameter type by which a route asks for paging.
+#: The parameter type for paging.
 Page = Annotated[Pager, Depends(Pager)]

@@ -1,6 +1,6 @@
-"""Reading what a client sends: a JSON object, preconditions.
+"""Reading requests: a JSON object, and preconditions.
 
-Decides what is a readable body and how large it may be. Must not know what is in it.
+Decides which bodies are readable and their maximum size. Must not know their content.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from amphitrite.controlplane.api.http.dependencies import Here
 from amphitrite.controlplane.settings.settings import Limits
 from amphitrite.schemas.errors import Error
 
-#: Levels of objects and lists in a body.
+#: The maximum depth of objects and lists in a body.
 DEPTH_MAX = 64
 
 
 async def read_bytes(request: Request, limit: int) -> bytes:
-    """The body. Raises Error("RequestTooLarge") as soon as it is known to be longer than ``limit`` bytes."""
+    """The body. Raises Error("RequestTooLarge") once it is known to exceed ``limit`` bytes."""
     declared = request.headers.get("content-length", "")
     size, parts = 0, []
     if declared.isdigit() and int(declared) > limit:
@@ -36,28 +36,29 @@ async def read_bytes(request: Request, limit: int) -> bytes:
 
 
 async def _json_object(request: Request, here: Here) -> dict[str, Any]:
-    """An empty body counts as ``{}``. Raises Error BadArgument, RequestTooLarge."""
+    """The JSON object in the body; an empty body counts as ``{}``. Raises Error BadArgument or
+    RequestTooLarge."""
     data = await read_bytes(request, here.settings.limits.json_body_bytes)
     if not data:
         return {}
     try:
         value = json.loads(data, parse_float=_finite, parse_constant=_refuse)
-        # A lone surrogate is valid in JSON's escapes and can be written nowhere.
+        # JSON can escape a lone surrogate, but it cannot be stored as UTF-8.
         json.dumps(value, ensure_ascii=False).encode("utf-8")
         _require_shallow(value)
     except (ValueError, RecursionError) as exc:
         raise Error("BadArgument", f"the body is not JSON: {exc}") from exc
     if not isinstance(value, dict):
-        raise Error("BadArgument", f"the body must be a JSON object, found {type(value).__name__}")
+        raise Error("BadArgument", f"the body must be a JSON object, but is of type {type(value).__name__}")
     return value
 
 
-#: The parameter type by which a route asks for the body.
+#: The parameter type for the body.
 Body = Annotated[dict[str, Any], Depends(_json_object)]
 
 
 def whole(value: Any) -> int | None:
-    """A whole number, which JSON may write as 5 and as 5.0; None for anything else."""
+    """A whole number, which JSON may write as 5 or 5.0; None for anything else."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
@@ -65,7 +66,8 @@ def whole(value: Any) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """HTTP's preconditions of a write: ``If-Match`` as sent, and whether ``If-None-Match: *`` was."""
+    """The preconditions of a write: ``If-Match`` as sent, and whether ``If-None-Match: *`` was
+    sent."""
 
     if_match: str | None
     if_none_match: bool
@@ -78,12 +80,12 @@ def _conditions(request: Request) -> Conditions:
     return Conditions(request.headers.get("if-match"), none_match == "*")
 
 
-#: The parameter type by which a route asks for the preconditions.
+#: The parameter type for the preconditions.
 IfMatch = Annotated[Conditions, Depends(_conditions)]
 
 
 def _require_shallow(value: Any) -> None:
-    """No document is nested deeply, and whoever walks it later need not be afraid of it. Raises ValueError."""
+    """Raises ValueError if the value is nested too deeply to be processed recursively."""
     level, depth = [value], 0
     while level:
         depth += 1
@@ -100,8 +102,8 @@ def _require_shallow(value: Any) -> None:
 def _too_large(size: int, limit: int) -> Error:
     return Error(
         "RequestTooLarge",
-        f"the body has {size} bytes or more; at most json_body_bytes = {limit}",
-        hint=f"raise it with {Limits.variable('json_body_bytes')} and restart the server",
+        f"the body has at least {size} bytes; at most {limit} (json_body_bytes)",
+        hint=f"set a larger {Limits.variable('json_body_bytes')} and restart the server",
     )
 
 

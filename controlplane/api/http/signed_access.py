@@ -1,7 +1,7 @@
-"""Requests for blobs that carry a signature in place of a token.
+"""Blob requests with a signature instead of a token.
 
-Decides which they are, and that every route of a container looks at the signature when there is one. Must not know how
-it is made.
+Decides which requests these are, and that every route of a container checks the signature. Must not
+know how signatures are created.
 """
 
 from __future__ import annotations
@@ -19,14 +19,17 @@ _SIGNATURE = b"sig="
 _CONTAINER = re.compile(r"/storage/[^/]+/[^/]+(/.*)?", re.DOTALL)
 
 
-def judges(path: str, query: bytes) -> bool:
-    """Whether :func:`require` lets this request in, and not the gate."""
+def has_signature(path: str, query: bytes) -> bool:
+    """Whether :func:`require` authenticates this request instead of the middleware."""
     return _SIGNATURE in query and _CONTAINER.fullmatch(path) is not None
 
 
 def require(request: Request, container: str, here: Services, *, readers: str | None = None) -> None:
-    """Without a signature the gate has seen a token of ours. ``readers``: a container whose signature is enough to read
-    from this one. Raises Error AuthenticationFailed, AuthorizationFailed."""
+    """Checks the signature of a request. Without one the middleware has checked a token.
+
+    ``readers``: a container whose signature also allows reading from this one. Raises Error
+    AuthenticationFailed or AuthorizationFailed.
+    """
     if _SIGNATURE not in request.scope["query_string"]:
         return
     try:

@@ -1,6 +1,7 @@
-"""Azure Blob Storage's XML: lists of blobs and refusals out, lists of blocks in.
+"""Azure Blob Storage's XML: lists of blobs and errors as responses, block lists in requests.
 
-Decides the three shapes. Must not know HTTP or the store.
+Decides the three formats (Azure's pages "List Blobs", "Put Block List" and "Status and error
+codes"). Must not know HTTP or the store.
 """
 
 from __future__ import annotations
@@ -12,43 +13,44 @@ from xml.etree import ElementTree as xml
 from amphitrite.controlplane.store.content.blob_rows import Blob, Listing
 from amphitrite.schemas.errors import Error
 
-#: Azure's own limit of blocks in one blob.
+#: Azure's maximum number of blocks in one blob.
 BLOCKS_MAX = 50_000
-#: What XML 1.0 cannot say.
-_UNSPEAKABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+#: Characters that XML 1.0 does not allow.
+_INVALID_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _STATES = ("Latest", "Committed", "Uncommitted")
 
 
 def refusal(code: str, message: str) -> bytes:
-    """``Error``."""
+    """An ``Error`` document."""
     root = xml.Element("Error")
     _text(root, "Code", code)
-    _text(root, "Message", _UNSPEAKABLE.sub("\ufffd", message))
+    _text(root, "Message", _INVALID_XML.sub("\ufffd", message))
     body: bytes = xml.tostring(root, encoding="utf-8", xml_declaration=True)
     return body
 
 
-def listing(found: Listing, service: str, container: str, prefix: str, delimiter: str, *, metadata: bool) -> bytes:
-    """``EnumerationResults``; with ``metadata`` that of each blob too."""
+def listing(page: Listing, service: str, container: str, prefix: str, delimiter: str, *, metadata: bool) -> bytes:
+    """An ``EnumerationResults`` document, with the metadata of each blob if ``metadata`` is set."""
     root = xml.Element("EnumerationResults", ServiceEndpoint=service, ContainerName=container)
     _text(root, "Prefix", prefix)
     if delimiter:
         _text(root, "Delimiter", delimiter)
     blobs = xml.SubElement(root, "Blobs")
-    for blob in found.blobs:
+    for blob in page.blobs:
         _blob(blobs, blob, metadata)
-    for name in found.prefixes:
+    for name in page.prefixes:
         _text(xml.SubElement(blobs, "BlobPrefix"), "Name", name)
-    _text(root, "NextMarker", found.next_marker or "")
+    _text(root, "NextMarker", page.next_marker or "")
     body: bytes = xml.tostring(root, encoding="utf-8", xml_declaration=True)
     return body
 
 
 def block_ids(body: bytes) -> list[str]:
-    """The ids of a ``BlockList``, in order. Raises Error InvalidXmlDocument, BlockListTooLong."""
+    """The ids in a ``BlockList``, in order. Raises Error InvalidXmlDocument or BlockListTooLong."""
     try:
-        # Entities have no place here and could be made to swell: a document type is refused before it is read.
-        # (As text, which is UTF-8 whatever its declaration says: in another encoding `<!` would look different.)
+        # Entities could be expanded to exhaust memory, so a document type is refused before
+        # parsing. (Decoded as UTF-8 whatever the declaration says: in another encoding ``<!`` would
+        # look different.)
         text = body.decode("utf-8-sig")
         if "<!" in text:
             raise xml.ParseError("a document type or comment is not allowed")

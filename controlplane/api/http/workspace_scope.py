@@ -1,6 +1,7 @@
-"""The path of the one workspace, and that no other is answered for.
+"""The path of the workspace, and the rule that there is only one.
 
-Decides which workspace paths are ours and what the workspace's datastore is called. Must not know what lives in it.
+Decides which workspace paths are valid and the names of its datastore. Must not know what the
+workspace contains.
 """
 
 from __future__ import annotations
@@ -18,18 +19,18 @@ DATASTORE = "workspaceblobstore"
 CONTAINER = "azureml-blobstore"
 
 
-def _ours(subscription: str, resource_group: str, workspace: str, here: Here) -> None:
-    asked = workspace_id(subscription, resource_group, workspace)
-    if key(asked) != key(here.workspace):
+def _require_workspace(subscription: str, resource_group: str, workspace: str, here: Here) -> None:
+    requested = workspace_id(subscription, resource_group, workspace)
+    if key(requested) != key(here.workspace):
         raise Error(
             "ResourceNotFound",
-            f"there is no workspace {subscription}/{resource_group}/{workspace}; "
-            f"this server has one: {here.workspace.split('/')[2]}/{here.settings.resource_group}/"
+            f"the workspace {subscription}/{resource_group}/{workspace} does not exist; "
+            f"the workspace of this server is {here.workspace.split('/')[2]}/{here.settings.resource_group}/"
             f"{here.settings.workspace} (subscription/resource group/workspace)",
-            target=asked,
-            hint="ml server env shows what clients of this server need",
+            target=requested,
+            hint="run `ml server env` to see the settings for clients",
         )
 
 
-#: Put on each router of the workspace: another workspace is 404.
-IN_WORKSPACE = [Depends(_ours)]
+#: For each router of the workspace: other workspaces are answered 404.
+IN_WORKSPACE = [Depends(_require_workspace)]

@@ -1,4 +1,4 @@
-"""The part of Azure Blob Storage's protocol by which clients upload and download.
+"""The part of Azure Blob Storage's protocol that clients use to upload and download.
 
-It knows blobs and containers. It knows no model.
+Decides which calls are answered. It knows blobs and containers and must not know models.
 """

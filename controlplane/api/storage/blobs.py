@@ -1,9 +1,10 @@
-"""The part of Azure Blob Storage's protocol that model files are sent and fetched by.
+"""The part of Azure Blob Storage's protocol for uploading and downloading model files.
 
-Decides which of its calls are answered and how. Must not know where bytes are kept. Source: the calls that Azure's SDK
-makes when a model is registered and downloaded; ``x-ms-version`` is not looked at.
+Decides which calls are answered and how. Must not know where bytes are stored. Source: the calls of
+Azure's SDK when it registers and downloads a model; ``x-ms-version`` is ignored.
 
-The account in the path is the workspace's name with whatever a client appends (``.blob.core.windows.net``).
+The account in the path is the workspace's name, with a suffix that clients append
+(``.blob.core.windows.net``).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from amphitrite.controlplane.api.http import byte_ranges, signed_access, storage_xml
-from amphitrite.controlplane.api.http.content_streams import Streamed
+from amphitrite.controlplane.api.http.content_streams import ContentResponse
 from amphitrite.controlplane.api.http.dependencies import Here
 from amphitrite.controlplane.api.http.request_bodies import read_bytes
 from amphitrite.controlplane.api.http.workspace_scope import CONTAINER
@@ -29,23 +30,23 @@ from amphitrite.controlplane.store.content.blob_rows import Blob
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import key
 
-#: Bytes of a block list: 50,000 ids of 64 characters, with their tags.
+#: The maximum bytes of a block list: 50,000 ids of 64 characters, with their tags.
 BLOCK_LIST_MAX = 8 * 1024 * 1024
 LIST_MAX = 5000
 _META = "x-ms-meta-"
-#: Preconditions of a write that are not looked at, and therefore not taken.
+#: Preconditions of a write that are not supported and therefore refused.
 _CONDITIONS = ("if-match", "if-modified-since", "if-unmodified-since", "x-ms-if-tags", "x-ms-lease-id")
 _META_NAME = re.compile(r"[a-z_][a-z0-9_]*\Z")
 
 
-def _ours(request: Request, account: str, container: str, here: Here) -> None:
+def _require_container(request: Request, account: str, container: str, here: Here) -> None:
     signed_access.require(request, container, here)
     if key(account.split(".")[0]) != key(here.settings.workspace) or container != CONTAINER:
-        message = f"there is no container {container} in account {account}"
+        message = f"account {account} has no container {container}"
         raise Error("ResourceNotFound", message, target=container)
 
 
-router = APIRouter(prefix="/storage/{account}/{container}", dependencies=[Depends(_ours)])
+router = APIRouter(prefix="/storage/{account}/{container}", dependencies=[Depends(_require_container)])
 
 Comp = Annotated[str, Query()]
 
@@ -77,7 +78,7 @@ def head(path: str, here: Here) -> Response:
 
 @router.get("/{path:path}")
 def get(request: Request, path: str, here: Here, comp: Comp = "") -> Response:
-    """The content, or the part of it that ``x-ms-range`` or ``Range`` names."""
+    """The content, or the part in ``x-ms-range`` or ``Range``."""
     if comp:
         raise _unsupported("comp", comp, "none")
     blob = here.blobs.head(path)
@@ -86,16 +87,16 @@ def get(request: Request, path: str, here: Here, comp: Comp = "") -> Response:
         raise Error("PreconditionFailed", f"{path} has changed since it was read", target=path)
     part = _range(request.headers)
     if part is None:
-        return Streamed(here.blobs.read(blob), blob.size, _headers(blob))
+        return ContentResponse(here.blobs.read(blob), blob.size, _headers(blob))
     first, last = part[0], min(blob.size - 1 if part[1] is None else part[1], blob.size - 1)
     content = here.blobs.read(blob, first, last)
     headers = {"Content-Range": f"bytes {first}-{last}/{blob.size}"}
-    return Streamed(content, last - first + 1, _headers(blob) | headers, 206)
+    return ContentResponse(content, last - first + 1, _headers(blob) | headers, 206)
 
 
 @router.put("/{path:path}")
 async def put(request: Request, path: str, here: Here, comp: Comp = "", blockid: str = "") -> Response:
-    """A blob in one piece; ``comp`` makes it a block, a list of blocks or metadata."""
+    """Stores a blob in one request. With ``comp`` it stores a block, a block list or metadata."""
     blob_names.check(path, request.scope.get("raw_path"))
     here.blobs.check_path(path)
     _require_conditions(request.headers)
@@ -111,35 +112,37 @@ async def put(request: Request, path: str, here: Here, comp: Comp = "", blockid:
         raise _unsupported("comp", comp, "block, blocklist, metadata")
     kind = request.headers.get("x-ms-blob-type", "BlockBlob")
     if kind != "BlockBlob":
-        message = f"x-ms-blob-type is {kind!r}; allowed here: BlockBlob"
+        message = f"x-ms-blob-type is {kind!r}; allowed: BlockBlob"
         raise Error("InvalidHeaderValue", message, target="x-ms-blob-type")
     return _created(await uploads.blob(here.blobs, path, request, metadata(request.headers)), 201)
 
 
 def require_listing(restype: str, comp: str) -> None:
-    """A container is listed and nothing else. Raises Error("Unsupported")."""
+    """A container only supports listing. Raises Error("Unsupported")."""
     if (restype, comp) != ("container", "list"):
         raise _unsupported("restype and comp", f"{restype}, {comp}", "restype=container&comp=list")
 
 
 def metadata(headers: Mapping[str, str]) -> dict[str, str]:
-    """``x-ms-meta-*`` without the prefix. Raises Error("InvalidMetadata") for names that Azure does not take either."""
-    found = {name[len(_META) :]: value for name, value in headers.items() if name.startswith(_META)}
-    for name in found:
+    """``x-ms-meta-*`` headers without the prefix. Raises Error("InvalidMetadata") for names that
+    Azure refuses."""
+    result = {name[len(_META) :]: value for name, value in headers.items() if name.startswith(_META)}
+    for name in result:
         if not _META_NAME.match(name):
-            message = f"metadata name {name!r} is not made of letters, digits and _, the first no digit"
+            message = f"the metadata name {name!r} may only contain letters, digits and _, and not begin with a digit"
             raise Error("InvalidMetadata", message, target=f"{_META}{name}")
-    return found
+    return result
 
 
 def _require_conditions(headers: Mapping[str, str]) -> None:
-    """``If-None-Match: *`` is the only precondition of a write. Raises Error("ConditionHeadersNotSupported")."""
-    found = [name for name in _CONDITIONS if name in headers]
+    """``If-None-Match: *`` is the only supported precondition. Raises
+    Error("ConditionHeadersNotSupported")."""
+    unsupported = [name for name in _CONDITIONS if name in headers]
     if headers.get("if-none-match", "*") != "*":
-        found.append("if-none-match")
-    if found:
-        message = f"the header {found[0]} is not offered for writes; allowed: If-None-Match: *"
-        raise Error("ConditionHeadersNotSupported", message, target=found[0])
+        unsupported.append("if-none-match")
+    if unsupported:
+        message = f"the header {unsupported[0]} is not supported for writes; allowed: If-None-Match: *"
+        raise Error("ConditionHeadersNotSupported", message, target=unsupported[0])
 
 
 def _commit(here: Services, path: str, body: bytes, headers: Mapping[str, str]) -> Blob:
@@ -153,7 +156,8 @@ def _commit(here: Services, path: str, body: bytes, headers: Mapping[str, str]) 
 
 
 def _created(blob: Blob, status: int) -> Response:
-    # No Content-MD5: clients compare it with what they sent, which for a block list is not the blob.
+    # No Content-MD5: clients compare it with the body that they sent, which for a block list is not
+    # the blob.
     return Response(status_code=status, headers={"ETag": blob.etag, "Last-Modified": _http_date(blob.modified_at)})
 
 
@@ -169,7 +173,7 @@ def _headers(blob: Blob) -> dict[str, str]:
 
 
 def _range(headers: Mapping[str, str]) -> tuple[int, int | None] | None:
-    """(first, last) of the range asked for, None for all."""
+    """(first, last) of the requested range, None for the whole blob."""
     return byte_ranges.read(headers.get("x-ms-range", headers.get("range")), "x-ms-range")
 
 
@@ -177,5 +181,5 @@ def _http_date(seconds: float) -> str:
     return formatdate(seconds, usegmt=True)
 
 
-def _unsupported(what: str, found: str, allowed: str) -> Error:
-    return Error("Unsupported", f"{what} is {found!r}; allowed here: {allowed}", target=what)
+def _unsupported(what: str, value: str, allowed: str) -> Error:
+    return Error("Unsupported", f"{what} is {value!r}; allowed: {allowed}", target=what)

@@ -1,7 +1,7 @@
-"""The containers to which code is uploaded: one for each upload, each open to whoever has its signed address.
+"""Containers for uploading code: one for each upload, authorized by its signed URL.
 
-Decides who may write where. What the calls do is in ``blobs``: a container is a directory among the blobs. Must not
-know how a signature is made.
+Decides who may write where. ``blobs`` decides what the calls do: a container is a directory among
+the blobs. Must not know how signatures are created.
 """
 
 from __future__ import annotations
@@ -22,20 +22,22 @@ from amphitrite.controlplane.store.assets import code_store
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import key
 
-#: Before an upload's name in the name of its container.
+#: The prefix of the container's name, before the name of the upload.
 PREFIX = "codes-"
 
 
-def _admitted(request: Request, account: str, upload: str, here: Here) -> str:
-    """The directory of the upload. Raises Error AuthenticationFailed, AuthorizationFailed, ResourceNotFound."""
-    # As Azure's clients before 1.35 read code: with what opens the datastore, one account to them.
+def _authorized(request: Request, account: str, upload: str, here: Here) -> str:
+    """The directory of the upload. Raises Error AuthenticationFailed, AuthorizationFailed or
+    ResourceNotFound."""
+    # Azure's clients before 1.35 read code with the datastore's signature, because both have one
+    # account.
     signed_access.require(request, PREFIX + upload, here, readers=CONTAINER)
     if key(account.split(".")[0]) != key(here.settings.workspace):
-        raise Error("ResourceNotFound", f"there is no account {account}", target=account)
+        raise Error("ResourceNotFound", f"the account {account} does not exist", target=account)
     return code_store.directory(upload)
 
 
-Directory = Annotated[str, Depends(_admitted)]
+Directory = Annotated[str, Depends(_authorized)]
 
 router = APIRouter(prefix="/storage/{account}/" + PREFIX + "{upload}")
 
@@ -54,19 +56,19 @@ def list_(
     include: str = "",
     maxresults: Annotated[int, Query(ge=1, le=blobs.LIST_MAX)] = blobs.LIST_MAX,
 ) -> Response:
-    """Names are those below the container."""
+    """Lists the blobs of the container, with names relative to it."""
     blobs.require_listing(restype, comp)
-    found = here.blobs.list(directory + prefix, delimiter, marker=marker and directory + marker, limit=maxresults)
+    page = here.blobs.list(directory + prefix, delimiter, marker=marker and directory + marker, limit=maxresults)
     start = len(directory)
-    found = replace(
-        found,
-        blobs=tuple(replace(blob, path=blob.path[start:]) for blob in found.blobs),
-        prefixes=tuple(name[start:] for name in found.prefixes),
-        next_marker=None if found.next_marker is None else found.next_marker[start:],
+    page = replace(
+        page,
+        blobs=tuple(replace(blob, path=blob.path[start:]) for blob in page.blobs),
+        prefixes=tuple(name[start:] for name in page.prefixes),
+        next_marker=None if page.next_marker is None else page.next_marker[start:],
     )
     metadata = "metadata" in include.split(",")
-    listed = storage_xml.listing(found, str(request.base_url), PREFIX + upload, prefix, delimiter, metadata=metadata)
-    return Response(listed, media_type="application/xml")
+    body = storage_xml.listing(page, str(request.base_url), PREFIX + upload, prefix, delimiter, metadata=metadata)
+    return Response(body, media_type="application/xml")
 
 
 @router.head("/{path:path}")
@@ -83,7 +85,7 @@ def get(request: Request, path: str, directory: Directory, here: Here, comp: str
 async def put(
     request: Request, upload: str, path: str, directory: Directory, here: Here, comp: str = "", blockid: str = ""
 ) -> Response:
-    """As for any blob, until a version is registered that has these files."""
+    """As for any blob, until a version with these files is registered."""
     if not path:
         raise Error("BadArgument", "the blob has no name", target=directory)
     await run_sync(here.codes.require_unregistered, upload)

@@ -1,7 +1,7 @@
-"""Bytes on their way from a request to the store, never held in memory as a whole.
+"""Streaming a request body to the store, without holding it in memory.
 
-Decides how a streamed body is written and checked. Must not know paths' meaning. The only asynchronous work of the API:
-the body arrives on the event loop, writing it happens in threads.
+Decides how a body is written and checked. Must not know what paths mean. It is the API's only
+asynchronous work: the body arrives on the event loop and is written in threads.
 """
 
 from __future__ import annotations
@@ -20,13 +20,16 @@ from amphitrite.controlplane.store.content.spool import Upload, too_large
 from amphitrite.schemas.errors import Error
 
 BINARY = "application/octet-stream"
-#: Bytes gathered before a thread is asked to hash and write them.
+#: Bytes that are collected before a thread hashes and writes them.
 _CHUNK = 1024 * 1024
 
 
 async def blob(blobs: BlobStore, path: str, request: Request, metadata: Mapping[str, str]) -> Blob:
-    """Store the body as ``path``. Raises Error Md5Mismatch, BlobAlreadyExists (``If-None-Match: *``), RequestTooLarge,
-    MissingContentLengthHeader."""
+    """Stores the body as ``path``.
+
+    Raises Error Md5Mismatch, BlobAlreadyExists (``If-None-Match: *``), RequestTooLarge or
+    MissingContentLengthHeader.
+    """
     overwrite = request.headers.get("if-none-match") != "*"
     content_type = request.headers.get("x-ms-blob-content-type") or request.headers.get("content-type") or BINARY
     expected = content_md5(request.headers)
@@ -43,7 +46,7 @@ async def blob(blobs: BlobStore, path: str, request: Request, metadata: Mapping[
 
 
 async def block(blobs: BlobStore, path: str, block_id: str, request: Request) -> None:
-    """Store the body as one block of ``path``. Raises as :func:`blob`."""
+    """Stores the body as one block of ``path``. Raises as :func:`blob`."""
     expected = content_md5(request.headers)
     _require_length(request.headers, blobs.limits.file_bytes)
     upload = await run_sync(blobs.begin)
@@ -56,24 +59,24 @@ async def block(blobs: BlobStore, path: str, block_id: str, request: Request) ->
 
 
 def content_md5(headers: Mapping[str, str]) -> bytes | None:
-    """The 16 bytes of ``Content-MD5``, None without one. Raises Error InvalidMd5, Unsupported."""
+    """The 16 bytes of ``Content-MD5``, None without it. Raises Error InvalidMd5 or Unsupported."""
     for name in ("x-ms-structured-body", "x-ms-content-crc64", "content-encoding"):
         if name in headers:
-            raise Error("Unsupported", f"the header {name} is not offered", target=name)
+            raise Error("Unsupported", f"the header {name} is not supported", target=name)
     text = headers.get("content-md5")
     if text is None:
         return None
     try:
         digest = base64.b64decode(text, validate=True)
-    except ValueError as exc:  # binascii.Error, and its parent for what is not ASCII
-        raise Error("InvalidMd5", f"Content-MD5 is no base64: {text!r}", target="Content-MD5") from exc
+    except ValueError as exc:  # binascii.Error, or its parent for non-ASCII text.
+        raise Error("InvalidMd5", f"Content-MD5 is not valid Base64: {text!r}", target="Content-MD5") from exc
     if len(digest) != 16:
-        raise Error("InvalidMd5", f"Content-MD5 has {len(digest)} bytes instead of 16", target="Content-MD5")
+        raise Error("InvalidMd5", f"Content-MD5 has {len(digest)} bytes; it must have 16", target="Content-MD5")
     return digest
 
 
 def _require_length(headers: Mapping[str, str], limit: int) -> None:
-    """A body is counted as it comes; one that says itself that it is too long is not begun."""
+    """Refuses a body whose declared length is too large. Others are counted as they arrive."""
     declared = headers.get("content-length")
     if declared is None and "transfer-encoding" not in headers:
         raise Error("MissingContentLengthHeader", "the header Content-Length is missing", target="Content-Length")
@@ -82,7 +85,7 @@ def _require_length(headers: Mapping[str, str], limit: int) -> None:
 
 
 async def _receive(upload: Upload, request: Request) -> None:
-    """One piece is hashed and written while the next one arrives."""
+    """Hashes and writes one piece while the next one arrives."""
     gathered: list[bytes] = []
     size = 0
     writing: asyncio.Future[None] | None = None
@@ -97,9 +100,9 @@ async def _receive(upload: Upload, request: Request) -> None:
         if writing is not None:
             await writing
     finally:
-        # Whoever aborts the upload does so in another thread: the one that writes has ended by then.
+        # The upload may be aborted in another thread, so the writing thread must have ended.
         if writing is not None:
             await asyncio.wait([writing])
-            writing.exception()  # Looked at, also where the request has failed for another reason.
+            writing.exception()  # Retrieved even if the request failed for another reason.
     if gathered:
         await run_sync(upload.write, *gathered)

@@ -1,5 +1,6 @@
 """Instances as pods of a Kubernetes cluster.
 
-The rooms: ``client`` (the API server), ``workloads`` (objects to write) and ``pods`` (objects that were read). Pure
-functions stand between them.
+The folders: ``client`` (the API server), ``workloads`` (objects to write) and ``pods`` (objects
+that were read). Decides how the runtime's protocol maps to Kubernetes objects. It must not know
+plans, routing or the store.
 """

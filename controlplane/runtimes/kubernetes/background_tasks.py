@@ -1,9 +1,9 @@
-"""What must happen beside the verbs: ends of crashed containers' logs, Kubernetes events for faults, Deployments whose
-last pod is gone.
+"""Background tasks of the Kubernetes runtime: logs of crashed containers, events for faults, and
+Deployments without pods.
 
-Decides what of it is due, and does it in a thread of its own, so that nobody waits for it. Any control plane may do it,
-several at a time: each step names what it saw, or what it makes, so that the second one changes nothing. Must not know
-plans.
+Decides what is due, and does it in its own thread, so that nobody waits for it. Several control
+planes may do it at the same time: each step names the version that it saw or the object that it
+creates, so a second execution changes nothing. Must not know plans.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from amphitrite.controlplane.core.observed.observations import Instance
 from amphitrite.controlplane.runtimes.kubernetes.client.api_client import Cluster
 from amphitrite.controlplane.runtimes.kubernetes.client.api_paths import path
 from amphitrite.controlplane.runtimes.kubernetes.pods.container_exits import exit_code, terminated
-from amphitrite.controlplane.runtimes.kubernetes.pods.object_cache import Objects, Snapshot
-from amphitrite.controlplane.runtimes.kubernetes.pods.pod_facts import Json, created, is_lost, is_over, name, state
+from amphitrite.controlplane.runtimes.kubernetes.pods.object_cache import ObjectCache, Snapshot
+from amphitrite.controlplane.runtimes.kubernetes.pods.pod_facts import Json, created, is_finished, is_lost, name, state
 from amphitrite.controlplane.runtimes.kubernetes.pods.pod_instances import is_ending, replicas
 from amphitrite.controlplane.runtimes.kubernetes.pods.pod_logs import crash_log
 from amphitrite.controlplane.runtimes.kubernetes.workload_writer import Writer
@@ -34,21 +34,22 @@ from amphitrite.schemas.errors import Error
 
 log = logging.getLogger(__name__)
 
-#: A Deployment that nobody has scaled for so long after it was made was left by a control plane that died just then.
-_HALF_MADE_S = 60.0
-#: Looked at this often without a change: for what becomes due by time alone.
+#: A Deployment that was not scaled within this many seconds of its creation was abandoned by a
+#: control plane that died.
+_ABANDONED_S = 60.0
+#: Seconds between runs without a change, for what becomes due by time alone.
 _RESYNC_S = 5.0
 _MESSAGE_MAX = 1000
 
 
-class Chores:
-    """``observe``: the instances as they are. ``clock``: seconds since the epoch."""
+class BackgroundTasks:
+    """``observe``: returns the current instances. ``clock``: seconds since the epoch."""
 
     def __init__(
         self,
         cluster: Cluster,
         namespace: str,
-        objects: Objects,
+        objects: ObjectCache,
         writer: Writer,
         observe: Callable[[], tuple[Instance, ...]],
         clock: Callable[[], float],
@@ -56,10 +57,10 @@ class Chores:
         self._cluster, self._namespace, self._objects, self._writer = cluster, namespace, objects, writer
         self._observe, self._clock = observe, clock
         self._failed: dict[str, str] = {}
-        self._told: set[str] = set()
-        self._read: set[str] = set()
+        self._posted: set[str] = set()
+        self._logs_read: set[str] = set()
         self._wake, self._stop = threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=self._run, name="kubernetes chores", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="kubernetes background", daemon=True)
         self._thread.start()
 
     def wake(self) -> None:
@@ -76,36 +77,37 @@ class Chores:
             self._wake.clear()
             if self._stop.is_set() or not self._objects.complete:
                 continue
-            for chore in (self._tidy, self._read_logs, self._tell):
+            for task in (self._delete_finished, self._read_logs, self._post_events):
                 try:
-                    chore(self._objects.snapshot())
-                    self._failed.pop(chore.__name__, None)
+                    task(self._objects.snapshot())
+                    self._failed.pop(task.__name__, None)
                 except Error as error:
-                    if self._failed.get(chore.__name__) != error.message:
-                        log.warning("on the cluster: %s", error.message)
-                    self._failed[chore.__name__] = error.message
+                    if self._failed.get(task.__name__) != error.message:
+                        log.warning("background task failed: %s", error.message)
+                    self._failed[task.__name__] = error.message
 
-    def _tidy(self, now: Snapshot) -> None:
-        for deployment in done(now, self._clock()):
-            log.info("delete %s: its last pod is gone", name(deployment))
+    def _delete_finished(self, now: Snapshot) -> None:
+        for deployment in finished_deployments(now, self._clock()):
+            log.info("deleting Deployment %s: it has no pods left", name(deployment))
             self._writer.delete(deployment)
 
     def _read_logs(self, now: Snapshot) -> None:
-        found = list(crashed(now))
-        for pod, container, container_id, previous in found:
-            if container_id in self._read:
+        failed = list(failed_containers(now))
+        for pod, container, container_id, previous in failed:
+            if container_id in self._logs_read:
                 continue
-            self._read.add(container_id)
+            self._logs_read.add(container_id)
             try:
                 text = crash_log(self._cluster, self._namespace, pod, container, previous=previous)
             except Error as error:
-                log.info("no log of the crashed %s of %s: %s", container, pod, error.message)
+                log.info("cannot read the log of crashed container %s of pod %s: %s", container, pod, error.message)
                 continue
             self._objects.add_log(container_id, text)
-        self._read &= {container_id for _, _, container_id, _ in found}
+        self._logs_read &= {container_id for _, _, container_id, _ in failed}
 
-    def _tell(self, now: Snapshot) -> None:
-        """An event of the Deployment for each fault. Its name is made of what it says: it is told once."""
+    def _post_events(self, now: Snapshot) -> None:
+        """Posts one event for each fault, on the Deployment. Its name is a hash of its text, so it
+        is posted once."""
         names = set()
         for instance in self._observe():
             deployment = now.deployments.get(object_name(instance.workload))
@@ -113,41 +115,43 @@ class Chores:
                 continue
             event = fault_event(deployment, instance.fault.code, instance.fault.message, self._clock())
             names.add(name(event))
-            if name(event) in self._told:
+            if name(event) in self._posted:
                 continue
             try:
                 self._cluster.create(path("Event", self._namespace), event, FIELD_MANAGER)
             except Error as error:
                 if error.code != "Conflict":
                     raise
-            self._told.add(name(event))
-        self._told &= names
+            self._posted.add(name(event))
+        self._posted &= names
 
 
-def done(now: Snapshot, at: float) -> Iterator[Json]:
-    """Deployments that were scaled to nothing and have no pod left, or that were never finished. A pod that has ended
-    for good is a record, which its controller leaves until the Deployment goes."""
+def finished_deployments(now: Snapshot, at: float) -> Iterator[Json]:
+    """Deployments that were scaled to zero and have no pods left, or that were abandoned during
+    creation. A finished pod is only a record, which its controller keeps until the Deployment is
+    deleted."""
     for label, deployment in now.deployments.items():
         if replicas(deployment) or deployment["metadata"].get("deletionTimestamp"):
             continue
-        empty = all(is_over(pod) or is_lost(pod, at) for pod in now.pods.get(label, ()))
-        if empty and (is_ending(deployment) or at - created(deployment) > _HALF_MADE_S):
+        empty = all(is_finished(pod) or is_lost(pod, at) for pod in now.pods.get(label, ()))
+        if empty and (is_ending(deployment) or at - created(deployment) > _ABANDONED_S):
             yield deployment
 
 
-def crashed(now: Snapshot) -> Iterator[tuple[str, str, str, bool]]:
-    """(pod, container, container id, previous) of each ended container that failed and may tell why."""
+def failed_containers(now: Snapshot) -> Iterator[tuple[str, str, str, bool]]:
+    """(pod, container, container id, previous) of each container that has failed and may have a
+    log."""
     for pods in now.pods.values():
         for pod in pods:
             for container in (FETCHER, SERVER):
-                told = terminated(pod, container)
-                if told and told.get("containerID") and exit_code(told.get("exitCode")) not in (0, None):
+                ended = terminated(pod, container)
+                if ended and ended.get("containerID") and exit_code(ended.get("exitCode")) not in (0, None):
                     previous = state(pod, container, "terminated") is None
-                    yield name(pod), container, str(told["containerID"]), previous
+                    yield name(pod), container, str(ended["containerID"]), previous
 
 
 def fault_event(deployment: Json, code: str, message: str, at: float) -> dict[str, Any]:
-    """As ``kubectl describe deployment`` shows it."""
+    """An event as ``kubectl describe deployment`` shows it."""
     time = datetime.fromtimestamp(int(at), timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     metadata = deployment["metadata"]
     digest = hashlib.sha256(f"{metadata['uid']} {code} {message}".encode()).hexdigest()[:16]

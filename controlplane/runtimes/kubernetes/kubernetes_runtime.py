@@ -1,7 +1,8 @@
-"""The runtime for one cluster: watches at one end, the pure mapping in the middle, requests at the other.
+"""The runtime for one cluster: watches for reading, pure mapping in between, requests for writing.
 
-Decides what is watched and what each verb of the contract means here. Must not know plans, routing or the store.
-``observe`` answers from memory; the verbs that change something are requests to the API server.
+Decides what is watched and what each method of the protocol does here. Must not know plans, routing
+or the store. ``observe`` answers from memory; methods that change something send requests to the
+API server.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from amphitrite.controlplane.core.capacity.node_capacity import NodeCapacity
 from amphitrite.controlplane.core.desired.compute_clusters import PodShape
 from amphitrite.controlplane.core.desired.resources import Probe, WorkloadSpec
 from amphitrite.controlplane.core.observed.observations import Instance
-from amphitrite.controlplane.runtimes.kubernetes.background_tasks import Chores
+from amphitrite.controlplane.runtimes.kubernetes.background_tasks import BackgroundTasks
 from amphitrite.controlplane.runtimes.kubernetes.client.api_client import Cluster
 from amphitrite.controlplane.runtimes.kubernetes.client.api_paths import path
 from amphitrite.controlplane.runtimes.kubernetes.client.watches import Watch
 from amphitrite.controlplane.runtimes.kubernetes.pods import node_facts, pod_logs
-from amphitrite.controlplane.runtimes.kubernetes.pods.object_cache import Objects, Snapshot
+from amphitrite.controlplane.runtimes.kubernetes.pods.object_cache import ObjectCache, Snapshot
 from amphitrite.controlplane.runtimes.kubernetes.pods.pod_facts import Json, name
 from amphitrite.controlplane.runtimes.kubernetes.pods.pod_instances import instances
 from amphitrite.controlplane.runtimes.kubernetes.workload_writer import Writer
@@ -35,9 +36,11 @@ from amphitrite.schemas.names import key
 
 
 class KubernetesRuntime:
-    """``compute``: the name under which workloads choose this cluster. Returns at once; see ``unknown``.
+    """Implements ``runtimes.runtime.Runtime`` for one cluster. The constructor returns at once; see
+    ``unknown``.
 
-    ``clock``: seconds since the epoch, close to the cluster's.
+    ``compute``: the name by which workloads refer to this cluster. ``clock``: seconds since the
+    epoch, close to the cluster's clock.
     """
 
     name = "kubernetes"
@@ -49,9 +52,11 @@ class KubernetesRuntime:
         self._wakes: list[Callable[[], None]] = []
         self._specs: dict[str, tuple[str, WorkloadSpec | None]] = {}
         self._lock = threading.Lock()
-        self._objects = Objects(clock, self._notify)
+        self._objects = ObjectCache(clock, self._notify)
         self._writer = Writer(cluster, settings, self._objects)
-        self._chores = Chores(cluster, settings.namespace, self._objects, self._writer, self.observe, clock)
+        self._background = BackgroundTasks(
+            cluster, settings.namespace, self._objects, self._writer, self.observe, clock
+        )
         selector = watch_selector(settings.release)
         self._watches = [
             self._watch("Deployment", {"labelSelector": selector}, self._put("Deployment")),
@@ -59,10 +64,10 @@ class KubernetesRuntime:
             self._watch("Event", {"fieldSelector": "involvedObject.kind=Pod"}, self._put("Event")),
         ]
 
-    # -- the contract -------------------------------------------------------------------------------------------------
+    # Methods of ``runtimes.runtime.Runtime``.
     def observe(self) -> tuple[Instance, ...]:
-        found = self._observed(self._objects.snapshot())
-        return tuple(sorted((one for many in found.values() for one in many), key=lambda one: one.id))
+        observed = self._observed(self._objects.snapshot())
+        return tuple(sorted((one for many in observed.values() for one in many), key=lambda one: one.id))
 
     def unknown(self) -> frozenset[str]:
         return frozenset() if self._objects.complete else frozenset({self.compute})
@@ -76,16 +81,18 @@ class KubernetesRuntime:
         liveness: Probe,
         request_timeout_s: float = 5.0,
     ) -> None:
-        """``attempt`` and the probes say nothing here: the kubelet starts again and probes, as the workload has it.
+        """``attempt`` and the probes are ignored: the kubelet restarts and probes, as the pod
+        template says.
 
-        Raises Error: KubernetesUnaccessible, NamespaceNotFound, OutOfQuota, InvalidDeploymentSpec, BadArgument.
+        Raises Error KubernetesUnaccessible, NamespaceNotFound, OutOfQuota, InvalidDeploymentSpec or
+        BadArgument.
         """
         if not self._objects.complete:
             raise self.problem() or Error("KubernetesUnaccessible", f"compute {self.compute} has not answered yet")
         self._writer.ensure(workload, slot + 1, request_timeout_s)
 
     def stop(self, instance_id: str, grace_s: float) -> None:
-        """The pod's own grace counts, which is long enough for its requests: ``grace_s`` says nothing here."""
+        """``grace_s`` is ignored: the pod's own grace period is long enough for its requests."""
         now = self._objects.snapshot()
         for label, many in self._observed(now).items():
             for instance in many:
@@ -95,7 +102,7 @@ class KubernetesRuntime:
                     return
 
     def forget(self, instance_id: str) -> None:
-        """Nothing: records of what ended are the API server's, and go with the pod."""
+        """Does nothing: records of exited containers belong to the pod."""
 
     def logs(self, endpoint: str, deployment: str, tail: int, container: Container = "inference-server") -> str:
         now = self._objects.snapshot()
@@ -126,56 +133,55 @@ class KubernetesRuntime:
 
     def close(self) -> None:
         self._wakes.clear()
-        self._chores.close()
+        self._background.close()
         for watch in self._watches:
             watch.close()
         self._cluster.close()
 
-    # -- about the cluster --------------------------------------------------------------------------------------------
+    # About the cluster.
     def problem(self) -> Error | None:
-        """Why the cluster's state cannot be followed at present; what is known of it is as old as that."""
+        """Why the cluster's state is out of date, None if it is not."""
         return next((watch.problem for watch in self._watches if watch.problem is not None), None)
 
-    # -- inside -------------------------------------------------------------------------------------------------------
     def _observed(self, now: Snapshot) -> dict[str, tuple[Instance, ...]]:
         """By the name of their Deployment."""
         if not self._objects.complete:
             return {}
         at = self._clock()
-        found = {}
+        result = {}
         for label, deployment in now.deployments.items():
             workload = self._workload(deployment)
             if workload is not None:
-                found[label] = instances(workload, deployment, now.pods.get(label, ()), now.events, now.seen, at)
-        return found
+                result[label] = instances(workload, deployment, now.pods.get(label, ()), now.events, now.history, at)
+        return result
 
     def _workload(self, deployment: Json) -> WorkloadSpec | None:
-        """None for one whose annotation somebody has spoilt: it is nothing that we could know again."""
+        """The workload of a Deployment; None if its annotation was changed and cannot be parsed."""
         text = (deployment["metadata"].get("annotations") or {}).get(SPEC_ANNOTATION, "")
         with self._lock:
-            known = self._specs.get(deployment["metadata"]["name"])
-            if known is None or known[0] != text:
+            cached = self._specs.get(deployment["metadata"]["name"])
+            if cached is None or cached[0] != text:
                 try:
-                    known = (text, from_json(text))
+                    cached = (text, from_json(text))
                 except ValueError:
-                    known = (text, None)
-                self._specs[deployment["metadata"]["name"]] = known
-            return known[1]
+                    cached = (text, None)
+                self._specs[deployment["metadata"]["name"]] = cached
+            return cached[1]
 
     def _watch(self, kind: str, query: dict[str, str], changed: Callable[[str, dict[str, Any]], None]) -> Watch:
         where = path(kind, self._settings.namespace)
-        return Watch(self._cluster, where, query, lambda *told: self._objects.replace(kind, *told), changed)
+        return Watch(self._cluster, where, query, lambda *listed: self._objects.replace(kind, *listed), changed)
 
     def _put(self, kind: str) -> Callable[[str, dict[str, Any]], None]:
-        def changed(event: str, found: dict[str, Any]) -> None:
+        def changed(event: str, obj: dict[str, Any]) -> None:
             if event != "DELETED":
-                self._objects.put(kind, found)
+                self._objects.put(kind, obj)
                 return
-            self._objects.remove(kind, found)
+            self._objects.remove(kind, obj)
 
         return changed
 
     def _notify(self) -> None:
-        self._chores.wake()
+        self._background.wake()
         for wake in tuple(self._wakes):
             wake()

@@ -1,7 +1,8 @@
-"""The changes to a workload's objects: make them, scale, choose who goes, delete.
+"""Changes to a workload's objects: create, scale, select a pod to stop, delete.
 
-Decides the order of the requests, so that a control plane that dies between any two leaves what the next one goes on
-with, and that two of them cannot both count. Must not know when to do what, nor instances.
+Decides the order of the requests, so that another control plane can continue after a crash at any
+point, and so that two of them do not both count the same change. Must not know when to change
+something, or instances.
 """
 
 from __future__ import annotations
@@ -12,9 +13,14 @@ from typing import Any
 from amphitrite.controlplane.core.desired.resources import WorkloadSpec
 from amphitrite.controlplane.runtimes.kubernetes.client.api_client import Cluster
 from amphitrite.controlplane.runtimes.kubernetes.client.api_paths import path
-from amphitrite.controlplane.runtimes.kubernetes.pods.object_cache import Objects
+from amphitrite.controlplane.runtimes.kubernetes.pods.object_cache import ObjectCache
 from amphitrite.controlplane.runtimes.kubernetes.pods.pod_facts import Json, name
-from amphitrite.controlplane.runtimes.kubernetes.pods.pod_instances import chosen_since, is_ending, listed, replicas
+from amphitrite.controlplane.runtimes.kubernetes.pods.pod_instances import (
+    chosen_by_another,
+    is_ending,
+    pods_to_stop,
+    replicas,
+)
 from amphitrite.controlplane.runtimes.kubernetes.workloads import workload_manifests
 from amphitrite.controlplane.runtimes.kubernetes.workloads.object_names import (
     DELETION_COST,
@@ -26,38 +32,40 @@ from amphitrite.controlplane.runtimes.kubernetes.workloads.object_names import (
 from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_settings import KubernetesSettings
 from amphitrite.schemas.errors import Error
 
-#: Others change a Deployment too (its controller writes the status): then it is read again.
+#: Attempts before giving up: others change a Deployment too (its controller writes the status), and
+#: then it is read again.
 _ATTEMPTS = 8
-#: A ReplicaSet ends pods of a lower cost first.
-_GOES_FIRST = "-1000"
+#: A ReplicaSet deletes pods with a lower deletion cost first.
+_DELETE_FIRST = "-1000"
 
 
 class Writer:
-    """Raises Error as ``Cluster`` does. What the API server answers is known to ``objects`` at once."""
+    """Raises Error as ``Cluster`` does. Answers of the API server are stored in ``objects`` at
+    once."""
 
-    def __init__(self, cluster: Cluster, settings: KubernetesSettings, objects: Objects) -> None:
+    def __init__(self, cluster: Cluster, settings: KubernetesSettings, objects: ObjectCache) -> None:
         self._cluster, self._settings, self._objects = cluster, settings, objects
 
     def ensure(self, workload: WorkloadSpec, count: int, request_timeout_s: float) -> None:
-        """At least ``count`` pods; nothing while the Deployment is on its way out."""
-        found = self._objects.deployment(object_name(workload)) or self._make(workload, request_timeout_s)
-        if is_ending(found) or replicas(found) >= count:
+        """Scales to at least ``count`` pods. Does nothing while the Deployment is ending."""
+        deployment = self._objects.deployment(object_name(workload)) or self._create(workload, request_timeout_s)
+        if is_ending(deployment) or replicas(deployment) >= count:
             return
-        if replicas(found) == 0:
-            for one in workload_manifests.companions(workload, self._settings, found["metadata"]["uid"]):
+        if replicas(deployment) == 0:
+            for one in workload_manifests.dependents(workload, self._settings, deployment["metadata"]["uid"]):
                 self._apply(one)
         if count > 1:
-            self._apply(workload_manifests.disruption_budget(workload, self._settings, found["metadata"]["uid"]))
+            self._apply(workload_manifests.disruption_budget(workload, self._settings, deployment["metadata"]["uid"]))
 
         def more(now: Json) -> dict[str, Any] | None:
             return None if is_ending(now) or replicas(now) >= count else {"spec": {"replicas": count}}
 
-        self._change(found, more)
+        self._change(deployment, more)
 
     def release(self, deployment: Json, pod: str | None) -> None:
-        """One pod less: the named one, or any that there is not yet."""
+        """Scales down by one pod: the named one, or one that does not exist yet."""
         if pod is not None and replicas(deployment) > 1:
-            cost = {"metadata": {"annotations": {DELETION_COST: _GOES_FIRST}}}
+            cost = {"metadata": {"annotations": {DELETION_COST: _DELETE_FIRST}}}
             try:
                 self._cluster.patch(path("Pod", self._settings.namespace, pod), cost, SCALE_FIELD_MANAGER)
             except Error as error:
@@ -65,9 +73,9 @@ class Writer:
                     raise
 
         def less(now: Json) -> dict[str, Any] | None:
-            if replicas(now) == 0 or (pod is not None and chosen_since(deployment, now, pod)):
+            if replicas(now) == 0 or (pod is not None and chosen_by_another(deployment, now, pod)):
                 return None
-            chosen = [one for one in listed(now) if one in self._pod_names()]
+            chosen = [one for one in pods_to_stop(now) if one in self._pod_names()]
             chosen = [*(one for one in chosen if one != pod), *([pod] if pod else [])]
             annotations = {STOPPING_ANNOTATION: ",".join(chosen)}
             return {"metadata": {"annotations": annotations}, "spec": {"replicas": replicas(now) - 1}}
@@ -77,51 +85,55 @@ class Writer:
             self._cluster.delete(path("PodDisruptionBudget", self._settings.namespace, name(deployment)))
 
     def delete(self, deployment: Json) -> None:
-        """The Deployment as it was seen, and with it all that it owns. One that has changed since stays."""
-        seen = {part: deployment["metadata"][part] for part in ("uid", "resourceVersion")}
+        """Deletes the Deployment and all that it owns, unless it has changed since it was read."""
+        preconditions = {part: deployment["metadata"][part] for part in ("uid", "resourceVersion")}
         try:
-            self._cluster.delete(path("Deployment", self._settings.namespace, name(deployment)), seen)
+            self._cluster.delete(path("Deployment", self._settings.namespace, name(deployment)), preconditions)
         except Error as error:
             if error.code != "Conflict":
                 raise
 
-    def _make(self, workload: WorkloadSpec, request_timeout_s: float) -> Json:
-        made = workload_manifests.deployment(workload, self._settings, request_timeout_s)
+    def _create(self, workload: WorkloadSpec, request_timeout_s: float) -> Json:
+        manifest = workload_manifests.deployment(workload, self._settings, request_timeout_s)
         try:
-            found = self._apply(made)
+            deployment = self._apply(manifest)
         except Error as error:
             if error.code != "Conflict":
                 raise
-            # Another control plane has made it, and scaled it already.
-            found = self._cluster.get(path("Deployment", self._settings.namespace, object_name(workload)))
-        self._objects.put("Deployment", found)
-        return found
+            # Another control plane has created it, and may have scaled it.
+            deployment = self._cluster.get(path("Deployment", self._settings.namespace, object_name(workload)))
+        self._objects.put("Deployment", deployment)
+        return deployment
 
-    def _apply(self, made: Json) -> dict[str, Any]:
-        where = path(made["kind"], self._settings.namespace, name(made))
-        # A companion of an earlier Deployment of this name may still be there: it is taken over. A Deployment is not.
-        return self._cluster.patch(where, made, FIELD_MANAGER, "apply", force=made["kind"] != "Deployment")
+    def _apply(self, manifest: Json) -> dict[str, Any]:
+        where = path(manifest["kind"], self._settings.namespace, name(manifest))
+        # A dependent of an earlier Deployment of this name may still exist and is taken over. A
+        # Deployment is not.
+        return self._cluster.patch(where, manifest, FIELD_MANAGER, "apply", force=manifest["kind"] != "Deployment")
 
-    def _change(self, found: Json, change: Callable[[Json], dict[str, Any] | None]) -> Json | None:
-        """``change`` gives a patch for the Deployment as it is, None for none; what it is afterwards, None: gone."""
-        where = path("Deployment", self._settings.namespace, name(found))
+    def _change(self, deployment: Json, change: Callable[[Json], dict[str, Any] | None]) -> Json | None:
+        """Applies the patch that ``change`` returns for the current Deployment, if any. Returns the
+        result, None if the Deployment is gone."""
+        where = path("Deployment", self._settings.namespace, name(deployment))
         for _ in range(_ATTEMPTS):
-            patch = change(found)
+            patch = change(deployment)
             if patch is None:
-                return found
-            patch.setdefault("metadata", {})["resourceVersion"] = found["metadata"]["resourceVersion"]
+                return deployment
+            patch.setdefault("metadata", {})["resourceVersion"] = deployment["metadata"]["resourceVersion"]
             try:
-                found = self._cluster.patch(where, patch, SCALE_FIELD_MANAGER)
+                deployment = self._cluster.patch(where, patch, SCALE_FIELD_MANAGER)
             except Error as error:
                 if error.code == "ResourceNotFound":
                     return None
                 if error.code != "Conflict":
                     raise
-                found = self._cluster.get(where)
+                deployment = self._cluster.get(where)
             else:
-                self._objects.put("Deployment", found)
-                return found
-        raise Error("KubernetesUnaccessible", f"{where} changes all the time", target=where)
+                self._objects.put("Deployment", deployment)
+                return deployment
+        raise Error(
+            "KubernetesUnaccessible", f"{where} keeps changing; the update failed {_ATTEMPTS} times", target=where
+        )
 
     def _pod_names(self) -> set[str]:
         return {name(pod) for many in self._objects.snapshot().pods.values() for pod in many}

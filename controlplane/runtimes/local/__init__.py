@@ -1,4 +1,4 @@
-"""Instances as processes on this machine: each a real Triton on loopback ports.
+"""Instances as processes on this machine: each is a real Triton on loopback ports.
 
-It knows processes and files. It knows no plan and no route.
+Decides how they start, are probed and end. It must not know plans or routes.
 """

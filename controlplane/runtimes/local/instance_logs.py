@@ -1,6 +1,6 @@
-"""An instance's log file: bounded, rotated, read from its end.
+"""An instance's log file: limited in size, rotated, read from its end.
 
-Decides names and sizes. Must not know what is in a log.
+Decides names and sizes. Must not know the content of a log.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ MAX_BYTES = 8 * 1024 * 1024
 
 
 def open_for_append(directory: Path) -> int:
-    """A descriptor for the server's stdout and stderr. Appending, so that it writes at the start after a truncation."""
+    """A file descriptor for stdout and stderr. O_APPEND makes the server write at the start after a
+    truncation."""
     return os.open(directory / FILE, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
 
 def append(directory: Path, line: str) -> None:
-    """Add a line of our own."""
+    """Adds a line of the control plane."""
     descriptor = open_for_append(directory)
     try:
         os.write(descriptor, f"{line}\n".encode())
@@ -29,9 +30,10 @@ def append(directory: Path, line: str) -> None:
 
 
 def rotate(directory: Path, max_bytes: int = MAX_BYTES) -> None:
-    """Copy a log that has grown too long to its predecessor and truncate it: the server keeps its descriptor.
+    """Copies a log above ``max_bytes`` to its predecessor and truncates it, because the server
+    keeps its file descriptor.
 
-    A line written between the two is lost; that is the price for not restarting the server.
+    A line written between the two steps is lost; avoiding that would need a restart of the server.
     """
     path = directory / FILE
     try:
@@ -47,11 +49,11 @@ def rotate(directory: Path, max_bytes: int = MAX_BYTES) -> None:
 
 
 def tail(directory: Path, lines: int) -> list[str]:
-    """The last ``lines`` lines, across the rotation."""
-    found = _end(directory / FILE, MAX_BYTES + 1)
-    if len(found) < lines:
-        found = _end(directory / PREDECESSOR, MAX_BYTES + 1) + found
-    return found[max(0, len(found) - lines) :] if lines > 0 else []
+    """The last ``lines`` lines, across a rotation."""
+    result = _end(directory / FILE, MAX_BYTES + 1)
+    if len(result) < lines:
+        result = _end(directory / PREDECESSOR, MAX_BYTES + 1) + result
+    return result[max(0, len(result) - lines) :] if lines > 0 else []
 
 
 def end(directory: Path, max_bytes: int = 256 * 1024) -> str:

@@ -1,7 +1,7 @@
-"""The processes of one instance: started, recognised, awaited, ended, and their traces removed.
+"""The processes of one instance: started, found, waited for, killed, and cleaned up after.
 
-Decides that an instance is a session of its own and that all its processes carry a marker in their environment, by
-which they are found when no record names them. Must not know probes, logs' contents or plans.
+Decides that an instance is a session of its own, and that all its processes have a marker in their
+environment, by which they are found without a record. Must not know probes, log contents or plans.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SHARED_MEMORY = Path("/dev/shm")
 
 
 def home_digest(home: Path) -> str:
-    """Tells the homes on one machine apart."""
+    """Distinguishes the homes on one machine."""
     return hashlib.sha256(os.fsencode(home.resolve())).hexdigest()[:12]
 
 
@@ -35,12 +35,14 @@ def marker(home: Path, instance_id: str) -> str:
 
 
 def shm_prefix(home: Path, instance_id: str) -> str:
-    """How the instance's regions in /dev/shm begin. The dot ends the id: ``x-1`` must not match ``x-11``."""
+    """The prefix of the instance's regions in /dev/shm. The dot ends the id: ``x-1`` must not match
+    ``x-11``."""
     return f"amphitrite-{home_digest(home)}-{instance_id}."
 
 
 def spawn(argv: Sequence[str], environment: Mapping[str, str], directory: Path, log: int) -> ProcessRecord:
-    """Start a session leader that outlives us. Raises OSError when it cannot be executed."""
+    """Starts a session leader that outlives this process. Raises OSError if it cannot be
+    executed."""
     process = subprocess.Popen(
         list(argv),
         env=dict(environment),
@@ -50,12 +52,14 @@ def spawn(argv: Sequence[str], environment: Mapping[str, str], directory: Path, 
         stderr=log,
         start_new_session=True,
     )
-    process.returncode = 0  # It is awaited by its pid, perhaps by another control plane: Popen must not warn or wait.
+    # A control plane waits for it by pid, so Popen must neither warn nor wait.
+    process.returncode = 0
     return processes.of(process.pid)
 
 
 def reap(pid: int) -> int | None:
-    """The exit code of a process that has ended: negative for a signal; None when it is not a child of ours."""
+    """The exit code of a process that has exited, negative for a signal; None if it is not our
+    child."""
     try:
         waited, status = os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:
@@ -64,7 +68,7 @@ def reap(pid: int) -> int | None:
 
 
 def dead_children(process: ProcessRecord) -> frozenset[int]:
-    """Direct children that have ended without their parent having taken notice."""
+    """Direct children that have exited without their parent waiting for them."""
     try:
         children = psutil.Process(process.pid).children()
     except psutil.NoSuchProcess:
@@ -78,21 +82,22 @@ def dead_children(process: ProcessRecord) -> frozenset[int]:
 
 
 def find(matches: Callable[[str], bool]) -> dict[int, str]:
-    """pid -> marker of every process of this user whose marker ``matches``, leaders of their session first."""
-    found = []
+    """pid -> marker of all processes of this user whose marker ``matches``, session
+    leaders first."""
+    leaders_first = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
         try:
             variables = (entry / "environ").read_bytes().split(b"\0")
-            leads = os.getsid(int(entry.name)) == int(entry.name)
+            is_leader = os.getsid(int(entry.name)) == int(entry.name)
         except OSError:
-            continue  # Gone in the meantime, or somebody else's.
+            continue  # It has exited, or belongs to another user.
         for variable in variables:
             name, _, value = variable.partition(b"=")
             if name == MARKER.encode() and matches(value.decode("utf-8", "replace")):
-                found.append((not leads, int(entry.name), value.decode("utf-8", "replace")))
-    return {pid: value for _, pid, value in sorted(found)}
+                leaders_first.append((not is_leader, int(entry.name), value.decode("utf-8", "replace")))
+    return {pid: value for _, pid, value in sorted(leaders_first)}
 
 
 def find_leader(wanted: str) -> ProcessRecord | None:
@@ -105,36 +110,37 @@ def find_leader(wanted: str) -> ProcessRecord | None:
 
 
 def kill_all(wanted: str) -> None:
-    """Kill every process with this marker, of whichever process group, and wait until they are gone."""
+    """Kills all processes with this marker, in any process group, and waits until they
+    have exited."""
     pids = find(lambda value: value == wanted)
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-    await_end(pids, 5.0)
+    wait_for_exit(pids, 5.0)
 
 
-def await_end(pids: Iterable[int], timeout_s: float) -> bool:
-    """Wait until all of these processes, children of ours or not, have ended; False when some have not."""
-    poll, deadline, waiting = select.poll(), time.monotonic() + timeout_s, set()
+def wait_for_exit(pids: Iterable[int], timeout_s: float) -> bool:
+    """Waits until all of these processes, children or not, have exited. False if some have not."""
+    poll, deadline, pending = select.poll(), time.monotonic() + timeout_s, set()
     try:
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 descriptor = os.pidfd_open(pid)
-                waiting.add(descriptor)
+                pending.add(descriptor)
                 poll.register(descriptor, select.POLLIN)
-        while waiting and (left := deadline - time.monotonic()) > 0:
+        while pending and (left := deadline - time.monotonic()) > 0:
             for descriptor, _ in poll.poll(left * 1000):
                 poll.unregister(descriptor)
-                waiting.remove(descriptor)
+                pending.remove(descriptor)
                 os.close(descriptor)
-        return not waiting
+        return not pending
     finally:
-        for descriptor in waiting:
+        for descriptor in pending:
             os.close(descriptor)
 
 
 def remove_shared_memory(prefixes: Iterable[str]) -> None:
-    """Remove the regions that killed processes have left in /dev/shm."""
+    """Removes the regions that killed processes have left in /dev/shm."""
     wanted = tuple(prefixes)
     if not wanted or not _SHARED_MEMORY.is_dir():
         return

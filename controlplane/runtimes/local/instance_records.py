@@ -1,7 +1,8 @@
-"""What is known about one instance, as it lies on disk.
+"""The record of one instance on disk.
 
-Decides the shape of ``instances/<id>/instance.json`` and how it is replaced. Must not know processes or probes. The
-record holds the deployment's environment variables, so its mode is 0600.
+Decides the content of ``instances/<id>/instance.json`` and how it is replaced. Must not know
+processes or probes. The record contains the deployment's environment variables, so its mode is
+0600.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ FILE = "instance.json"
 
 @dataclass(frozen=True, slots=True)
 class InstanceRecord:
-    """One instance.
+    """The record of one instance. Times: seconds since the epoch.
 
-    ``process`` is None before it was started (or when the control plane died while starting it). ``stop_by``: the time
-    at which a stopping instance is killed. ``restarts``: how often it was started anew on other ports because somebody
-    else had taken a chosen one. ``port`` and
-    ``grpc_port``: 0 and None before it was started.
+    * ``process``: None before the start, or if the control plane died while starting it.
+    * ``stop_by``: when a stopping instance is killed.
+    * ``restarts``: how often it was restarted on other ports because a port was taken.
+    * ``port``, ``grpc_port``: 0 and None before the start.
     """
 
     id: str
@@ -58,7 +59,7 @@ class InstanceRecord:
         return Address("127.0.0.1", self.port, self.grpc_port)
 
     def observed(self) -> Instance:
-        """The record as the reconciler sees it."""
+        """The record as the reconciler observes it."""
         return Instance(
             id=self.id,
             workload=self.workload,
@@ -79,12 +80,12 @@ class InstanceRecord:
 
 
 def save(directory: Path, record: InstanceRecord) -> None:
-    """Replace the record of this directory, atomically."""
+    """Replaces the record of this directory atomically."""
     write_private(directory / FILE, json.dumps(dataclasses.asdict(record)))
 
 
 def load(directory: Path) -> InstanceRecord | None:
-    """The record in this directory; None when there is none that this version can read."""
+    """The record of this directory; None if there is none that this version can read."""
     try:
         return _from_json(json.loads((directory / FILE).read_text(encoding="utf-8")))
     except (FileNotFoundError, ValueError, KeyError, TypeError):

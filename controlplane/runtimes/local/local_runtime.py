@@ -1,9 +1,9 @@
-"""Instances as processes on this machine: each a real Triton on two loopback ports.
+"""Instances as processes on this machine: each is a real Triton on two loopback ports.
 
-Decides where an instance's files lie, on which ports it listens, and that what lives is adopted by the next control
-plane. Must not know plans, routing or the store. Each instance has a directory ``instances/<id>`` with its record and
-its log; the record is written before the process is started, and the process carries a marker in its environment, so
-that a crash between the two leaves nothing unknown.
+Decides where an instance's files are, its ports, and that the next control plane adopts living
+instances. Must not know plans, routing or the store. Each instance has a directory
+``instances/<id>`` with its record and log. The record is written before the process starts, and the
+process has a marker in its environment, so a crash between the two loses nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from amphitrite.controlplane.runtimes.local import (
     model_directories,
 )
 from amphitrite.controlplane.runtimes.local.instance_records import InstanceRecord
-from amphitrite.controlplane.runtimes.local.supervision import STARTED, Supervision
+from amphitrite.controlplane.runtimes.local.supervision import START_MARK, Supervision
 from amphitrite.controlplane.runtimes.log_text import render
 from amphitrite.controlplane.runtimes.runtime import Container
 from amphitrite.controlplane.settings.home import Home
@@ -43,15 +43,18 @@ from amphitrite.dataplane.triton.installation import Installation
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import key
 
-#: What stands in place of the log of a container that fetches models.
+#: The text instead of the log of a container that downloads models.
 _NO_INITIALIZER = (
-    "Models are read in place from this server's own store: nothing is fetched before an instance starts.\n"
+    "Models are read in place from this server's store: nothing is downloaded before an instance starts.\n"
 )
 
 
 class LocalRuntime:
-    """``repositories`` gives the directory of a model digest. ``machine``: the environment to take variables from.
-    ``choose_port``: a loopback port that is free and not among the given ones.
+    """Implements ``runtimes.runtime.Runtime``.
+
+    ``repositories``: returns the directory of a model digest. ``machine``: the environment
+    variables of this machine. ``choose_port``: returns a free loopback port that is not among the
+    given ones.
     """
 
     name = "local"
@@ -174,54 +177,57 @@ class LocalRuntime:
         self._supervised[record.id] = Supervision(self._home.root, directory, record, self._launch, self._notify)
 
     def _adopt(self) -> None:
-        """Go on with what an earlier control plane has left: living instances, records, and nothing else."""
+        """Continues with the living instances and records of an earlier control plane, and removes
+        the rest."""
         records = {record.id: record for record in instance_records.load_all(self._home.instances)}
         prefix = f"{instance_processes.home_digest(self._home.root)}/"
         for marker in set(instance_processes.find(lambda value: value.startswith(prefix)).values()):
             if marker.removeprefix(prefix) not in records:
-                instance_processes.kill_all(marker)  # Its record is gone, so nobody can ever want it again.
+                instance_processes.kill_all(marker)  # It has no record, so it cannot be managed.
                 orphan = instance_processes.shm_prefix(self._home.root, marker.removeprefix(prefix))
                 instance_processes.remove_shared_memory([orphan])
         if self._home.instances.is_dir():
             for path in self._home.instances.iterdir():
                 if path.is_dir() and path.name not in records:
-                    shutil.rmtree(path, ignore_errors=True)  # The control plane died before it wrote the record.
+                    # The control plane died before writing the record.
+                    shutil.rmtree(path, ignore_errors=True)
         for record in records.values():
             if record.phase == "exited":
                 self._exited[record.id] = record
                 continue
             if record.process is None:
-                found = instance_processes.find_leader(instance_processes.marker(self._home.root, record.id))
-                record = replace(record, process=found)
+                leader = instance_processes.find_leader(instance_processes.marker(self._home.root, record.id))
+                record = replace(record, process=leader)
                 instance_records.save(self._directory(record.id), record)
             self._supervise(record)
 
     def _find_triton(self) -> tuple[Installation, Path, frozenset[str]]:
-        """Which Triton, its backend directory, and which options it knows; found out once."""
+        """The installed Triton, its backend directory and its supported options. Cached."""
         if self._triton is None:
             self._home.require_shell_safe()
-            found = installation.locate(self._machine)
+            triton = installation.locate(self._machine)
             try:
-                backends = backend_directory.prepare(found, self._home.root / "backends", self._machine)
+                backends = backend_directory.prepare(triton, self._home.root / "backends", self._machine)
             except OSError as exc:
                 raise Error("RuntimeUnavailable", f"cannot prepare Triton's backends: {exc}") from exc
-            known = installation.supported_options(found, (MAX_INPUT_SIZE, HTTP_RESTRICTED, GRPC_RESTRICTED))
-            self._triton = found, backends, known
+            known = installation.supported_options(triton, (MAX_INPUT_SIZE, HTTP_RESTRICTED, GRPC_RESTRICTED))
+            self._triton = triton, backends, known
         return self._triton
 
     def _launch(self, record: InstanceRecord) -> InstanceRecord:
-        """Start the process of ``record`` on fresh ports; the record on disk is ahead of it. Raises OSError."""
-        found, backends, known = self._find_triton()
+        """Starts the process of ``record`` on new ports. The record is written first. Raises
+        OSError."""
+        triton, backends, known = self._find_triton()
         spec, directory = record.workload, self._directory(record.id)
         others = [r for r in instance_records.load_all(self._home.instances) if r.phase != "exited"]
-        taken = {port for r in others for port in (r.port, r.grpc_port) if port is not None}
-        port = self._choose_port(taken)
-        record = replace(record, port=port, grpc_port=self._choose_port({*taken, port}), process=None)
+        used_ports = {port for r in others for port in (r.port, r.grpc_port) if port is not None}
+        port = self._choose_port(used_ports)
+        record = replace(record, port=port, grpc_port=self._choose_port({*used_ports, port}), process=None)
         instance_records.save(directory, record)
-        repository, given = self._repositories(spec.model.digest), dict(spec.environment_variables)
+        repository, own_variables = self._repositories(spec.model.digest), dict(spec.environment_variables)
         if spec.container is not None:
-            model_dir, repository = model_directories.lay_out(directory, spec.container, repository)
-            given[MODEL_DIR] = str(model_dir)
+            model_dir, repository = model_directories.create_model_dir(directory, spec.container, repository)
+            own_variables[MODEL_DIR] = str(model_dir)
         options = Options(
             server_id=record.id,
             repository=repository,
@@ -229,22 +235,22 @@ class LocalRuntime:
             address=record.address,
             shm_prefix=instance_processes.shm_prefix(self._home.root, record.id),
             max_input_bytes=self._max_input_bytes,
-            # Nobody is told, and nobody keeps it.
+            # Nobody needs it, so it is not stored.
             admin_key=random_text(32),
             supported=known,
         )
         variables = command_line.environment(
-            found,
+            triton,
             self._machine,
             marker=instance_processes.marker(self._home.root, record.id),
             cores=engines.cores(spec.instance_type),
             gpus=engines.uses_gpus(spec.instance_type),
-            variables=given,
+            variables=own_variables,
         )
-        instance_logs.append(directory, f"{STARTED}{record.address.host}:{record.port}")
+        instance_logs.append(directory, f"{START_MARK}{record.address.host}:{record.port}")
         log = instance_logs.open_for_append(directory)
         try:
-            process = instance_processes.spawn(command_line.arguments(found, options), variables, directory, log)
+            process = instance_processes.spawn(command_line.arguments(triton, options), variables, directory, log)
         finally:
             os.close(log)
         record = replace(record, process=process)
@@ -253,9 +259,11 @@ class LocalRuntime:
 
 
 def stop_all(home: Home, grace_s: float) -> None:
-    """End every instance of ``home`` while no control plane runs: by marker, so that none is missed.
+    """Stops every instance of ``home`` while no control plane runs, by marker, so that none is
+    missed.
 
-    SIGTERM, SIGKILL after ``grace_s``; the records then say that it was wanted. Leaves nothing in /dev/shm.
+    Sends SIGTERM, and SIGKILL after ``grace_s``. The records then show that the stop was requested.
+    Leaves nothing in /dev/shm.
     """
     prefix = f"{instance_processes.home_digest(home.root)}/"
 
@@ -267,12 +275,12 @@ def stop_all(home: Home, grace_s: float) -> None:
         with contextlib.suppress(ProcessLookupError):
             if os.getsid(pid) == pid:
                 os.kill(pid, signal.SIGTERM)
-    instance_processes.await_end(pids, grace_s)
+    instance_processes.wait_for_exit(pids, grace_s)
     while rest := instance_processes.find(mine):
         for pid in rest:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        instance_processes.await_end(rest, 5.0)
+        instance_processes.wait_for_exit(rest, 5.0)
     records = instance_records.load_all(home.instances)
     instance_processes.remove_shared_memory(instance_processes.shm_prefix(home.root, r.id) for r in records)
     now = time.time()
@@ -282,11 +290,11 @@ def stop_all(home: Home, grace_s: float) -> None:
             instance_records.save(home.instances / record.id, ended)
 
 
-def free_port(taken: set[int]) -> int:
-    """A loopback port that nobody listens on now and no instance of ours is about to."""
+def free_port(used_ports: set[int]) -> int:
+    """A loopback port that no process listens on and no instance is about to use."""
     while True:
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
             probe.bind(("127.0.0.1", 0))
             port = int(probe.getsockname()[1])
-        if port not in taken:
+        if port not in used_ports:
             return port

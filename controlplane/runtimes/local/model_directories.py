@@ -1,7 +1,7 @@
-"""A model's files as a container would find them: the same names below a directory of the instance's own.
+"""A model's files at the paths that a container would see, in a directory of the instance.
 
-Decides how the layout of a container comes about where none is run: by a link to the store's files. Must not know
-Triton or who starts it.
+Decides how that directory is created where no container runs: with a link to the store's files.
+Must not know Triton or who starts it.
 """
 
 from __future__ import annotations
@@ -13,9 +13,12 @@ from amphitrite.controlplane.core.desired.containers import Container
 _NAME = "models"
 
 
-def lay_out(instance: Path, container: Container, files: Path) -> tuple[Path, Path]:
-    """What ``AZUREML_MODEL_DIR`` names and Triton's repository. ``instance``: the directory of the instance, where it
-    is made unless it is there; ``files``: those of the model. Raises OSError."""
+def create_model_dir(instance: Path, container: Container, files: Path) -> tuple[Path, Path]:
+    """The directory for ``AZUREML_MODEL_DIR``, and Triton's model repository. Raises OSError.
+
+    ``instance``: the directory of the instance, below which it is created. ``files``: the directory
+    of the model's files.
+    """
     if not container.folder:
         return files, files / (container.repository or "")
     model_dir = instance / _NAME

@@ -1,6 +1,7 @@
-"""Counts of probe results: when an instance is ready, unready, no longer live.
+"""Counting of probe results: when an instance is ready, unready or no longer live.
 
-Decides, purely, what a row of results means under a deployment's probe settings. Must not know how a probe is made.
+Decides what a row of results means with a deployment's probe settings. Pure. Must not know how an
+instance is probed.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from amphitrite.controlplane.core.desired.resources import Probe
 
 @dataclass(frozen=True, slots=True)
 class ProbeState:
-    """``passing`` turns over after ``success_threshold`` or ``failure_threshold`` equal results in a row.
+    """``passing`` changes after ``success_threshold`` or ``failure_threshold`` equal results in a
+    row.
 
-    ``row``: how many results in a row contradict ``passing``.
+    ``row``: the number of results in a row that contradict ``passing``.
     """
 
     passing: bool

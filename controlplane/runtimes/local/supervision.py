@@ -1,7 +1,8 @@
-"""One thread for one instance: probes it, notices its death, stops it, keeps its record true.
+"""Supervision of one instance, in one thread: it probes it, detects its exit, stops it and updates
+its record.
 
-Decides the phase of the instance from facts. Must not know what is started (``launch`` does) nor other instances.
-A supervision that begins with the record of a living process goes on as if it had started it.
+Decides the phase of the instance from facts. Must not know what is started (``launch`` does) or
+other instances. It treats the record of a living process as if it had started the process itself.
 """
 
 from __future__ import annotations
@@ -28,19 +29,20 @@ from amphitrite.dataplane.triton import http_api
 
 log = logging.getLogger(__name__)
 
-#: How often an instance that starts is asked. Triton listens only when its models are loaded, so asking costs nothing.
+#: Seconds between probes of a starting instance. Triton listens only once its models are loaded, so
+#: an earlier probe costs nothing.
 STARTING_PERIOD_S = 0.1
 ROTATION_PERIOD_S = 10.0
-#: How long a Python stub may be dead while a model is loaded. Triton waits for it for ever when it dies while it looks
-#: at the model (for want of memory, say), so whoever supervises must notice.
+#: Seconds that a Python stub may be dead while a model is loaded. Triton waits forever for a stub
+#: that died while reading the model, for example out of memory, so the supervisor must detect it.
 DEAD_STUB_S = 5.0
-#: How often a chosen port may turn out to be taken before that is the instance's failure.
+#: How often a chosen port may be taken before the instance counts as failed.
 MAX_RESTARTS = 3
 
-#: Stands in the log before each start, so that the words of an earlier one are not taken for those of this one.
-STARTED = "amphitrite: starting on "
+#: Written to the log before each start, so that earlier output is not attributed to this one.
+START_MARK = "amphitrite: starting on "
 
-#: A record with its process started; raises OSError.
+#: Returns the record with its process started; raises OSError.
 Launch = Callable[[InstanceRecord], InstanceRecord]
 
 
@@ -58,7 +60,7 @@ class Supervision:
         self._readiness = ProbeState(passing=record.phase == "ready")
         self._liveness = ProbeState(passing=record.live)
         self._dead_since: dict[int, float] = {}
-        self._verdict: str | None = None
+        self._kill_reason: str | None = None
         self._thread = threading.Thread(target=self._run, name=f"instance {record.id}", daemon=True)
         self._thread.start()
 
@@ -67,18 +69,19 @@ class Supervision:
         return self._record
 
     def stop(self, grace_s: float) -> None:
-        """Ask it to end; it is killed after ``grace_s``. A later call can only bring the end nearer."""
+        """Asks the process to exit and kills it after ``grace_s``. A later call can only shorten
+        that time."""
         with self._lock:
             if self._record.phase == "exited":
                 return
             stop_by = min(time.time() + grace_s, self._record.stop_by or float("inf"))
-        # The intention is on disk before the signal, so that an end in between is known to be wanted.
+        # Written before the signal, so that an exit in between is known to be requested.
         self._update(phase="stopping", stop_by=stop_by)
         self._signal(signal.SIGTERM)
         os.eventfd_write(self._wake, 1)
 
     def close(self) -> None:
-        """End the thread; the instance lives on."""
+        """Ends the thread. The instance keeps running."""
         self._closing = True
         os.eventfd_write(self._wake, 1)
         self._thread.join()
@@ -86,13 +89,13 @@ class Supervision:
 
     def _run(self) -> None:
         while not self._closing:
-            if not self._attend():
-                self._ended()
+            if not self._supervise_process():
+                self._handle_exit()
                 if self._record.phase == "exited":
                     return
 
-    def _attend(self) -> bool:
-        """Look after one process until it ends (False) or the thread shall (True)."""
+    def _supervise_process(self) -> bool:
+        """Supervises one process until it exits (False) or the thread is to end (True)."""
         process = self._record.process
         if process is None or not processes.alive(process):
             return False
@@ -101,7 +104,8 @@ class Supervision:
         except ProcessLookupError:
             return False
         if self._record.stop_by is not None:
-            self._signal(signal.SIGTERM)  # Whoever wrote the record may have died before the signal.
+            # The writer of the record may have died before the signal.
+            self._signal(signal.SIGTERM)
         try:
             poll = select.poll()
             poll.register(pidfd, select.POLLIN)
@@ -124,10 +128,10 @@ class Supervision:
                     next_rotation = now + ROTATION_PERIOD_S
                     instance_logs.rotate(self._directory)
                 wait_s = max(0.0, min(wake_at, next_rotation) - time.time())
-                happened = dict(poll.poll(wait_s * 1000))
-                if pidfd in happened:
+                events = dict(poll.poll(wait_s * 1000))
+                if pidfd in events:
                     return False
-                if self._wake in happened:
+                if self._wake in events:
                     with contextlib.suppress(BlockingIOError):
                         os.eventfd_read(self._wake)
         finally:
@@ -135,7 +139,7 @@ class Supervision:
         return True
 
     def _probe_readiness(self, record: InstanceRecord) -> float:
-        """Ask, take the result into account, and return after how many seconds to ask again."""
+        """Probes once and records the result. Returns the seconds until the next probe."""
         probe, models = record.readiness, record.workload.model.model_names
         starting = record.ready_at is None
         server = http_api.server(record.address, probe.timeout) if starting else None
@@ -143,7 +147,7 @@ class Supervision:
         succeeded = succeeded and self._ready(record)
         self._readiness = step(self._readiness, succeeded, probe)
         if starting:
-            self._look_for_dead_stubs(record)
+            self._check_python_stubs(record)
         passing = self._readiness.passing
         if passing and starting and server is not None:
             text = instance_logs.end(self._directory)
@@ -156,22 +160,24 @@ class Supervision:
 
     @staticmethod
     def _ready(record: InstanceRecord) -> bool:
-        """As the deployment has it: by its environment's readiness route, else the server and each of its models."""
+        """The environment's readiness route if there is one, otherwise the server and each of its
+        models."""
         workload, timeout_s = record.workload, record.readiness.timeout
         if workload.container is not None:
             return http_api.all_ok(record.address, [workload.container.readiness_path], timeout_s)
         return http_api.ready(record.address, workload.model.model_names, timeout_s)
 
-    def _look_for_dead_stubs(self, record: InstanceRecord) -> None:
+    def _check_python_stubs(self, record: InstanceRecord) -> None:
         now = time.time()
         dead = instance_processes.dead_children(record.process) if record.process else frozenset()
         self._dead_since = {pid: self._dead_since.get(pid, now) for pid in dead}
         if any(now - since > DEAD_STUB_S for since in self._dead_since.values()):
-            self._verdict = exit_reasons.DEAD_STUB
+            self._kill_reason = exit_reasons.DEAD_STUB
             self._kill()
 
     def _probe_liveness(self, record: InstanceRecord) -> float:
-        """As for readiness. Liveness counts from the first readiness on; the plan bounds the wait for that."""
+        """As for readiness. Liveness counts from the first readiness on; the plan limits the time
+        until then."""
         probe = record.liveness
         begin = record.started_at + probe.initial_delay
         if time.time() < begin:
@@ -183,20 +189,20 @@ class Supervision:
             self._update(live=self._liveness.passing)
         return _period(probe)
 
-    def _ended(self) -> None:
-        """The process is gone: remove what it left, and say why it went or start it again on another port."""
+    def _handle_exit(self) -> None:
+        """Cleans up after the process, and records why it exited or restarts it on other ports."""
         record = self._record
         exit_code = instance_processes.reap(record.process.pid) if record.process else None
         instance_processes.kill_all(self._marker)
         instance_processes.remove_shared_memory([self._shm_prefix])
-        text = instance_logs.end(self._directory).rpartition(STARTED)[2]
+        text = instance_logs.end(self._directory).rpartition(START_MARK)[2]
         why = None
         if record.stop_by is None:
             if record.ready_at is None and exit_reasons.port_taken(text) and record.restarts < MAX_RESTARTS:
                 with contextlib.suppress(OSError):
-                    self._update(**_started(self._launch(replace(record, restarts=record.restarts + 1))))
+                    self._update(**_process_fields(self._launch(replace(record, restarts=record.restarts + 1))))
                     return
-            why = self._verdict or exit_reasons.reason(text, exit_code, was_ready=record.ready_at is not None)
+            why = self._kill_reason or exit_reasons.reason(text, exit_code, was_ready=record.ready_at is not None)
         self._update(phase="exited", exited_at=time.time(), exit_code=exit_code, reason=why)
 
     def _signal(self, number: int) -> None:
@@ -204,7 +210,8 @@ class Supervision:
             processes.send_signal(self._record.process, number)
 
     def _kill(self) -> None:
-        """The whole group, as long as its leader is there and so the number of the group is certainly ours."""
+        """Kills the process group while its leader lives, so that the group id is certainly its
+        own."""
         process = self._record.process
         if process is not None and processes.alive(process):
             with contextlib.suppress(ProcessLookupError):
@@ -213,16 +220,17 @@ class Supervision:
     def _update(self, **changes: Any) -> None:
         with self._lock:
             if self._record.stop_by is not None and changes.get("phase") in ("ready", "unready"):
-                return  # It was told to stop while it was being asked.
+                return  # It was stopped during the probe.
             self._record = replace(self._record, **changes)
             try:
                 instance_records.save(self._directory, self._record)
             except OSError:
-                log.exception("the record of %s is behind", self._record.id)  # A full disk must not end supervision.
+                # A full disk must not end supervision.
+                log.exception("cannot save the record of %s", self._record.id)
         self._changed()
 
 
-def _started(record: InstanceRecord) -> dict[str, Any]:
+def _process_fields(record: InstanceRecord) -> dict[str, Any]:
     return {"process": record.process, "port": record.port, "grpc_port": record.grpc_port, "restarts": record.restarts}
 
 

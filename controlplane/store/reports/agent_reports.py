@@ -58,9 +58,9 @@ class StoredAgents:
             self._wake()
 
     def live(self, now: float, max_age_s: float = MAX_AGE_S) -> tuple[AgentReport, ...]:
-        return tuple(report for report, _ in self.known() if now - report.seen_at <= max_age_s)
+        return tuple(report for report, _ in self.all_reports() if now - report.seen_at <= max_age_s)
 
-    def known(self) -> tuple[tuple[AgentReport, Proxy], ...]:
+    def all_reports(self) -> tuple[tuple[AgentReport, Proxy], ...]:
         with self._database.read() as connection:
             rows = connection.execute(select(agent_reports).order_by(agent_reports.c.id)).mappings()
             return tuple(_entry(row) for row in rows)

@@ -116,9 +116,9 @@ def test_pages_link_to_the_next(world: Any) -> None:
     ("name", "properties", "code", "says"),
     [
         ("e", {"image": None}, "InvalidDocument", "image: required, but missing"),
-        ("e", {"image": None, "build": {"contextUri": "https://x/y"}}, "Unsupported", "images are not built here"),
+        ("e", {"image": None, "build": {"contextUri": "https://x/y"}}, "Unsupported", "this server builds no images"),
         ("e", {"build": {"contextUri": "https://x/y"}}, "InvalidDocument", "image: not allowed together with build"),
-        ("e", {"osType": "Windows"}, "Unsupported", "instances run on Linux"),
+        ("e", {"osType": "Windows"}, "Unsupported", "this server runs Linux containers only"),
         ("e", {"osType": "Plan9"}, "InvalidDocument", "os_type"),
         ("e", {"inferenceConfig": {"livenessRoute": ROUTE}}, "InvalidDocument", "readiness_route"),
         ("e", {"inferenceConfig": {**INFERENCE, "scoringRoute": {"port": 0, "path": "/"}}}, "InvalidDocument", "port"),

@@ -130,7 +130,7 @@ def test_sigterm_ends_it_at_once(cluster: Site) -> None:
 def test_a_grant_opens_no_other_model(cluster: Site) -> None:
     other = cluster.world.services.delivery.grant("0" * 64)
     result = cluster.fetch(GRANT=other)
-    assert result["error"] == "the control plane refuses the model: 401: a grant for this model is needed; this is none"
+    assert result["error"] == "the control plane refuses the model: 401: the request needs a grant for this model"
     unknown = cluster.fetch(GRANT=other, DIGEST="0" * 64)["error"]
     assert unknown.endswith(f"404: no model version has the content {'0' * 64}")
 
@@ -145,7 +145,7 @@ def test_content_that_is_gone_is_told(cluster: Site) -> None:
     for digest in cluster.world.services.models.blobs.content.digests():
         if digest != next(f.digest for f in cluster.world.services.models.layout(cluster.digest).files):
             cluster.world.services.models.blobs.content.discard_older(digest, 9e9)
-    assert "404: this content is not there any more" in cluster.fetch()["error"]
+    assert "404: this content no longer exists" in cluster.fetch()["error"]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import Any
 from amphitrite.controlplane.core.desired.resources import WorkloadSpec
 from amphitrite.controlplane.core.observed.observations import Instance
 from amphitrite.controlplane.runtimes.kubernetes.pods.pod_facts import seconds
-from amphitrite.controlplane.runtimes.kubernetes.pods.pod_history import Seen
+from amphitrite.controlplane.runtimes.kubernetes.pods.pod_history import PodHistory
 from amphitrite.controlplane.runtimes.kubernetes.pods.pod_instances import instances
 from amphitrite.controlplane.runtimes.kubernetes.workloads.object_names import STOPPING_ANNOTATION
 
@@ -36,13 +36,13 @@ class Recording:
         (pod,) = self.pods
         return pod
 
-    def observed(self, seen: Seen | None = None, now: float | None = None) -> tuple[Instance, ...]:
+    def observed(self, seen: PodHistory | None = None, now: float | None = None) -> tuple[Instance, ...]:
         """``now``: long after all of it was recorded."""
         by_uid: dict[str, Sequence[dict[str, Any]]] = {}
         for event in self.events:
             by_uid[event["involvedObject"]["uid"]] = [*by_uid.get(event["involvedObject"]["uid"], ()), event]
         at = at_least(self.pods) if now is None else now
-        return instances(self.workload, self.deployment, self.pods, by_uid, seen or Seen(), at)
+        return instances(self.workload, self.deployment, self.pods, by_uid, seen or PodHistory(), at)
 
     def living(self) -> Instance:
         (found,) = (one for one in self.observed() if one.phase != "exited")

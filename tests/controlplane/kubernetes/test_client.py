@@ -18,7 +18,7 @@ REFUSALS: list[tuple[int, str, str, str]] = [
     (404, 'deployments.apps "d" not found', "ResourceNotFound", "not found"),
     (410, "too old resource version", "ResourceNotFound", "too old"),
     (409, "the object has been modified", "Conflict", "modified"),
-    (401, "Unauthorized", "KubernetesUnaccessible", "does not know who we are"),
+    (401, "Unauthorized", "KubernetesUnaccessible", "rejects the credentials"),
     (403, 'pods "x" is forbidden: exceeded quota: q', "OutOfQuota", "exceeded quota: q"),
     (
         403,
@@ -35,7 +35,7 @@ REFUSALS: list[tuple[int, str, str, str]] = [
 
 @pytest.mark.parametrize(("status", "words", "code", "said"), REFUSALS, ids=[f"{r[0]}-{r[2]}" for r in REFUSALS])
 def test_a_refusal_in_the_products_words(status: int, words: str, code: str, said: str) -> None:
-    error = api_client.refusal(status, "reason", json.dumps({"kind": "Status", "message": words}), "PATCH", PATH)
+    error = api_client.error_for(status, "reason", json.dumps({"kind": "Status", "message": words}), "PATCH", PATH)
     assert error.code == code
     assert said in error.message
 
@@ -63,9 +63,9 @@ def test_a_kubeconfig_with_everything_in_it_is_taken() -> None:
     [
         ({"exec": {"command": "sh"}}, {}, "starts a program (exec)"),
         ({"auth-provider": {"name": "gcp"}}, {}, "starts a program (auth-provider)"),
-        ({"tokenFile": "/etc/shadow"}, {}, "names a file (tokenFile)"),
-        ({"client-key": "/root/key"}, {}, "names a file (client-key)"),
-        ({"token": "abc"}, {"certificate-authority": "/ca"}, "names a file (certificate-authority)"),
+        ({"tokenFile": "/etc/shadow"}, {}, "refers to a file (tokenFile)"),
+        ({"client-key": "/root/key"}, {}, "refers to a file (client-key)"),
+        ({"token": "abc"}, {"certificate-authority": "/ca"}, "refers to a file (certificate-authority)"),
     ],
 )
 def test_a_kubeconfig_that_would_use_what_is_ours_is_refused(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from amphitrite.controlplane.core.observed.observations import ModelFetch
-from amphitrite.controlplane.runtimes.kubernetes.pods.pod_history import Seen
+from amphitrite.controlplane.runtimes.kubernetes.pods.pod_history import PodHistory
 
 from .recordings import Recording, condition, recorded, server, stamp
 
@@ -27,34 +27,34 @@ class Row:
 
 #: All that the kubelet keeps of a log is its last 2 KiB.
 UNLOADED = "error: creating server: Internal - failed to load all models"
-NO_PROGRAM = "the container cannot be started: "
-REFUSED = "the model could not be fetched: the control plane refuses the model: 401"
+NO_PROGRAM = "the container cannot start: "
+REFUSED = "the model could not be downloaded: the control plane refuses the model: 401"
 ROWS = (
     Row(
         "gpus",
         "PodUnschedulable",
-        "no node takes the pod: 0/1 nodes are available: 1 Insufficient nvidia.com/gpu",
+        "no node accepts the pod: 0/1 nodes are available: 1 Insufficient nvidia.com/gpu",
         lacks_capacity=True,
     ),
     Row(
         "selector",
         "PodUnschedulable",
-        "no node takes the pod: 0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector",
+        "no node accepts the pod: 0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector",
     ),
     Row(
         "claim",
         "PodUnschedulable",
-        'no node takes the pod: 0/1 nodes are available: persistentvolumeclaim "absent" not found. not found',
+        'no node accepts the pod: 0/1 nodes are available: persistentvolumeclaim "absent" not found. not found',
     ),
     Row("image", "ImagePullLoopBackOff", "the image registry.invalid/tritonserver:none cannot be pulled: "),
     Row("name", "ImagePullLoopBackOff", "the image Not An Image cannot be pulled: "),
     Row("program", "KubernetesCrashLoopBackOff", NO_PROGRAM, ((None, None), (128, NO_PROGRAM))),
     Row("crash", "KubernetesCrashLoopBackOff", UNLOADED, ((None, None), (1, UNLOADED))),
-    Row("memory", "PodOutOfMemory", "inference-server was killed: it needed more memory than its limit of 320Mi"),
-    Row("model", "ResourceNotReady", "the model could not be fetched: 198.18.254.1:", ((None, None), (1, "404"))),
+    Row("memory", "PodOutOfMemory", "inference-server was killed because it exceeded its memory limit of 320Mi"),
+    Row("model", "ResourceNotReady", "the model could not be downloaded: 198.18.254.1:", ((None, None), (1, "404"))),
     Row("grant", "ResourceNotReady", REFUSED, ((None, None), (1, REFUSED))),
-    Row("forbidden", "InvalidDeploymentSpec", "no pod may be made: violates PodSecurity"),
-    Row("quota", "OutOfQuota", "no pod may be made: exceeded quota: full, requested: requests.memory=64Mi"),
+    Row("forbidden", "InvalidDeploymentSpec", "no pod can be created: violates PodSecurity"),
+    Row("quota", "OutOfQuota", "no pod can be created: exceeded quota: full, requested: requests.memory=64Mi"),
 )  # fmt: skip
 
 
@@ -92,7 +92,7 @@ def test_a_fault_says_the_same_as_long_as_it_lasts() -> None:
 def test_room_may_have_been_made_since() -> None:
     rec = recorded("gpus")
     (first,) = (one.fault for one in rec.observed())
-    (later,) = (one.fault for one in rec.observed(Seen(departed_at=9e9)))
+    (later,) = (one.fault for one in rec.observed(PodHistory(departed_at=9e9)))
     assert first is not None
     assert later == replace(first, since=9e9)
 
@@ -102,9 +102,9 @@ def test_the_log_says_more_than_the_status() -> None:
     told = server(rec.pod)
     ended = (told["state"].get("terminated") or told["lastState"]["terminated"])["containerID"]
     log = "2026-11-21T07:00:00Z E 1 model.cc:1] \"failed to load 'tiny' version 7: because\"\nlast words\n"
-    fault = next(i.fault for i in rec.observed(Seen(logs={ended: log})) if i.phase != "exited")
+    fault = next(i.fault for i in rec.observed(PodHistory(logs={ended: log})) if i.phase != "exited")
     assert fault is not None
-    assert "failed to load 'tiny' version 7: because; its log ends: last words" in fault.message
+    assert "failed to load 'tiny' version 7: because; its log ends with: last words" in fault.message
 
 
 # -- what was not recorded, made from what was ------------------------------------------------------------------------
@@ -143,9 +143,9 @@ def _event(rec: Recording, reason: str, message: str, at: int = 601) -> dict[str
 
 
 MADE: list[tuple[str, Callable[[Recording], None], str, str]] = [
-    ("readiness probe", _unready, "ResourceNotReady", "it served and does no longer: Readiness probe failed: Get"),
+    ("readiness probe", _unready, "ResourceNotReady", "it was ready and no longer is: Readiness probe failed: Get"),
     ("volume", _stuck, "ResourceNotReady", "the pod cannot be set up: FailedMount: MountVolume.SetUp failed"),
-    ("configuration", _config, "InvalidDeploymentSpec", "inference-server cannot be made: CreateContainerConfigError"),
+    ("configuration", _config, "InvalidDeploymentSpec", "container inference-server cannot be created: CreateCon"),
 ]  # fmt: skip
 
 
@@ -178,7 +178,7 @@ def test_a_probe_that_ended_the_server_is_its_reason(kind: str) -> None:
         _event(rec, "Killing", f"Container inference-server failed {kind} probe, will be restarted", 291),
     ]
     (ended,) = (one for one in rec.observed() if one.phase == "exited")
-    assert ended.reason == f"the kubelet ended it: {told}"
+    assert ended.reason == f"the kubelet killed it: {told}"
 
 
 def test_who_loads_longer_than_the_startup_probe_allows_had_served() -> None:
@@ -186,7 +186,7 @@ def test_who_loads_longer_than_the_startup_probe_allows_had_served() -> None:
     long, short = restarted(recorded("ready"), 0, 700, exitCode=1), restarted(recorded("ready"), 0, 20, exitCode=1)
     assert [one.ready_at is not None for one in long.observed() if one.phase == "exited"] == [True]
     assert [one.ready_at is not None for one in short.observed() if one.phase == "exited"] == [False]
-    seen = Seen(ready_at={"containerd://first": 5.0})
+    seen = PodHistory(ready_at={"containerd://first": 5.0})
     assert [one.ready_at for one in short.observed(seen) if one.phase == "exited"] == [5.0]
 
 

@@ -30,7 +30,7 @@ VERSIONS = [f"1.{minor}" for minor in range(30, 38)]
 def made(case: Case) -> list[dict[str, Any]]:
     return [
         workload_manifests.deployment(case.workload, case.settings, case.timeout_s),
-        *workload_manifests.companions(case.workload, case.settings, "uid-of-the-deployment"),
+        *workload_manifests.dependents(case.workload, case.settings, "uid-of-the-deployment"),
         workload_manifests.disruption_budget(case.workload, case.settings, "uid-of-the-deployment"),
     ]
 
@@ -86,5 +86,5 @@ def test_what_no_kubelet_can_do_is_refused() -> None:
     assert case.workload.pod is not None
     assert case.workload.pod.liveness is not None
     pod = replace(case.workload.pod, liveness=replace(case.workload.pod.liveness, success_threshold=2))
-    with pytest.raises(Error, match=r"success_threshold is 2; on Kubernetes it can only be 1"):
+    with pytest.raises(Error, match=r"success_threshold is 2; on Kubernetes it must be 1"):
         workload_manifests.deployment(replace(case.workload, pod=pod), case.settings, 5.0)

@@ -81,7 +81,7 @@ def test_who_wins(row: Row) -> None:
 @pytest.mark.parametrize(
     ("requests", "limits", "said"),
     [
-        ({"memory": "8Gi"}, {"memory": "4Gi"}, "ask for 8448Mi of memory, more than their limit 4352Mi"),
+        ({"memory": "8Gi"}, {"memory": "4Gi"}, "request 8448Mi of memory, which is more than the limit 4352Mi"),
         ({"cpu": "many"}, {}, "cpu: 'many' is not a quantity"),
     ],
 )

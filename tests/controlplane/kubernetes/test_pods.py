@@ -9,9 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amphitrite.controlplane.runtimes.kubernetes.background_tasks import crashed, done, fault_event
+from amphitrite.controlplane.runtimes.kubernetes.background_tasks import (
+    failed_containers,
+    fault_event,
+    finished_deployments,
+)
 from amphitrite.controlplane.runtimes.kubernetes.pods.object_cache import Snapshot
-from amphitrite.controlplane.runtimes.kubernetes.pods.pod_instances import chosen_since
+from amphitrite.controlplane.runtimes.kubernetes.pods.pod_instances import chosen_by_another
 
 from .golden_inputs import CASES
 from .recordings import Recording, a_deployment, a_pod, condition, recorded, stamp
@@ -94,7 +98,7 @@ def test_the_workload_says_where_a_pod_is_asked() -> None:
     ],
 )
 def test_who_was_chosen_by_somebody_else(seen: tuple[int, str | None], now: tuple[int, str | None], want: bool) -> None:
-    assert chosen_since(a_deployment(*seen), a_deployment(*now), "a") is want
+    assert chosen_by_another(a_deployment(*seen), a_deployment(*now), "a") is want
 
 
 def test_a_pod_that_should_long_be_gone_is_not_waited_for() -> None:
@@ -102,8 +106,10 @@ def test_a_pod_that_should_long_be_gone_is_not_waited_for() -> None:
     lost = a_pod("a", leaving=True)
     deployment = a_deployment(0, "a")
     assert [i.id for i in Recording(deployment, [lost], []).observed(now=NOW + 9e6)] == [f"{DEPLOYMENT}-ending"]
-    assert list(done(Snapshot({DEPLOYMENT: deployment}, {DEPLOYMENT: (lost,)}), NOW + 9e6)) == [deployment]
-    assert list(done(Snapshot({DEPLOYMENT: deployment}, {DEPLOYMENT: (lost,)}), NOW - 9e6)) == []
+    assert list(finished_deployments(Snapshot({DEPLOYMENT: deployment}, {DEPLOYMENT: (lost,)}), NOW + 9e6)) == [
+        deployment
+    ]
+    assert list(finished_deployments(Snapshot({DEPLOYMENT: deployment}, {DEPLOYMENT: (lost,)}), NOW - 9e6)) == []
 
 
 def test_an_evicted_pod_is_a_failed_attempt_of_its_successors_slot() -> None:
@@ -115,7 +121,7 @@ def test_an_evicted_pod_is_a_failed_attempt_of_its_successors_slot() -> None:
         ("a#0", 0, 0, "exited"),
         ("b", 0, 1, "starting"),
     ]
-    assert found[0].reason == "the node ended the pod: Evicted: The node was low on resource: memory."
+    assert found[0].reason == "the node stopped the pod: Evicted: The node was low on resource: memory."
 
 
 def test_a_pod_that_has_ended_for_good_holds_up_no_deletion() -> None:
@@ -125,8 +131,8 @@ def test_a_pod_that_has_ended_for_good_holds_up_no_deletion() -> None:
     ending = a_deployment(0, "b")
     observed = Recording(ending, [evicted], []).observed()
     assert [(one.id, one.phase) for one in observed] == [("a#0", "exited"), (f"{DEPLOYMENT}-ending", "stopping")]
-    assert list(done(Snapshot({DEPLOYMENT: ending}, {DEPLOYMENT: (evicted,)}), NOW)) == [ending]
-    assert list(done(Snapshot({DEPLOYMENT: ending}, {DEPLOYMENT: (evicted, a_pod("b"))}), NOW)) == []
+    assert list(finished_deployments(Snapshot({DEPLOYMENT: ending}, {DEPLOYMENT: (evicted,)}), NOW)) == [ending]
+    assert list(finished_deployments(Snapshot({DEPLOYMENT: ending}, {DEPLOYMENT: (evicted, a_pod("b"))}), NOW)) == []
 
 
 def test_what_is_done_is_deleted_and_what_nobody_finished_too() -> None:
@@ -136,13 +142,13 @@ def test_what_is_done_is_deleted_and_what_nobody_finished_too() -> None:
     for deployment, young, old in ((making, False, True), (ended, True, True), (running, False, False)):
         now = Snapshot({DEPLOYMENT: deployment})
         began = 1_795_248_000.0  # stamp(0)
-        assert bool(list(done(now, began + 10))) == young
-        assert bool(list(done(now, began + 100))) == old
+        assert bool(list(finished_deployments(now, began + 10))) == young
+        assert bool(list(finished_deployments(now, began + 100))) == old
 
 
 def test_whose_log_is_read() -> None:
     crash, ready, grant = (recorded(name).pod for name in ("crash", "ready", "grant"))
-    found = list(crashed(Snapshot({}, {"x": (crash, ready, grant)})))
+    found = list(failed_containers(Snapshot({}, {"x": (crash, ready, grant)})))
     assert [(name, container) for name, container, _, _ in found] == [
         (crash["metadata"]["name"], "inference-server"),
         (grant["metadata"]["name"], "storage-initializer"),

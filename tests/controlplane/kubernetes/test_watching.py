@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from amphitrite.controlplane.runtimes.kubernetes.client.watches import Watch
-from amphitrite.controlplane.runtimes.kubernetes.pods.object_cache import KINDS, Objects
+from amphitrite.controlplane.runtimes.kubernetes.pods.object_cache import KINDS, ObjectCache
 from amphitrite.schemas.errors import Error
 
 from .recordings import a_pod, server
@@ -122,7 +122,7 @@ def test_a_server_that_does_not_answer_is_asked_again() -> None:
 
 @pytest.mark.parametrize(("versions", "want"), [((1, 2), 2), ((2, 1), 2), ((2, 2), 2)])
 def test_the_newer_version_counts_whoever_told_it(versions: tuple[int, ...], want: int) -> None:
-    objects = Objects(lambda: 1.0, lambda: None)
+    objects = ObjectCache(lambda: 1.0, lambda: None)
     for version in versions:
         objects.put("Deployment", thing("a", version))
     known = objects.deployment("a")
@@ -136,7 +136,7 @@ def test_the_newer_version_counts_whoever_told_it(versions: tuple[int, ...], wan
 
 @pytest.mark.parametrize("heard_by", ["watch", "list"])
 def test_an_answer_that_comes_after_the_news_of_the_end_brings_nothing_back(heard_by: str) -> None:
-    objects = Objects(lambda: 1.0, lambda: None)
+    objects = ObjectCache(lambda: 1.0, lambda: None)
     objects.put("Deployment", thing("a", 3))
     if heard_by == "watch":
         objects.remove("Deployment", thing("a", 6))
@@ -150,7 +150,7 @@ def test_an_answer_that_comes_after_the_news_of_the_end_brings_nothing_back(hear
 
 def test_known_is_what_has_been_listed_once() -> None:
     changes: list[int] = []
-    objects = Objects(lambda: 1.0, lambda: changes.append(1))
+    objects = ObjectCache(lambda: 1.0, lambda: changes.append(1))
     for kind in KINDS:
         assert not objects.complete
         objects.replace(kind, [], "5")
@@ -161,7 +161,7 @@ def test_known_is_what_has_been_listed_once() -> None:
 
 
 def test_what_was_seen_of_a_pod_is_kept_as_long_as_the_pod() -> None:
-    objects = Objects(lambda: 7.0, lambda: None)
+    objects = ObjectCache(lambda: 7.0, lambda: None)
     pod = a_pod("a")
     objects.put("Pod", pod)
     first = server(pod)["containerID"]
@@ -178,10 +178,10 @@ def test_what_was_seen_of_a_pod_is_kept_as_long_as_the_pod() -> None:
         objects.put("Pod", pod)
         told["containerID"] = number
     objects.add_log(first, "its log")
-    seen = objects.snapshot().seen
+    seen = objects.snapshot().history
     assert set(seen.ready_at) == {first, "second", "third"}
     assert [one["containerID"] for one in seen.ended[("uid-a", "inference-server")]] == [first, "second"]
     assert seen.logs == {first: "its log"}
     objects.remove("Pod", pod)
-    seen = objects.snapshot().seen
+    seen = objects.snapshot().history
     assert (seen.ready_at, seen.ended, seen.logs, seen.departed_at) == ({}, {}, {}, 7.0)

@@ -48,7 +48,7 @@ def test_news_wake(keep: Keep, second: AgentReport, wakes: int) -> None:
     agents.report(FIRST)
     agents.report(second)
     assert len(woken) == wakes
-    assert dict((report.id, report) for report, _ in agents.known())[second.id] == second
+    assert dict((report.id, report) for report, _ in agents.all_reports())[second.id] == second
 
 
 def test_live_are_those_heard_of_lately(keep: Keep) -> None:
@@ -57,9 +57,9 @@ def test_live_are_those_heard_of_lately(keep: Keep) -> None:
     agents.report(FIRST, Proxy(7, "1.36"))
     assert [report.id for report in agents.live(115.0)] == ["one", "two"]
     assert [report.id for report in agents.live(115.1)] == ["two"]
-    assert agents.known()[0] == (FIRST, Proxy(7, "1.36"))
+    assert agents.all_reports()[0] == (FIRST, Proxy(7, "1.36"))
     agents.report(replace(FIRST, id="three", seen_at=3701.0))
-    assert [report.id for report, _ in agents.known()] == ["three", "two"]
+    assert [report.id for report, _ in agents.all_reports()] == ["three", "two"]
 
 
 def test_who_says_goodbye_is_not_waited_for(keep: Keep) -> None:
@@ -76,9 +76,9 @@ def test_a_report_that_says_nothing_new_is_not_written(store: SqlStore) -> None:
     agents.report(FIRST)
     just_before = 100.0 + agent_reports.REFRESH_S - 0.1
     agents.report(replace(FIRST, seen_at=just_before))
-    assert agents.known()[0][0].seen_at == 100.0
+    assert agents.all_reports()[0][0].seen_at == 100.0
     agents.report(replace(FIRST, seen_at=104.0))
-    assert agents.known()[0][0].seen_at == 104.0
+    assert agents.all_reports()[0][0].seen_at == 104.0
 
 
 def test_what_one_control_plane_hears_the_others_know(store: SqlStore) -> None:

@@ -100,7 +100,7 @@ def test_a_bucket_that_is_not_there(bucket: s3.Bucket, tmp_path: Path, clock: An
     with pytest.raises(Error, match="the object store refused the request") as caught:
         open_content("s3://nowhere-to-be-found/x", tmp_path, clock)
     assert (caught.value.code, caught.value.target) == ("RuntimeUnavailable", "s3://nowhere-to-be-found/x")
-    assert "make the bucket first" in str(caught.value.hint)
+    assert "create the bucket" in str(caught.value.hint)
 
 
 def test_a_bucket_that_went(bucket: s3.Bucket, tmp_path: Path, clock: Any) -> None:
@@ -108,7 +108,7 @@ def test_a_bucket_that_went(bucket: s3.Bucket, tmp_path: Path, clock: Any) -> No
     bucket.client().delete_bucket(Bucket=bucket.name)
     with pytest.raises(Error, match="the object store refused the request") as caught:
         take_in(content, b"x")
-    assert "make the bucket first" in str(caught.value.hint)
+    assert "create the bucket" in str(caught.value.hint)
     assert list((tmp_path / "uploads").iterdir()) == []
 
 

@@ -82,7 +82,7 @@ def environment_that_would_have_to_be_built_is_refused(here: Here) -> None:
     context = here.files / "context"
     context.mkdir()
     (context / "Dockerfile").write_text("FROM scratch\n")
-    with refused("images are not built here"):
+    with refused("this server builds no images"):
         here.client.environments.create_or_update(
             Environment(name=f"built-{here.tag}", build=BuildContext(path=str(context)))
         )

@@ -1,4 +1,5 @@
-"""The cluster's API server: requests, watches, paths, permissions.
+"""The API server of a cluster: requests, watches, paths, permissions.
 
-It knows JSON objects. It knows no workload.
+Decides how it is reached and which errors it causes. It knows JSON objects and must not know
+workloads.
 """

@@ -1,7 +1,7 @@
-"""The cluster's API server: paths and JSON in, JSON out, refusals as our Error.
+"""A client of the API server: takes paths and JSON, returns JSON, and raises our Error.
 
-Decides how one reaches it, how long an answer may take, and which Error each refusal is. The only module that imports
-the official client library, which brings the ways to log in. Must not know what is asked for.
+Decides authentication, timeouts, and the Error for each status. It is the only module that imports
+the official client library, for its ways to authenticate. Must not know what is requested.
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ except ImportError as exc:
         hint="pip install 'amphitrite[cluster]'",
     ) from exc
 
-#: Connecting, and waiting for an answer (seconds).
+#: Timeouts for connecting and for an answer, in seconds.
 TIMEOUT_S = (3.0, 15.0)
-#: The API server says something on each watch about once a minute (a bookmark); longer silence: a dead connection.
-SILENCE_S = 150.0
-#: When the API server is asked to end a watch by itself, so that its load spreads.
-WATCH_S = 600
+#: The API server sends a bookmark on each watch about once a minute, so longer silence (seconds)
+#: means a dead connection.
+WATCH_READ_TIMEOUT_S = 150.0
+#: Seconds after which the API server ends a watch, which spreads its load.
+WATCH_TIMEOUT_S = 600
 
 Patch = Literal["merge", "apply"]
 _PATCH_TYPES: Mapping[Patch, str] = {
@@ -46,38 +47,48 @@ _NO_NAMESPACE = re.compile(r'namespaces "(?P<name>[^"]+)" not found')
 
 
 def in_cluster() -> official.ApiClient:
-    """As the service account of the pod that we are. Raises Error("KubernetesUnaccessible")."""
+    """A client with the service account of this pod. Raises Error("KubernetesUnaccessible")."""
     configuration = official.Configuration()
     try:
         login.load_incluster_config(client_configuration=configuration)
     except ConfigException as exc:
-        raise Error("KubernetesUnaccessible", f"not in a cluster: {exc}", hint="give a kubeconfig") from exc
+        raise Error(
+            "KubernetesUnaccessible", f"this process does not run in a cluster: {exc}", hint="set a kubeconfig"
+        ) from exc
     return _client(configuration)
 
 
 def from_file(path: Path) -> official.ApiClient:
-    """As an operator's kubeconfig says, whatever it says. Raises Error("KubernetesUnaccessible")."""
+    """A client with an operator's kubeconfig. Raises Error("KubernetesUnaccessible")."""
     configuration = official.Configuration()
     try:
         login.load_kube_config(config_file=str(path), client_configuration=configuration)
     except (ConfigException, OSError, yaml.YAMLError) as exc:
-        message = f"the kubeconfig {path} is of no use: {exc}"
+        message = f"the kubeconfig {path} cannot be used: {exc}"
         raise Error("KubernetesUnaccessible", message, target="kubeconfig") from exc
     return _client(configuration)
 
 
 def from_text(text: str) -> official.ApiClient:
-    """As a kubeconfig that a user has handed in. Raises Error("BadArgument") also for one that names programs or files:
-    those would be ours."""
+    """A client with a kubeconfig from a user.
+
+    Raises Error("BadArgument"), also if it refers to programs or files, because those would be on
+    our machine.
+    """
     configuration = official.Configuration()
     try:
         value = yaml.safe_load(text)
         _check(value)
         login.load_kube_config_from_dict(value, client_configuration=configuration)
     except (ConfigException, yaml.YAMLError, KeyError, TypeError, AttributeError, ValueError) as exc:
-        # What such a text holds is a secret, so no part of it is told.
-        message = f"the kubeconfig is of no use ({type(exc).__name__})"
-        raise Error("BadArgument", message, target="kubeconfig", hint="kubectl config view --minify --raw") from exc
+        # The text is a secret, so the message contains no part of it.
+        message = f"the kubeconfig cannot be used ({type(exc).__name__})"
+        raise Error(
+            "BadArgument",
+            message,
+            target="kubeconfig",
+            hint="use the output of `kubectl config view --minify --raw --flatten`",
+        ) from exc
     return _client(configuration)
 
 
@@ -87,13 +98,18 @@ _FILES = {"tokenFile", "client-certificate", "client-key", "certificate-authorit
 def _check(value: Mapping[str, Any]) -> None:
     for part, field in (("users", "user"), ("clusters", "cluster")):
         for one in value.get(part) or ():
-            found = one.get(field) or {}
-            if named := sorted(_FILES & found.keys()):
-                message = f"the kubeconfig names a file ({named[0]}), which only its owner has"
-                raise Error("BadArgument", message, target="kubeconfig", hint="kubectl config view --minify --raw")
-            if programs := sorted({"exec", "auth-provider"} & found.keys()):
-                message = f"the kubeconfig starts a program ({programs[0]}), which the control plane does not do"
-                hint = "use a service account's token: kubectl create token NAME --duration=8760h"
+            entry = one.get(field) or {}
+            if named := sorted(_FILES & entry.keys()):
+                message = f"the kubeconfig refers to a file ({named[0]}), which is not available here"
+                raise Error(
+                    "BadArgument",
+                    message,
+                    target="kubeconfig",
+                    hint="use the output of `kubectl config view --minify --raw --flatten`",
+                )
+            if programs := sorted({"exec", "auth-provider"} & entry.keys()):
+                message = f"the kubeconfig starts a program ({programs[0]}), which the control plane does not allow"
+                hint = "use a token of a service account: kubectl create token NAME --duration=8760h"
                 raise Error("BadArgument", message, target="kubeconfig", hint=hint)
 
 
@@ -104,8 +120,11 @@ def _client(configuration: official.Configuration) -> official.ApiClient:
 
 
 class Cluster:
-    """One API server. Every method raises Error: ``KubernetesUnaccessible``, ``NamespaceNotFound``, ``OutOfQuota``,
-    ``InvalidDeploymentSpec``, and, as facts to act on, ``ResourceNotFound`` and ``Conflict``. For use by any thread."""
+    """One API server. Thread-safe.
+
+    Every method raises Error ``KubernetesUnaccessible``, ``NamespaceNotFound``, ``OutOfQuota``,
+    ``InvalidDeploymentSpec``, and for expected results ``ResourceNotFound`` and ``Conflict``.
+    """
 
     def __init__(self, api: official.ApiClient) -> None:
         self._api = api
@@ -126,12 +145,13 @@ class Cluster:
     def patch(
         self, path: str, body: Mapping[str, Any], field_manager: str, kind: Patch = "merge", *, force: bool = False
     ) -> dict[str, Any]:
-        """``apply`` is server-side apply; ``force``: take fields over from other managers."""
+        """``apply``: server-side apply. ``force``: take fields over from other managers."""
         query = {"fieldManager": field_manager, **({"force": "true"} if force else {})}
         return self._json("PATCH", path, query, body, _PATCH_TYPES[kind])
 
     def delete(self, path: str, preconditions: Mapping[str, str] | None = None) -> None:
-        """With everything it owns, in the background. What is gone already is no error."""
+        """Deletes it and everything that it owns, in the background. A missing object is
+        no error."""
         options: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
         if preconditions:
             options["preconditions"] = dict(preconditions)
@@ -143,8 +163,8 @@ class Cluster:
 
     def watch(self, path: str, **query: Any) -> Stream:
         """Events from ``resourceVersion`` on."""
-        settings = {"watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": WATCH_S, **query}
-        return Stream(self._open("GET", path, settings, None, None, (TIMEOUT_S[0], SILENCE_S)), path)
+        settings = {"watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": WATCH_TIMEOUT_S, **query}
+        return Stream(self._open("GET", path, settings, None, None, (TIMEOUT_S[0], WATCH_READ_TIMEOUT_S)), path)
 
     def close(self) -> None:
         self._api.rest_client.pool_manager.clear()
@@ -188,7 +208,7 @@ class Cluster:
                 _request_timeout=timeout_s,
             )
         except ApiException as exc:
-            raise refusal(exc.status, exc.reason, exc.body, method, path) from exc
+            raise error_for(exc.status, exc.reason, exc.body, method, path) from exc
         except (HTTPError, OSError) as exc:
             raise self._unreachable(exc) from exc
 
@@ -196,31 +216,32 @@ class Cluster:
         why = str(getattr(exc, "reason", None) or exc)
         return Error(
             "KubernetesUnaccessible",
-            f"no answer from the cluster at {self.address}: {why}",
+            f"the cluster at {self.address} does not answer: {why}",
             target=self.address,
-            hint="what runs there goes on; see that the API server can be reached from here",
+            hint="its instances keep running; check that the API server is reachable from the control plane",
         )
 
 
 class Stream:
-    """One watch: (type, object) of each event until it ends; ``close`` from any thread ends it."""
+    """One watch: (type, object) of each event until it ends. ``close`` ends it from any thread."""
 
     def __init__(self, response: Any, path: str) -> None:
         self._response, self._path = response, path
 
     def __iter__(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Raises Error as ``Cluster`` does; ``ResourceNotFound`` where the history has been thrown away (410)."""
+        """Raises Error as ``Cluster`` does, and ``ResourceNotFound`` if the history has been
+        compacted (410)."""
         try:
             for line in self._response:
                 if line.strip():
                     event = json.loads(line)
                     if event["type"] == "ERROR":
-                        told = event["object"]
-                        raise refusal(told.get("code"), told.get("reason"), json.dumps(told), "GET", self._path)
+                        status = event["object"]
+                        raise error_for(status.get("code"), status.get("reason"), json.dumps(status), "GET", self._path)
                     yield event["type"], event["object"]
         except (HTTPError, OSError, ValueError, AttributeError) as exc:
-            # AttributeError: what urllib3 does when somebody has closed it meanwhile.
-            raise Error("KubernetesUnaccessible", f"the watch of {self._path} broke off: {exc}") from exc
+            # urllib3 raises AttributeError if another thread has closed the response.
+            raise Error("KubernetesUnaccessible", f"the watch of {self._path} was interrupted: {exc}") from exc
         finally:
             self._response.close()
 
@@ -229,11 +250,12 @@ class Stream:
         (shutdown or self._response.close)()
 
 
-def refusal(status: int | None, reason: str | None, body: Any, method: str, path: str) -> Error:
-    """What the API server's answer means. Its own words are in ``message`` of a Status object."""
-    words = _words(body) or str(reason)
+def error_for(status: int | None, reason: str | None, body: Any, method: str, path: str) -> Error:
+    """The Error for a status of the API server, whose own text is in ``message`` of a Status
+    object."""
+    words = _message(body) or str(reason)
     if named := _NO_NAMESPACE.search(words):
-        hint = f"kubectl create namespace {named['name']}, or name another one"
+        hint = f"create it with `kubectl create namespace {named['name']}`, or use another namespace"
         return Error("NamespaceNotFound", f"the cluster has no namespace {named['name']}", target=path, hint=hint)
     if status in (404, 410):
         return Error("ResourceNotFound", words, target=path)
@@ -242,19 +264,21 @@ def refusal(status: int | None, reason: str | None, body: Any, method: str, path
     if status == 403 and (denied := _DENIED.search(words)):
         resource = denied["resource"] + (f".{denied['group']}" if denied["group"] else "")
         message = f"the cluster does not let the control plane {denied['verb']} {resource}: {words}"
-        hint = f"give its Role the verb {denied['verb']} on {resource}"
+        hint = f"add the verb {denied['verb']} on {resource} to its Role"
         return Error("KubernetesUnaccessible", message, target=path, hint=hint)
     if status == 403 and "exceeded quota" in words:
-        return Error("OutOfQuota", words, target=path, hint="free some of it, or ask for a larger ResourceQuota")
+        return Error("OutOfQuota", words, target=path, hint="free some of the quota, or request a larger ResourceQuota")
     if status == 401:
-        hint = "its token or certificate may have run out: attach the compute again"
-        return Error("KubernetesUnaccessible", f"the cluster does not know who we are: {words}", target=path, hint=hint)
+        hint = "its token or certificate may have expired: attach the compute again"
+        return Error("KubernetesUnaccessible", f"the cluster rejects the credentials: {words}", target=path, hint=hint)
     if status in (400, 403, 422):
-        return Error("InvalidDeploymentSpec", f"the cluster refuses it: {words}", target=path)
-    return Error("KubernetesUnaccessible", f"the cluster failed: {method} {path}: {status} {words}", target=path)
+        return Error("InvalidDeploymentSpec", f"the cluster rejects the object: {words}", target=path)
+    return Error(
+        "KubernetesUnaccessible", f"a request to the cluster failed: {method} {path}: {status} {words}", target=path
+    )
 
 
-def _words(body: Any) -> str:
+def _message(body: Any) -> str:
     text = body.decode("utf-8", "replace") if isinstance(body, bytes) else str(body or "")
     try:
         value = json.loads(text)

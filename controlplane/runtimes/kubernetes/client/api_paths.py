@@ -1,4 +1,4 @@
-"""Where each kind of object lives in the API.
+"""API paths of each kind of object.
 
 Decides paths. Must not know the API server.
 """
@@ -19,6 +19,7 @@ _PLACES: Mapping[str, tuple[str, str]] = {
 
 
 def path(kind: str, namespace: str, name: str = "", part: str = "") -> str:
-    """Of the collection in a namespace, of one object in it, or of a part of that (``log``)."""
+    """The path of a collection in a namespace, of one object in it, or of a subresource
+    (``log``)."""
     base, plural = _PLACES[kind]
     return "/".join([f"{base}/namespaces/{namespace}/{plural}", *filter(None, (name, part))])

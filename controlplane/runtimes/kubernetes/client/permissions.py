@@ -1,7 +1,7 @@
 """What a control plane may do in the namespace of its instances, verb by verb, and why.
 
-Decides the least Role that is enough: the Helm chart gives exactly this one, and a test takes each verb away and sees
-what fails. Must not know how it is given.
+Decides the smallest sufficient Role. The Helm chart grants exactly this Role, and a test removes
+each verb and checks what fails. Must not know how it is granted.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """``group``: an API group, empty for the core. ``resource`` may name a part: ``pods/log``."""
+    """``group``: an API group, empty for the core group. ``resource``: may include a subresource,
+    as in ``pods/log``."""
 
     group: str
     resource: str
@@ -36,7 +37,8 @@ RULES: tuple[Rule, ...] = (
     Rule("policy", "poddisruptionbudgets", ("create", "patch", "delete"), "protect workloads of several instances"),
 )
 
-#: In the whole cluster, as an option: without them nothing can be refused for lack of room before it is tried.
+#: In the whole cluster, optional: without them no request can be refused for lack of capacity
+#: before it is tried.
 CLUSTER_RULES: tuple[Rule, ...] = (
     Rule("", "nodes", ("list",), "see the cluster's capacity"),
     Rule("", "pods", ("list",), "see how much of it is in use"),

@@ -1,6 +1,6 @@
-"""Keeping up with one kind of object: list, then watch from there, and again when that breaks.
+"""Following one kind of object: list, then watch from there, and start again when the watch breaks.
 
-Decides when to list anew and how long to wait before. Must not know what the objects are for.
+Decides when to list again and how long to wait before. Must not know what the objects are for.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ from amphitrite.schemas.errors import Error
 
 log = logging.getLogger(__name__)
 
-#: Longest pause between two attempts (seconds): a cluster that is back is to be seen soon.
+#: Longest pause between two attempts, in seconds, so that a cluster that is back is noticed soon.
 PAUSE_MAX_S = 8.0
 _PAGE = 500
 
 
 class Watch:
-    """``listed`` gets all there are and their version, ``changed`` each change after it:
-    (``ADDED``/``MODIFIED``/``DELETED``, object).
+    """``listed`` gets all objects and their version; ``changed`` gets each later change as
+    (``ADDED``, ``MODIFIED`` or ``DELETED``, object).
 
-    Both run in the watch's thread. ``problem``: why it cannot keep up at present.
+    Both run in the watch's thread. ``problem``: why the watch is interrupted now, None if it is
+    not.
     """
 
     def __init__(
@@ -59,12 +60,12 @@ class Watch:
                 if not version:
                     version = self._list()
                     self.problem, failures = None, 0
-                version = self._follow(version)
+                version = self._watch(version)
             except Error as error:
                 if self._stop.is_set():
                     return
                 if error.code == "ResourceNotFound" and version:
-                    log.info("the cluster forgot the history of %s: listing anew", self._path)
+                    log.info("the cluster has compacted the history of %s; listing again", self._path)
                     version = ""
                     continue
                 failures += 1
@@ -75,7 +76,7 @@ class Watch:
                 self._stop.wait(min(backoff_s(failures), PAUSE_MAX_S))
 
     def _list(self) -> str:
-        """All there are, page by page; the version from which on to watch."""
+        """Lists all objects, page by page. Returns the version to watch from."""
         items: list[dict[str, Any]] = []
         query: dict[str, Any] = {**self._query, "limit": _PAGE}
         while True:
@@ -89,14 +90,15 @@ class Watch:
         self._listed(items, listed_at)
         return listed_at
 
-    def _follow(self, version: str) -> str:
-        """Changes after ``version`` until the API server ends the watch; the version from which on to go on."""
+    def _watch(self, version: str) -> str:
+        """Passes on changes after ``version`` until the API server ends the watch. Returns the
+        version to continue from."""
         self._stream = self._cluster.watch(self._path, **self._query, resourceVersion=version)
         if self._stop.is_set():
             self._stream.close()
         self.problem = None
-        for kind, found in self._stream:
-            version = str(found["metadata"]["resourceVersion"])
+        for kind, obj in self._stream:
+            version = str(obj["metadata"]["resourceVersion"])
             if kind != "BOOKMARK":
-                self._changed(kind, found)
+                self._changed(kind, obj)
         return version

@@ -1,4 +1,4 @@
-"""From pods and their events to instances, faults and logs.
+"""Instances, faults and logs from pods and their events.
 
-It reads objects and never changes them.
+Decides what objects mean. It reads them and must not change them.
 """

@@ -1,6 +1,7 @@
-"""How the containers of a pod have ended: what the kubelet tells, as facts and as a sentence.
+"""How the containers of a pod have exited, from the kubelet's reports: as facts and as a sentence.
 
-Decides which endings a pod tells of, and which of its words explain one. Must not know slots, nor living instances.
+Decides which exits a pod reports, and which text explains one. Must not know slots or living
+instances.
 """
 
 from __future__ import annotations
@@ -12,18 +13,21 @@ from typing import Any
 
 from amphitrite.controlplane.runtimes import exit_reasons
 from amphitrite.controlplane.runtimes.kubernetes.pods.pod_facts import Json, created, seconds, spec, state, status
-from amphitrite.controlplane.runtimes.kubernetes.pods.pod_history import Seen
+from amphitrite.controlplane.runtimes.kubernetes.pods.pod_history import PodHistory
 from amphitrite.controlplane.runtimes.kubernetes.workloads.object_names import FETCHER, SERVER
 
-#: A probe's failure explains the end of a container when it was told that long before it at most.
+#: Seconds: a probe failure at most this long before a container's exit explains it.
 _PROBE_WINDOW_S = 60.0
 _SIGNALS = range(129, 193)
 
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """One ended container. ``attempt`` counts from 1 over both containers. ``exit_code`` is negative for a signal,
-    as in ``subprocess``; None when it is not told any more. ``log``: its last lines, as far as they are known."""
+    """One exited container.
+
+    ``attempt``: counts from 1 over both containers. ``exit_code``: negative for a signal, as in
+    ``subprocess``; None if it is no longer reported. ``log``: its last lines, if known.
+    """
 
     container: str
     attempt: int
@@ -37,28 +41,30 @@ class Exit:
     log: str = ""
 
 
-def exits(pod: Json, events: Sequence[Json], seen: Seen, budget_s: float) -> tuple[Exit, ...]:
-    """The last two endings at most, oldest first. ``budget_s``: how long the startup probe lets it load."""
+def exits(pod: Json, events: Sequence[Json], history: PodHistory, budget_s: float) -> tuple[Exit, ...]:
+    """At most the last two exits, oldest first. ``budget_s``: how long the startup probe allows for
+    loading."""
     fetches = ended_count(pod, FETCHER)
     serves = ended_count(pod, SERVER)
     container, count, before = (SERVER, serves, fetches) if serves else (FETCHER, fetches, 0)
     if not count:
         return ()
-    told = _last(pod, container)
-    newest = _exit(pod, container, before + count, told, events, seen, budget_s)
+    last = _last(pod, container)
+    newest = _exit(pod, container, before + count, last, events, history, budget_s)
     if count == 1:
         return (newest,)
-    known = seen.ended.get((pod["metadata"]["uid"], container), ())
-    older = [one for one in known if one.get("containerID") != told.get("containerID")]
+    earlier = history.ended.get((pod["metadata"]["uid"], container), ())
+    older = [one for one in earlier if one.get("containerID") != last.get("containerID")]
     if older:
-        return _exit(pod, container, before + count - 1, older[-1], events, seen, budget_s), newest
-    # Nobody has seen it: it ended before the one began that is told of.
-    vague = Exit(container, before + count - 1, created(pod), newest.started_at, None, None, False, None)
-    return vague, newest
+        return _exit(pod, container, before + count - 1, older[-1], events, history, budget_s), newest
+    # Nobody observed it: it exited before the container whose exit is reported was started.
+    unknown = Exit(container, before + count - 1, created(pod), newest.started_at, None, None, False, None)
+    return unknown, newest
 
 
 def ended_count(pod: Json, container: str) -> int:
-    """How often it has ended by failing. The kubelet counts a restart when the next container is made."""
+    """How often the container has failed. The kubelet counts a restart when it creates the next
+    container."""
     if container == FETCHER and (state(pod, container, "terminated") or {}).get("exitCode") == 0:
         return int(status(pod, container).get("restartCount", 0))
     waits_after = state(pod, container, "waiting") and state(pod, container, "terminated", last=True)
@@ -67,7 +73,7 @@ def ended_count(pod: Json, container: str) -> int:
 
 
 def terminated(pod: Json, container: str) -> Json | None:
-    """The newest ending, of the present container or the one before."""
+    """The newest terminated state, of the current container or the previous one."""
     now = state(pod, container, "terminated")
     if now is not None and (container == SERVER or now.get("exitCode") != 0):
         return now
@@ -79,30 +85,37 @@ def _last(pod: Json, container: str) -> Json:
 
 
 def _exit(
-    pod: Json, container: str, attempt: int, told: Json, events: Sequence[Json], seen: Seen, budget_s: float
+    pod: Json,
+    container: str,
+    attempt: int,
+    ended_state: Json,
+    events: Sequence[Json],
+    history: PodHistory,
+    budget_s: float,
 ) -> Exit:
-    started = seconds(told.get("startedAt")) or created(pod)
-    ended = seconds(told.get("finishedAt")) or started
-    ready_at = seen.ready_at.get(str(told.get("containerID")))
+    started = seconds(ended_state.get("startedAt")) or created(pod)
+    ended = seconds(ended_state.get("finishedAt")) or started
+    ready_at = history.ready_at.get(str(ended_state.get("containerID")))
     if container == SERVER and ready_at is None and ended - started > budget_s:
-        # Nobody saw it; but unless it had been ready, the startup probe would have ended it.
+        # Nobody observed it; but if it had never been ready, the startup probe would have killed
+        # it.
         ready_at = started + budget_s
-    code = exit_code(told.get("exitCode"))
-    log = seen.logs.get(str(told.get("containerID"))) or str(told.get("message") or "")
-    memory = told.get("reason") == "OOMKilled"
+    code = exit_code(ended_state.get("exitCode"))
+    log = history.logs.get(str(ended_state.get("containerID"))) or str(ended_state.get("message") or "")
+    memory = ended_state.get("reason") == "OOMKilled"
     if memory:
         reason: str | None = _out_of_memory(pod, container)
         hint = None
     elif container == FETCHER:
-        reason, hint = _fetch_failure(told, code)
+        reason, hint = _fetch_failure(ended_state, code)
     else:
-        reason, hint = _server_failure(told, log, code, events, started, ended, ready_at, budget_s), None
+        reason, hint = _server_failure(ended_state, log, code, events, started, ended, ready_at, budget_s), None
     return Exit(container, attempt, started, ended, ready_at, code, memory, reason, hint, log)
 
 
-def exit_code(told: int | None) -> int | None:
-    """What containers tell as 128 + signal, as a negative number."""
-    return 128 - told if told is not None and told in _SIGNALS else told
+def exit_code(code: int | None) -> int | None:
+    """Containers report a signal as 128 + its number; returns the negative number."""
+    return 128 - code if code is not None and code in _SIGNALS else code
 
 
 def memory_limit(pod: Json, container: str) -> str:
@@ -110,21 +123,21 @@ def memory_limit(pod: Json, container: str) -> str:
 
 
 def _out_of_memory(pod: Json, container: str) -> str:
-    return f"{container} was killed: it needed more memory than its limit of {memory_limit(pod, container)}"
+    return f"{container} was killed because it exceeded its memory limit of {memory_limit(pod, container)}"
 
 
-def _fetch_failure(told: Json, code: int | None) -> tuple[str, str | None]:
-    """In the fetcher's words: a line of JSON in the termination message."""
-    words = fetcher_words(told)
+def _fetch_failure(ended_state: Json, code: int | None) -> tuple[str, str | None]:
+    """The fetcher's message: a line of JSON in the termination message."""
+    words = fetcher_message(ended_state)
     if words is not None and words.get("error"):
-        return f"the model could not be fetched: {words['error']}", words.get("hint")
-    last = str(told.get("message") or "").strip().splitlines()
-    return f"the model could not be fetched: {last[-1] if last else f'exit code {code}'}", None
+        return f"the model could not be downloaded: {words['error']}", words.get("hint")
+    last = str(ended_state.get("message") or "").strip().splitlines()
+    return f"the model could not be downloaded: {last[-1] if last else f'exit code {code}'}", None
 
 
-def fetcher_words(told: Json) -> dict[str, Any] | None:
-    """What the fetcher has left in its termination message."""
-    for line in reversed(str(told.get("message") or "").splitlines()):
+def fetcher_message(ended_state: Json) -> dict[str, Any] | None:
+    """The fetcher's JSON in its termination message, None if there is none."""
+    for line in reversed(str(ended_state.get("message") or "").splitlines()):
         try:
             value = json.loads(line)
         except ValueError:
@@ -135,7 +148,7 @@ def fetcher_words(told: Json) -> dict[str, Any] | None:
 
 
 def _server_failure(
-    told: Json,
+    ended_state: Json,
     log: str,
     code: int | None,
     events: Sequence[Json],
@@ -144,30 +157,31 @@ def _server_failure(
     ready_at: float | None,
     budget_s: float,
 ) -> str:
-    if told.get("reason") in ("StartError", "ContainerCannotRun"):
-        return f"the container cannot be started: {told.get('message')}"
+    if ended_state.get("reason") in ("StartError", "ContainerCannotRun"):
+        return f"the container cannot start: {ended_state.get('message')}"
     if probe := _killed_by_probe(events, started, ended):
         return probe
     if ready_at is None and ended - started >= budget_s:
-        return f"its models were not ready {budget_s:.0f} s after its start, so the kubelet ended it"
+        return f"its models were not ready {budget_s:.0f} s after its start, so the kubelet killed it"
     return exit_reasons.reason(log, code, was_ready=ready_at is not None)
 
 
 def _killed_by_probe(events: Sequence[Json], started: float, ended: float) -> str | None:
-    """The kubelet kills for a startup or liveness probe that fails, and says so in events."""
-    told = [one for one in events if started <= event_time(one) and abs(event_time(one) - ended) <= _PROBE_WINDOW_S]
+    """The kubelet kills a container whose startup or liveness probe fails, and reports it in
+    events."""
+    recent = [one for one in events if started <= event_time(one) and abs(event_time(one) - ended) <= _PROBE_WINDOW_S]
     for kind in ("liveness", "startup"):
-        if any(one.get("reason") == "Killing" and f"failed {kind} probe" in one.get("message", "") for one in told):
-            unhealthy = [one.get("message", "") for one in told if one.get("reason") == "Unhealthy"]
+        if any(one.get("reason") == "Killing" and f"failed {kind} probe" in one.get("message", "") for one in recent):
+            unhealthy = [one.get("message", "") for one in recent if one.get("reason") == "Unhealthy"]
             words = [one for one in unhealthy if one.lower().startswith(f"{kind} probe failed")]
-            said = words[-1].strip() if words else f"{kind.capitalize()} probe failed"
-            return f"the kubelet ended it: {said}"
+            text = words[-1].strip() if words else f"{kind.capitalize()} probe failed"
+            return f"the kubelet killed it: {text}"
     return None
 
 
 def event_time(event: Json) -> float:
-    """When it was last told."""
+    """When the event last occurred, in seconds since the epoch."""
     series = event.get("series") or {}
     times = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
-    found = next((time for time in times if time), event["metadata"].get("creationTimestamp"))
-    return seconds(found) or 0.0
+    latest = next((time for time in times if time), event["metadata"].get("creationTimestamp"))
+    return seconds(latest) or 0.0

@@ -1,6 +1,7 @@
-"""The cluster's nodes, what they have and what pods ask of them, as the question of room wants it.
+"""The capacity of the cluster's nodes, and what pods request from them.
 
-Decides what a pod counts for (as the scheduler does) and whose it is. Must not know the API server.
+Decides what a pod requests in total (the scheduler's rule) and who owns it. Must not know the API
+server.
 """
 
 from __future__ import annotations
@@ -24,37 +25,42 @@ def capacities(nodes: Iterable[Json], pods: Iterable[Json]) -> tuple[NodeCapacit
 
 
 def requests(pod: Json) -> dict[str, str]:
-    """All its containers together, or the greediest of those before them, and the pod's own overhead."""
+    """The total requests of a pod: of all containers or of the largest init container, and its
+    overhead (Kubernetes' page "Sidecar containers", section "Resource sharing within containers").
+    """
     spec = pod["spec"]
-    together: dict[str, Fraction] = {}
+    total_requests: dict[str, Fraction] = {}
     for container in spec["containers"]:
-        _add(together, container)
-    beside: dict[str, Fraction] = {}
+        _add(total_requests, container)
+    sidecars: dict[str, Fraction] = {}
     peak: dict[str, Fraction] = {}
     for container in spec.get("initContainers") or ():
         if container.get("restartPolicy") == "Always":  # A sidecar stays.
-            _add(beside, container)
-            _add(together, container)
+            _add(sidecars, container)
+            _add(total_requests, container)
             continue
-        for name, text in _asked(container).items():
-            peak[name] = max(peak.get(name, Fraction()), beside.get(name, Fraction()) + quantity(text))
-    total = {name: max(together.get(name, Fraction()), peak.get(name, Fraction())) for name in {**together, **peak}}
+        for name, text in _container_requests(container).items():
+            peak[name] = max(peak.get(name, Fraction()), sidecars.get(name, Fraction()) + quantity(text))
+    total = {
+        name: max(total_requests.get(name, Fraction()), peak.get(name, Fraction()))
+        for name in {**total_requests, **peak}
+    }
     for name, text in (spec.get("overhead") or {}).items():
         total[name] = total.get(name, Fraction()) + quantity(text)
     return {name: _text(value) for name, value in total.items()}
 
 
 def _add(total: dict[str, Fraction], container: Json) -> None:
-    for name, text in _asked(container).items():
+    for name, text in _container_requests(container).items():
         total[name] = total.get(name, Fraction()) + quantity(text)
 
 
-def _asked(container: Json) -> dict[str, str]:
+def _container_requests(container: Json) -> dict[str, str]:
     return dict((container.get("resources") or {}).get("requests") or {})
 
 
 def _text(value: Fraction) -> str:
-    """In thousandths where it is no whole number."""
+    """In thousandths if it is not a whole number."""
     return str(value.numerator) if value.denominator == 1 else f"{-(-value * 1000 // 1)}m"
 
 

@@ -1,6 +1,6 @@
-"""Facts that are read off one pod's JSON: its containers' states, conditions and times.
+"""Facts from one pod's JSON: the states of its containers, conditions and times.
 
-Decides where in a pod each of them stands. Must not know what follows from them.
+Decides where each of them is in a pod. Must not know what follows from them.
 """
 
 from __future__ import annotations
@@ -15,33 +15,34 @@ Json = Mapping[str, Any]
 
 
 def seconds(timestamp: str | None) -> float | None:
-    """RFC 3339 to seconds since the epoch."""
+    """An RFC 3339 timestamp as seconds since the epoch."""
     return datetime.fromisoformat(timestamp.replace("Z", "+00:00")).timestamp() if timestamp else None
 
 
-def created(found: Json) -> float:
-    return seconds(found["metadata"].get("creationTimestamp")) or 0.0
+def created(obj: Json) -> float:
+    return seconds(obj["metadata"].get("creationTimestamp")) or 0.0
 
 
-def name(found: Json) -> str:
-    return str(found["metadata"]["name"])
+def name(obj: Json) -> str:
+    return str(obj["metadata"]["name"])
 
 
 def status(pod: Json, container: str) -> Json:
-    """The status of a container; empty while the kubelet has told none."""
+    """The status of a container; empty until the kubelet reports one."""
     part = "initContainerStatuses" if container == FETCHER else "containerStatuses"
-    found = (one for one in pod.get("status", {}).get(part) or () if one["name"] == container)
-    return next(found, {})
+    statuses = (one for one in pod.get("status", {}).get(part) or () if one["name"] == container)
+    return next(statuses, {})
 
 
 def state(pod: Json, container: str, kind: str, *, last: bool = False) -> Json | None:
-    """``running``, ``waiting`` or ``terminated`` of the present container, or of the one before it."""
-    found: Json | None = (status(pod, container).get("lastState" if last else "state") or {}).get(kind)
-    return found
+    """``running``, ``waiting`` or ``terminated`` of the current container, or with ``last`` of the
+    previous one."""
+    obj: Json | None = (status(pod, container).get("lastState" if last else "state") or {}).get(kind)
+    return obj
 
 
-def condition(found: Json, kind: str) -> Json:
-    conditions = found.get("status", {}).get("conditions") or ()
+def condition(obj: Json, kind: str) -> Json:
+    conditions = obj.get("status", {}).get("conditions") or ()
     return next((one for one in conditions if one["type"] == kind), {})
 
 
@@ -49,21 +50,23 @@ def is_ready(pod: Json) -> bool:
     return condition(pod, "Ready").get("status") == "True"
 
 
-def is_over(pod: Json) -> bool:
-    """It has ended for good, such as an evicted one, and its controller has put another in its place."""
-    return pod.get("status", {}).get("phase") in ("Failed", "Succeeded") and not is_leaving(pod)
+def is_finished(pod: Json) -> bool:
+    """Whether it has ended for good, such as an evicted pod, which its controller has replaced."""
+    return pod.get("status", {}).get("phase") in ("Failed", "Succeeded") and not is_terminating(pod)
 
 
-def is_leaving(pod: Json) -> bool:
+def is_terminating(pod: Json) -> bool:
     return bool(pod["metadata"].get("deletionTimestamp"))
 
 
-#: A pod that is still there so long after it should have been gone is on a node that nobody hears of.
+#: A pod that still exists this many seconds after its deletion was due is on a node that does not
+#: answer.
 _LOST_S = 60.0
 
 
 def is_lost(pod: Json, now: float) -> bool:
-    """It was to be gone, and nobody can tell whether it is. ``deletionTimestamp`` counts its grace in already."""
+    """Whether its deletion is overdue, so its state is unknown. ``deletionTimestamp`` includes the
+    grace period."""
     due = seconds(pod["metadata"].get("deletionTimestamp"))
     return due is not None and now > due + _LOST_S
 

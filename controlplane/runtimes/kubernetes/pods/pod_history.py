@@ -1,8 +1,8 @@
-"""What a control plane has seen of pods that the API server does not tell for long: when they were ready, how they
-ended before, the end of their logs.
+"""The history of pods that the API server reports only briefly: when they were ready, earlier
+exits, the end of their logs.
 
-Decides how much of it is kept. Nothing depends on it but how well a failure is explained: a control plane that has just
-started knows less. Must not know where objects come from.
+Decides how much is kept. It only improves explanations of failures: a control plane that has just
+started has less of it. Must not know where objects come from.
 """
 
 from __future__ import annotations
@@ -11,16 +11,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-#: Ended containers of one pod: the one that its status tells, and the one before.
+#: Exits kept for each container of a pod: the one in its status, and the one before.
 KEPT_ENDED = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """``ready_at``: seconds since the epoch, by container id. ``ended``: ``terminated`` states, oldest first, by pod
-    uid and container. ``logs``: the last lines of ended containers, by container id. ``departed_at``: when one of the
-    pods last went, so that there may be room.
-    """
+class PodHistory:
+    """``ready_at``: seconds since the epoch, by container id. ``ended``: ``terminated`` states,
+    oldest first, by pod uid and container. ``logs``: the last lines of exited containers, by
+    container id. ``departed_at``: when a pod last went, which may have freed capacity."""
 
     ready_at: Mapping[str, float] = field(default_factory=dict)
     ended: Mapping[tuple[str, str], tuple[Mapping[str, Any], ...]] = field(default_factory=dict)

@@ -1,15 +1,15 @@
-"""From a workload's Deployment and its pods to instances.
+"""Instances from a workload's Deployment and its pods.
 
-Decides, purely and without a memory of its own, which pod has which slot and what it contributes:
+Decides, as a pure function without state, which pod has which slot and what it contributes:
 
-* pods that go on living have the slots from 0, ready ones first, then the oldest; where the Deployment wants more pods
-  than there are, the slots behind are ``starting`` instances without a pod;
-* of the pods that were chosen to go, as many as there are too many are ``stopping``, and so are those that the API
-  server is ending; they come behind the others, so that nobody starts anything in the slots of those that stay;
-* a container's restarts are ended attempts of the pod's slot;
-* a Deployment that is to have no pods is one ``stopping`` instance until it is gone itself.
+* Pods that stay have the slots from 0: ready ones first, then the oldest. If the Deployment wants
+  more pods than exist, the remaining slots are ``starting`` instances without a pod.
+* Of the pods selected to stop, the surplus is ``stopping``, as are pods that the API server is
+  deleting. They come after the others, so that nothing is started in the slots of pods that stay.
+* Restarts of a container are exited attempts in the pod's slot.
+* A Deployment that should have no pods is one ``stopping`` instance until it is gone.
 
-Must not know the API server, nor what is wanted.
+Must not know the API server or desired state.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from typing import Any
 
 from amphitrite.controlplane.core.desired.resources import WorkloadSpec
 from amphitrite.controlplane.core.observed.observations import Fault, Instance, ModelFetch
-from amphitrite.controlplane.runtimes.kubernetes.pods.container_exits import Exit, ended_count, exits, fetcher_words
+from amphitrite.controlplane.runtimes.kubernetes.pods.container_exits import Exit, ended_count, exits, fetcher_message
 from amphitrite.controlplane.runtimes.kubernetes.pods.pod_facts import (
     Json,
     condition,
     created,
-    is_leaving,
+    is_finished,
     is_lost,
-    is_over,
     is_ready,
+    is_terminating,
     name,
     seconds,
     spec,
     state,
 )
 from amphitrite.controlplane.runtimes.kubernetes.pods.pod_faults import deployment_fault, pod_fault, was_ready
-from amphitrite.controlplane.runtimes.kubernetes.pods.pod_history import Seen
+from amphitrite.controlplane.runtimes.kubernetes.pods.pod_history import PodHistory
 from amphitrite.controlplane.runtimes.kubernetes.workloads.object_names import (
     FETCHER,
     SERVER,
@@ -45,7 +45,7 @@ from amphitrite.controlplane.runtimes.kubernetes.workloads.object_names import (
 from amphitrite.dataplane.table.routing_table import Address
 
 _FALLBACK_BUDGET_S = 600.0
-#: Pods that ended for good and still tell something: the newest, and one before.
+#: Finished pods that are still reported: the newest, and one before.
 _KEPT_OVER = 2
 
 
@@ -54,75 +54,83 @@ def instances(
     deployment: Json,
     pods: Sequence[Json],
     events: Mapping[str, Sequence[Json]],
-    seen: Seen,
+    history: PodHistory,
     now: float,
 ) -> tuple[Instance, ...]:
-    """``pods``: all of this workload. ``events``: by pod uid. ``now``: seconds since the epoch."""
-    going = leaving(deployment, pods, now)
+    """``pods``: all pods of this workload. ``events``: by pod uid. ``now``: seconds since the
+    epoch."""
+    going = ending_pods(deployment, pods, now)
     gone = {name(pod) for pod in going}
     living = sorted(
-        (p for p in pods if name(p) not in gone and not is_leaving(p) and not is_over(p)),
+        (p for p in pods if name(p) not in gone and not is_terminating(p) and not is_finished(p)),
         key=lambda p: (not is_ready(p), created(p), name(p)),
     )
-    found: list[Instance] = []
+    result: list[Instance] = []
     for slot, pod in enumerate(living):
-        told = events.get(pod["metadata"]["uid"], ())
-        ended = exits(pod, told, seen, _budget_s(pod))
-        found += [_exited(workload, pod, slot, one) for one in ended]
-        found.append(_living(workload, pod, slot, pod_fault(pod, told, ended, seen, now), seen))
+        pod_events = events.get(pod["metadata"]["uid"], ())
+        ended = exits(pod, pod_events, history, _budget_s(pod))
+        result += [_exited(workload, pod, slot, one) for one in ended]
+        result.append(_living(workload, pod, slot, pod_fault(pod, pod_events, ended, history, now), history))
     wanted = replicas(deployment)
     refused = deployment_fault(deployment)
     missing = range(len(living), wanted)
-    found += [_pending(workload, deployment, slot, refused) for slot in missing]
+    result += [_pending(workload, deployment, slot, refused) for slot in missing]
     behind = max(len(living), wanted)
-    found += [_stopping(workload, pod, behind + i) for i, pod in enumerate(going)]
-    over = sorted((p for p in pods if is_over(p)), key=created, reverse=True)[:_KEPT_OVER]
-    found += [_over(workload, pod, max(behind - 1, 0), -i) for i, pod in enumerate(over)]
-    if is_ending(deployment) and all(one.phase == "exited" for one in found):
-        found.append(_ghost(workload, deployment))
-    return tuple(sorted(found, key=lambda one: one.id))
+    result += [_stopping(workload, pod, behind + i) for i, pod in enumerate(going)]
+    over = sorted((p for p in pods if is_finished(p)), key=created, reverse=True)[:_KEPT_OVER]
+    result += [_finished_pod(workload, pod, max(behind - 1, 0), -i) for i, pod in enumerate(over)]
+    if is_ending(deployment) and all(one.phase == "exited" for one in result):
+        result.append(_ending_deployment(workload, deployment))
+    return tuple(sorted(result, key=lambda one: one.id))
 
 
 def replicas(deployment: Json) -> int:
     return int(deployment["spec"].get("replicas", 1))
 
 
-def listed(deployment: Json) -> list[str]:
-    """Names of the pods that were chosen to go."""
+def pods_to_stop(deployment: Json) -> list[str]:
+    """Names of the pods that were selected to stop."""
     text = (deployment["metadata"].get("annotations") or {}).get(STOPPING_ANNOTATION, "")
     return [one for one in text.split(",") if one]
 
 
-def chosen_since(seen: Json, now: Json, pod: str) -> bool:
-    """Whether somebody else was faster to choose ``pod``, after the Deployment was as ``seen``. One that was chosen
-    before, and stayed as the controller preferred another pod, is chosen again only where there is one less."""
-    return pod in listed(now) and (pod not in listed(seen) or replicas(now) < replicas(seen))
+def chosen_by_another(before: Json, now: Json, pod: str) -> bool:
+    """Whether another control plane has selected ``pod`` since the Deployment was as ``before``.
+
+    A pod that was already selected, and stayed because the controller deleted another, is selected
+    again unless there is one replica less.
+    """
+    return pod in pods_to_stop(now) and (pod not in pods_to_stop(before) or replicas(now) < replicas(before))
 
 
 def is_ending(deployment: Json) -> bool:
-    """It was scaled down to nothing, or deleted. One without pods that were ever chosen to go is still being made."""
+    """Whether it was scaled down to zero or deleted. Without replicas and without pods ever
+    selected to stop, it is still being created."""
     chosen = STOPPING_ANNOTATION in (deployment["metadata"].get("annotations") or {})
     return bool(deployment["metadata"].get("deletionTimestamp")) or (replicas(deployment) == 0 and chosen)
 
 
-def leaving(deployment: Json, pods: Sequence[Json], now: float) -> list[Json]:
-    """The pods that are on their way out: those that the API server ends, and as many of the chosen ones as there are
-    too many. The controller may prefer another pod, one that is not ready: then a chosen one stays after all."""
-    ended = [pod for pod in pods if is_leaving(pod) and not is_lost(pod, now)]
-    living = [pod for pod in pods if not is_leaving(pod) and not is_over(pod)]
-    names = listed(deployment)
+def ending_pods(deployment: Json, pods: Sequence[Json], now: float) -> list[Json]:
+    """The pods that are stopping: those that the API server deletes, and of the selected ones the
+    surplus.
+
+    The controller may prefer another pod, one that is not ready: then a selected pod stays.
+    """
+    ended = [pod for pod in pods if is_terminating(pod) and not is_lost(pod, now)]
+    living = [pod for pod in pods if not is_terminating(pod) and not is_finished(pod)]
+    names = pods_to_stop(deployment)
     chosen = sorted((p for p in living if name(p) in names), key=lambda p: names.index(name(p)))
     return [*chosen[: max(0, len(living) - replicas(deployment))], *ended]
 
 
-def _living(workload: WorkloadSpec, pod: Json, slot: int, fault: Fault | None, seen: Seen) -> Instance:
+def _living(workload: WorkloadSpec, pod: Json, slot: int, fault: Fault | None, history: PodHistory) -> Instance:
     running = state(pod, SERVER, "running") or {}
     turned = seconds(condition(pod, "Ready").get("lastTransitionTime"))
     ready_at = None
     if is_ready(pod):
         ready_at = turned
     elif was_ready(pod):
-        ready_at = seen.ready_at.get(_container_id(pod)) or seconds(running.get("startedAt"))
+        ready_at = history.ready_at.get(_container_id(pod)) or seconds(running.get("startedAt"))
     return Instance(
         id=name(pod),
         workload=workload,
@@ -172,11 +180,15 @@ def _stopping(workload: WorkloadSpec, pod: Json, slot: int) -> Instance:
     )
 
 
-def _over(workload: WorkloadSpec, pod: Json, slot: int, attempt: int) -> Instance:
-    """Evicted, or refused by its node: it stays as a record, in the last slot, where its successor is."""
-    told: Mapping[str, Any] = pod.get("status", {})
+def _finished_pod(workload: WorkloadSpec, pod: Json, slot: int, attempt: int) -> Instance:
+    """An evicted pod, or one rejected by its node: a record in the last slot, where its replacement
+    is."""
+    pod_status: Mapping[str, Any] = pod.get("status", {})
     ended = seconds(condition(pod, "Ready").get("lastTransitionTime")) or created(pod)
-    words = ": ".join(str(told[part]) for part in ("reason", "message") if told.get(part)) or "the pod has ended"
+    words = (
+        ": ".join(str(pod_status[part]) for part in ("reason", "message") if pod_status.get(part))
+        or "the pod has finished"
+    )
     return Instance(
         id=f"{name(pod)}#0",
         workload=workload,
@@ -186,12 +198,12 @@ def _over(workload: WorkloadSpec, pod: Json, slot: int, attempt: int) -> Instanc
         address=None,
         started_at=created(pod),
         exited_at=ended,
-        reason=f"the node ended the pod: {words}",
+        reason=f"the node stopped the pod: {words}",
     )
 
 
 def _pending(workload: WorkloadSpec, deployment: Json, slot: int, fault: Fault | None) -> Instance:
-    """A pod that the Deployment's controller has still to make."""
+    """A pod that the Deployment's controller has not created yet."""
     return Instance(
         id=f"{name(deployment)}-pending-{slot}",
         workload=workload,
@@ -204,7 +216,7 @@ def _pending(workload: WorkloadSpec, deployment: Json, slot: int, fault: Fault |
     )
 
 
-def _ghost(workload: WorkloadSpec, deployment: Json) -> Instance:
+def _ending_deployment(workload: WorkloadSpec, deployment: Json) -> Instance:
     return Instance(
         id=f"{name(deployment)}-ending",
         workload=workload,
@@ -223,7 +235,7 @@ def _address(workload: WorkloadSpec, pod: Json) -> Address | None:
 
 
 def _engine(workload: WorkloadSpec, pod: Json) -> str | None:
-    """From the image that runs: asking the server would need a way from here to the pod."""
+    """From the image, because asking the server would need network access to the pod."""
     image = str(spec(pod, SERVER).get("image", "")).rpartition("/")[2]
     if not image or not state(pod, SERVER, "running"):
         return None
@@ -237,7 +249,7 @@ def _container_id(pod: Json) -> str:
 
 
 def _model_fetch(pod: Json) -> ModelFetch | None:
-    words = fetcher_words(state(pod, FETCHER, "terminated") or {}) or {}
+    words = fetcher_message(state(pod, FETCHER, "terminated") or {}) or {}
     if words.get("cache") not in ("hit", "miss"):
         return None
     return ModelFetch(words["cache"] == "hit", int(words.get("bytes", 0)), float(words.get("seconds", 0.0)))

@@ -1,6 +1,6 @@
-"""The logs of an instance's containers, the present one's and the one's before it.
+"""The logs of an instance's current and previous containers.
 
-Decides which logs there are to a pod, and what stands in for one that there is not. Must not know deployments.
+Decides which logs a pod has, and what is shown instead of a missing one. Must not know deployments.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from amphitrite.controlplane.runtimes.kubernetes.pods.pod_facts import Json, nam
 from amphitrite.controlplane.runtimes.runtime import Container
 from amphitrite.schemas.errors import Error
 
-#: Of one container's log (bytes).
+#: The maximum bytes of one container's log.
 _MAX_BYTES = 4 * 1024 * 1024
-#: Enough to find out why a container ended.
+#: Enough lines and bytes to find out why a container exited.
 _CRASH_LINES, _CRASH_BYTES = 200, 64 * 1024
 
 
@@ -28,7 +28,8 @@ def read(
     tail: int,
     container: Container,
 ) -> Iterator[tuple[Instance, list[str]]]:
-    """Each instance with its last ``tail`` lines. An instance without a log tells what it waits for instead."""
+    """Each instance with its last ``tail`` lines. An instance without a log shows what it waits for
+    instead."""
     by_name = {name(pod): pod for pod in pods}
     newest_exit = {one.id.partition("#")[0]: one for one in instances if one.phase == "exited"}
     for instance in instances:
@@ -48,7 +49,7 @@ def read(
 
 
 def crash_log(cluster: Cluster, namespace: str, pod: str, container: str, *, previous: bool) -> str:
-    """The end of an ended container's log, for whoever looks for the cause."""
+    """The end of an exited container's log, to find out why it exited."""
     where = path("Pod", namespace, pod, "log")
     query = {"container": container, "previous": str(previous).lower()}
     return cluster.text(where, **query, tailLines=_CRASH_LINES, limitBytes=_CRASH_BYTES)
@@ -57,19 +58,21 @@ def crash_log(cluster: Cluster, namespace: str, pod: str, container: str, *, pre
 def lines_of(
     cluster: Cluster, namespace: str, pod: str, container: str, tail: int, *, previous: bool = False
 ) -> list[str]:
-    """None where there is no such log: the container has not begun, or the pod is gone."""
+    """The lines of a log; empty if the container has not started or the pod is gone."""
     if tail <= 0:
         return []
     query = {"container": container, "previous": str(previous).lower()}
     try:
         text = cluster.text(path("Pod", namespace, pod, "log"), **query, tailLines=tail, limitBytes=_MAX_BYTES)
     except Error as error:
-        if error.code in ("ResourceNotFound", "InvalidDeploymentSpec"):  # 404, and 400: it waits to start.
+        # 404, or 400 if it has not started.
+        if error.code in ("ResourceNotFound", "InvalidDeploymentSpec"):
             return []
         raise
     return text.splitlines()
 
 
 def _between(pod: Json, container: str) -> bool:
-    """The newest container has ended and the next one has not begun: its log is the present one."""
+    """Whether the newest container has exited and the next has not started, so that the current log
+    is the exited one's."""
     return state(pod, container, "running") is None and state(pod, container, "terminated") is None

@@ -1,4 +1,4 @@
-"""From a workload to the Kubernetes objects that run it.
+"""The Kubernetes objects that run a workload.
 
-Pure: it renders objects and never sends them.
+Decides every field of them, with pure functions. It must not send them.
 """

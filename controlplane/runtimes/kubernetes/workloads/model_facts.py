@@ -1,7 +1,8 @@
-"""What a model version's files tell about the pod that will serve them: how much must be loaded, and how many Python
-processes Triton will start for it.
+"""What a model version's files mean for its pod: how many bytes are loaded, and how many Python
+processes Triton starts.
 
-Decides the rule by which Python instances are counted from ``config.pbtxt``. Must not know where files lie.
+Decides how Python instances are counted from ``config.pbtxt`` (Triton's ``instance_group``). Must
+not know where files are.
 """
 
 from __future__ import annotations
@@ -18,25 +19,27 @@ _COUNT = re.compile(r"\bcount\s*:\s*(\d+)")
 _NESTED = re.compile(r"\{[^{}]*\}")
 _KIND = re.compile(r"\bkind\s*:\s*KIND_(\w+)")
 
-#: What Triton makes of a Python model that says nothing about its instances is at most this.
+#: The maximum instances that Triton creates for a Python model without ``instance_group``.
 DEFAULT_INSTANCES = 2
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """``size``: bytes of all files. ``cpu_instances``: Python processes; ``gpu_instances``: those for each GPU."""
+    """``size``: bytes of all files. ``cpu_instances``: Python processes. ``gpu_instances``: Python
+    processes for each GPU."""
 
     size: int
     cpu_instances: int = 0
     gpu_instances: int = 0
 
     def python_instances(self, gpus: int) -> int:
-        """In a pod with that many GPUs; without any, Triton refuses models that ask for them, or uses the CPU."""
+        """Python processes in a pod with that many GPUs. Without GPUs Triton refuses GPU models or
+        uses the CPU."""
         return self.cpu_instances + self.gpu_instances * max(gpus, 1)
 
 
 def model_facts(files: Iterable[tuple[str, int]], read: Callable[[str], str]) -> ModelFacts:
-    """``files``: (path, size) of a repository; ``read`` gives the text of one of its paths."""
+    """``files``: (path, size) of a repository. ``read``: returns the text of one of its paths."""
     sizes = dict(files)
     cpu = gpu = 0
     for model in sorted({path.split("/", 1)[0] for path in sizes if "/" in path}):
@@ -51,8 +54,9 @@ def model_facts(files: Iterable[tuple[str, int]], read: Callable[[str], str]) ->
 
 
 def _groups(text: str) -> list[tuple[str, int]]:
-    """(kind, count) of each instance group: both spellings of a repeated field in Protocol Buffers' text format."""
-    found = []
+    """(kind, count) of each instance group, in both spellings of a repeated field in Protocol
+    Buffers' text format."""
+    result = []
     for match in _GROUP.finditer(text):
         rest = text[match.end() :]
         for body in _messages(rest, many=bool(match["list"])):
@@ -60,22 +64,23 @@ def _groups(text: str) -> list[tuple[str, int]]:
             while _NESTED.search(own):  # A group's resources have counts of their own.
                 own = _NESTED.sub("", own)
             kind, count = _KIND.search(own), _COUNT.search(own)
-            found.append((kind[1] if kind else "AUTO", int(count[1]) if count else 1))
-    return found
+            result.append((kind[1] if kind else "AUTO", int(count[1]) if count else 1))
+    return result
 
 
 def _messages(text: str, *, many: bool) -> list[str]:
-    """The contents of the ``{...}`` at the beginning of ``text``: one, or all up to the list's end."""
-    found, depth, start = [], 0, 0
+    """The contents of the ``{...}`` at the start of ``text``: one, or all until the end of the
+    list."""
+    result, depth, start = [], 0, 0
     for position, character in enumerate(text):
         if character == "{":
             depth, start = depth + 1, start if depth else position + 1
         elif character == "}":
             depth -= 1
             if depth == 0:
-                found.append(text[start:position])
+                result.append(text[start:position])
                 if not many:
-                    return found
+                    return result
         elif character == "]" and depth == 0:
-            return found
-    return found
+            return result
+    return result

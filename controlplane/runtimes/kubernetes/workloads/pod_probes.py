@@ -1,6 +1,7 @@
-"""The kubelet's probes of an instance, and how long it may take to load and to end.
+"""The kubelet's probes of an instance, and how long it may take to load and to stop.
 
-Decides them from the deployment's probe settings, its request timeout and its model's size. Must not know pods.
+Decides them from the deployment's probe settings, its request timeout and its model's size. Must
+not know pods.
 """
 
 from __future__ import annotations
@@ -21,35 +22,37 @@ from amphitrite.controlplane.runtimes.kubernetes.workloads.model_facts import Mo
 from amphitrite.controlplane.runtimes.kubernetes.workloads.object_names import HTTP_PORT
 from amphitrite.schemas.errors import Error
 
-#: A model is expected to load at least this fast (bytes a second): a slow disk and a conversion on the way.
+#: The minimum expected load rate in bytes per second, for a slow disk and a conversion.
 LOAD_RATE = 25 * 1024 * 1024
 STARTUP_PERIOD_S = 1
 
-#: Between the end of an instance's readiness and the moment when no proxy sends it anything any more lie a watch, a
-#: table and a push: together under one second.
+#: Seconds from the end of an instance's readiness until no proxy sends it requests: a watch, a
+#: table and a push take less than one second.
 PROPAGATION_S = 5
-#: Triton ends as soon as nothing is in flight, so waiting for more than the timeout of today's requests costs nothing,
-#: and a timeout that is raised later is covered.
+#: The minimum time for requests in flight, in seconds. Triton exits as soon as there are none, so a
+#: longer time costs nothing and covers a timeout that is raised later.
 EXIT_TIMEOUT_MIN_S = 30
 _MARGIN_S = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
-    """``pre_stop_s`` before SIGTERM, then ``exit_timeout_s`` for requests in flight; SIGKILL after ``grace_s``."""
+class Termination:
+    """In seconds: ``pre_stop_s`` before SIGTERM, ``exit_timeout_s`` for requests in flight, and
+    SIGKILL after ``grace_s``."""
 
     pre_stop_s: int
     exit_timeout_s: int
     grace_s: int
 
 
-def ending(request_timeout_s: float) -> Ending:
+def termination(request_timeout_s: float) -> Termination:
     exit_timeout = max(math.ceil(request_timeout_s), EXIT_TIMEOUT_MIN_S)
-    return Ending(PROPAGATION_S, exit_timeout, PROPAGATION_S + exit_timeout + _MARGIN_S)
+    return Termination(PROPAGATION_S, exit_timeout, PROPAGATION_S + exit_timeout + _MARGIN_S)
 
 
 def load_budget_s(settings: PodSettings | None, facts: ModelFacts | None) -> int:
-    """How long loading may take: 600 s, what ``readiness_probe`` allows, or what the size needs, whichever is most."""
+    """Seconds that loading may take: the maximum of 600 s, what ``readiness_probe`` allows, and
+    what the size needs."""
     readiness = (settings.readiness if settings else None) or DEFAULT_READINESS_PROBE
     expected = facts.size / LOAD_RATE if facts is not None else 0.0
     return math.ceil(max(load_deadline_s(readiness), expected))
@@ -60,9 +63,9 @@ def probes(
 ) -> dict[str, Any]:
     """``startupProbe``, ``readinessProbe`` and ``livenessProbe`` of the container.
 
-    Of our own Triton, readiness is the server's and, strictly, each model's; liveness only the server's own, so that a
-    model that cannot answer does not end the others. Of another ``container`` they are what its environment says.
-    Raises Error("InvalidDeploymentSpec") for what no kubelet can do.
+    With our own Triton, readiness includes each model (strict readiness), and liveness only the
+    server, so that a failing model does not stop the others. With a ``container`` the environment's
+    routes are used. Raises Error("InvalidDeploymentSpec") for settings that no kubelet supports.
     """
     port = HTTP_PORT if container is None else container.port
     ready = _http("/v2/health/ready" if container is None else container.readiness_path, port)
@@ -72,9 +75,9 @@ def probes(
     if liveness.success_threshold != 1:
         raise Error(
             "InvalidDeploymentSpec",
-            f"liveness_probe.success_threshold is {liveness.success_threshold}; on Kubernetes it can only be 1",
+            f"liveness_probe.success_threshold is {liveness.success_threshold}; on Kubernetes it must be 1",
             target="liveness_probe.success_threshold",
-            hint="leave it out",
+            hint="remove it",
         )
     startup = {
         **ready,
@@ -97,7 +100,8 @@ def _http(path: str, port: int) -> dict[str, Any]:
 
 
 def _timing(probe: Probe) -> dict[str, int]:
-    """Delays count from the end of loading: the startup probe comes before. So none is left for readiness."""
+    """Delays are left out: they count from the end of loading, which the startup probe
+    waits for."""
     return {
         "periodSeconds": probe.period,
         "timeoutSeconds": probe.timeout,

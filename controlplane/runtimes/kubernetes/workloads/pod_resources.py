@@ -1,7 +1,8 @@
-"""What the server's container asks of a node: the instance type, what the deployment says over it, and room for shared
+"""The resources of the server's container: the instance type, the deployment's own, and shared
 memory.
 
-Decides which of them wins and what Kubernetes needs to be told twice. Must not know pods or nodes.
+Decides which of them wins, and which values Kubernetes needs in both requests and limits. Must not
+know pods or nodes.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from amphitrite.schemas.errors import Error
 
 MIB = 1024 * 1024
 
-#: Triton's Python backend talks to its processes through regions in /dev/shm, which in a container has 64 MiB.
+#: Triton's Python backend communicates with its processes through regions in /dev/shm, which has 64
+#: MiB in a container by default.
 SHARED_MEMORY_FLOOR = 256 * MIB
 SHARED_MEMORY_EACH = 64 * MIB
 SHARED_MEMORY_SLACK = 64 * MIB
@@ -31,12 +33,13 @@ def shared_memory(facts: ModelFacts | None, gpus: int) -> int:
 
 
 def demand(shape: PodShape, settings: PodSettings | None, facts: ModelFacts | None) -> PodShape:
-    """The instance type with everything that a pod of this deployment really asks for: of use for both the pod and the
-    question whether there is room for it.
+    """The instance type with all resources that a pod of this deployment requests, for the pod and
+    for the capacity check.
 
-    The deployment's ``resources`` come over the instance type's. Memory's limit is its request unless one is given, and
-    both grow by the shared memory, which counts as the pod's. A core has no limit unless one is given. What counts
-    devices (``nvidia.com/gpu``, MIG) has equal requests and limits. Raises Error("InvalidDeploymentSpec").
+    The deployment's ``resources`` override the instance type's. The memory limit equals the request
+    unless it is set, and both grow by the shared memory, which counts as the pod's. The CPU has no
+    limit unless one is set. Devices (``nvidia.com/gpu``, MIG) have equal requests and limits.
+    Raises Error("InvalidDeploymentSpec").
     """
     given = settings or PodSettings()
     requests = {**dict(shape.requests), **dict(given.requests)}
@@ -55,22 +58,22 @@ def demand(shape: PodShape, settings: PodSettings | None, facts: ModelFacts | No
     extra = shared_memory(facts, gpus(requests))
     for side in (requests, limits):
         if "memory" in side:
-            side["memory"] = shown(_read("memory", side["memory"]) + extra)
-    most = {name: _read(name, text) for name, text in limits.items()}
+            side["memory"] = format_bytes(_read("memory", side["memory"]) + extra)
+    parsed_limits = {name: _read(name, text) for name, text in limits.items()}
     for name, text in requests.items():
-        if _read(name, text) > most.get(name, _read(name, text)):
-            message = f"resources ask for {text} of {name}, more than their limit {limits[name]}"
+        if _read(name, text) > parsed_limits.get(name, _read(name, text)):
+            message = f"resources request {text} of {name}, which is more than the limit {limits[name]}"
             raise Error("InvalidDeploymentSpec", message, target="resources", hint="raise the limit")
     return replace(shape, requests=tuple(sorted(requests.items())), limits=tuple(sorted(limits.items())))
 
 
 def gpus(requests: Mapping[str, str]) -> int:
-    """Devices of NVIDIA's, whole ones and MIG slices, that a pod asks for."""
+    """The number of NVIDIA devices that a pod requests, whole GPUs and MIG slices."""
     return sum(int(_read(name, text)) for name, text in requests.items() if name.startswith("nvidia.com/"))
 
 
-def shown(value: Fraction | int) -> str:
-    """Bytes in Kubernetes' notation, as MiB where that is exact."""
+def format_bytes(value: Fraction | int) -> str:
+    """Bytes in Kubernetes' notation, as MiB if that is exact."""
     whole = -(-value // 1)
     return f"{whole // MIB}Mi" if whole % MIB == 0 else str(whole)
 

@@ -1,6 +1,6 @@
-"""How one cluster is used: which images, where models come from, who may call an instance.
+"""The settings for pods on one cluster: images, where models come from, who may call an instance.
 
-Decides names and defaults of these settings. Must not know what is made of them.
+Decides names and defaults of these settings. Must not know what they are used for.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from amphitrite.controlplane.runtimes.kubernetes.workloads.model_facts import Mo
 from amphitrite.controlplane.settings.version import VERSION
 from amphitrite.schemas.errors import Error
 
-#: NVIDIA's release whose Triton is used where nothing else is said.
+#: The NVIDIA release of the default Triton image.
 TRITON_TAG = "26.04-py3"
 TRITON_REPOSITORY = "nvcr.io/nvidia/tritonserver"
 TRITON_IMAGE = f"{TRITON_REPOSITORY}:{TRITON_TAG}"
@@ -25,9 +25,12 @@ CacheKind = Literal["emptyDir", "pvc", "hostPath", "image"]
 
 @dataclass(frozen=True, slots=True)
 class ModelCache:
-    """Where models lie on a node. ``source``: a claim's name, a directory, or a repository of OCI images; empty for
-    ``emptyDir``, which every pod fills for itself. ``limit``: bytes that a shared one may hold, None for no bound;
-    models that nothing uses make room."""
+    """Where models are stored on a node.
+
+    ``source``: the name of a claim, a directory, or a repository of OCI images; empty for
+    ``emptyDir``, which is filled for each pod. ``limit``: the maximum bytes of a shared cache, None
+    for no limit; unused models are removed first.
+    """
 
     kind: CacheKind = "emptyDir"
     source: str = ""
@@ -36,15 +39,20 @@ class ModelCache:
 
 @dataclass(frozen=True, slots=True)
 class KubernetesSettings:
-    """``shape``: what a pod of an instance type asks for; raises Error("BadArgument") for an unknown one. ``facts``: of
-    a model version's files, by digest, None when unknown. ``grant``: the Authorization header's value that opens one
-    model version, by digest. ``fetch_url``: the control plane as pods reach it; ``fetch_ca``: its authority in PEM,
-    None for the public ones.
+    """Settings for all pods on one cluster.
 
-    ``proxy_selector``: labels of the pods that may call instances, None for anyone. ``egress_ports``: TCP ports that
-    pods may call besides DNS (a NetworkPolicy knows no host names), None for any. ``release``: one name for all control
-    planes that share a database; two with different ones may share a namespace. ``max_input_bytes``: of one request,
-    for a Triton that can be told.
+    * ``shape``: returns the pod shape of an instance type; raises Error("BadArgument") for an
+      unknown one.
+    * ``facts``: returns the facts of a model version by digest, None if unknown.
+    * ``grant``: returns the Authorization header for one model version, by digest.
+    * ``fetch_url``: the URL of the control plane for pods. ``fetch_ca``: its certificate authority
+      in PEM, None for public ones.
+    * ``proxy_selector``: labels of the pods that may call instances, None for all pods.
+    * ``egress_ports``: TCP ports that pods may call besides DNS (a NetworkPolicy has no host
+      names), None for any.
+    * ``release``: one name for all control planes that share a database. Different releases may
+      share a namespace.
+    * ``max_input_bytes``: the maximum request size, for a Triton with that option.
     """
 
     namespace: str
@@ -65,14 +73,16 @@ class KubernetesSettings:
     max_input_bytes: int = 100 * 1024 * 1024
 
     def image_for(self, shape: PodShape) -> str:
-        """Triton's image for an instance type that names none: whoever chose another than ours knows the GPUs."""
+        """The Triton image for an instance type that names none. An image other than our default is
+        used for all types."""
         if shape.triton_tag is None or self.triton_image != TRITON_IMAGE:
             return self.triton_image
         return f"{TRITON_REPOSITORY}:{shape.triton_tag}"
 
 
 def model_cache(text: str) -> ModelCache:
-    """``emptyDir``, ``pvc:NAME``, ``hostPath:/DIRECTORY`` or ``image:REPOSITORY``. Raises Error("BadArgument")."""
+    """``emptyDir``, ``pvc:NAME``, ``hostPath:/DIRECTORY`` or ``image:REPOSITORY``. Raises
+    Error("BadArgument")."""
     kind, colon, source = text.partition(":")
     if text == "emptyDir":
         return ModelCache()
@@ -80,6 +90,6 @@ def model_cache(text: str) -> ModelCache:
         return ModelCache(kind, source)  # type: ignore[arg-type]
     raise Error(
         "BadArgument",
-        f"model cache is {text!r}; allowed: emptyDir, pvc:NAME, hostPath:/DIRECTORY, image:REPOSITORY",
+        f"the model cache is {text!r}; allowed: emptyDir, pvc:NAME, hostPath:/DIRECTORY, image:REPOSITORY",
         target="ML_MODEL_CACHE",
     )

@@ -1,7 +1,8 @@
-"""The pod of an instance: a container that fetches the model, then one that serves it.
+"""The pod of an instance: a container that downloads the model, then one that serves it.
 
-Decides every field of the pod. Must not know the objects around it, nor how they get to the cluster. The pod is as the
-``restricted`` Pod Security level wants it (but for a ``hostPath`` cache, which that level forbids).
+Decides every field of the pod. Must not know the objects around it, or how they are sent. The pod
+complies with the Pod Security level ``restricted``, except for a ``hostPath`` cache, which that
+level forbids.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from amphitrite.controlplane.runtimes.kubernetes.workloads.object_names import (
     object_name,
     selector_labels,
 )
-from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_probes import Ending, probes
-from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_resources import gpus, shared_memory, shown
+from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_probes import Termination, probes
+from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_resources import format_bytes, gpus, shared_memory
 from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_settings import KubernetesSettings
 from amphitrite.dataplane.triton.command_line import RESPONSE_CACHE_BYTES, RESTRICTED
 
@@ -46,12 +47,12 @@ _SCRAPED = {
 
 _FETCHER_REQUESTS = (("cpu", "100m"), ("memory", "256Mi"))
 
-#: The key to what steers Triton is the pod's uid, which pods are not told of each other.
+#: The key for Triton's control APIs is the pod's uid, which other pods do not know.
 _KEY_HEADER = "amphitrite-pod"
 
-#: The first of NVIDIA's releases whose Triton bounds a request's body, at 64 MiB unless it is told otherwise.
+#: The first NVIDIA release whose Triton limits a request body, to 64 MiB by default.
 _BOUNDS_INPUT = (25, 12)
-#: The first with response caches that are chosen by name.
+#: The first release with response caches that are chosen by name.
 _HAS_CACHES = (23, 3)
 _RELEASE = re.compile(r"/tritonserver:(\d\d)\.(\d\d)-")
 
@@ -60,15 +61,15 @@ def pod_template(
     workload: WorkloadSpec,
     demand: PodShape,
     settings: KubernetesSettings,
-    ending: Ending,
+    termination: Termination,
     facts: ModelFacts | None,
 ) -> dict[str, Any]:
-    """``demand``: of ``pod_resources.demand``."""
+    """``demand``: from ``pod_resources.demand``."""
     image = settings.cache.kind == "image"
     spec: dict[str, Any] = {
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
-        "terminationGracePeriodSeconds": ending.grace_s,
+        "terminationGracePeriodSeconds": termination.grace_s,
         "securityContext": {
             "runAsNonRoot": True,
             "runAsUser": _USER,
@@ -78,7 +79,7 @@ def pod_template(
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         **({} if image else {"initContainers": [_fetcher(workload, demand, settings)]}),
-        "containers": [_server(workload, demand, settings, ending, facts)],
+        "containers": [_server(workload, demand, settings, termination, facts)],
         "volumes": _volumes(workload, demand, settings, facts),
         **_scheduling(workload, demand, settings),
     }
@@ -98,18 +99,18 @@ def _server(
     workload: WorkloadSpec,
     demand: PodShape,
     settings: KubernetesSettings,
-    ending: Ending,
+    termination: Termination,
     facts: ModelFacts | None,
 ) -> dict[str, Any]:
     where, container = model_mount(workload), workload.container
     image = container.image if container is not None else demand.image or settings.image_for(demand)
-    # A volume of an image holds one model; the cache holds many, and the pod sees only its own.
+    # An image volume contains one model. A cache contains many, and the pod mounts only its own.
     part = {} if settings.cache.kind == "image" else {"subPath": workload.model.digest}
     return {
         "name": SERVER,
         "image": image,
         "imagePullPolicy": settings.image_pull_policy,
-        **_command(container, ending, _arguments(where, image, settings, ending)),
+        **_command(container, termination, _arguments(where, image, settings, termination)),
         "env": _environment(workload),
         "ports": [
             {"name": "http", "containerPort": http_port(workload), "protocol": "TCP"},
@@ -118,10 +119,11 @@ def _server(
         ],
         "resources": {"requests": dict(demand.requests), "limits": dict(demand.limits)},
         **probes(workload.pod, facts, container),
-        "lifecycle": {"preStop": {"sleep": {"seconds": ending.pre_stop_s}}},
-        # An image that brings its own command may write where it likes; all else of the level stays.
+        "lifecycle": {"preStop": {"sleep": {"seconds": termination.pre_stop_s}}},
+        # An image with its own command may write anywhere; all other restrictions stay.
         "securityContext": _confined(read_only=container is None or container.repository is not None),
-        # The end of the log of a container that failed is in the pod's status then, also when its node is gone.
+        # The pod's status then contains the end of a failed container's log, even if its node is
+        # gone.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [
             {"name": "model", "mountPath": where, "readOnly": True, **part},
@@ -131,9 +133,9 @@ def _server(
     }
 
 
-def _command(container: Container | None, ending: Ending, ours: list[str]) -> dict[str, Any]:
-    """Of a container its own. That of NVIDIA's image is a shell, so Triton is started there, with what the environment
-    says and Triton's defaults for everything else."""
+def _command(container: Container | None, termination: Termination, ours: list[str]) -> dict[str, Any]:
+    """The container's own command, if it has one. The command of NVIDIA's image is a shell, so
+    Triton is started instead, with the environment's port and Triton's defaults."""
     if container is None:
         return {"command": ["tritonserver"], "args": ours}
     if container.repository_path is None:
@@ -141,13 +143,13 @@ def _command(container: Container | None, ending: Ending, ours: list[str]) -> di
     arguments = [
         f"--model-repository={container.repository_path}",
         f"--http-port={container.port}",
-        f"--exit-timeout-secs={ending.exit_timeout_s}",
+        f"--exit-timeout-secs={termination.exit_timeout_s}",
         *([] if container.port == GRPC_PORT else [f"--grpc-port={GRPC_PORT}"]),
     ]
     return {"command": ["tritonserver"], "args": [argument.replace("$(", "$$(") for argument in arguments]}
 
 
-def _arguments(where: str, image: str, settings: KubernetesSettings, ending: Ending) -> list[str]:
+def _arguments(where: str, image: str, settings: KubernetesSettings, termination: Termination) -> list[str]:
     release = _RELEASE.search(image)
     version = (int(release[1]), int(release[2])) if release is not None else (0, 0)
     return [
@@ -156,7 +158,7 @@ def _arguments(where: str, image: str, settings: KubernetesSettings, ending: End
         "--model-control-mode=none",
         "--exit-on-error=true",
         "--strict-readiness=true",
-        f"--exit-timeout-secs={ending.exit_timeout_s}",
+        f"--exit-timeout-secs={termination.exit_timeout_s}",
         "--allow-http=true",
         f"--http-port={HTTP_PORT}",
         f"--http-restricted-api={RESTRICTED}:{_KEY_HEADER}=$(AMPHITRITE_POD_UID)",
@@ -174,12 +176,12 @@ def _arguments(where: str, image: str, settings: KubernetesSettings, ending: End
 
 
 def _environment(workload: WorkloadSpec) -> list[dict[str, Any]]:
-    """The deployment's variables, and ours, which win."""
+    """The deployment's variables, and our own, which win."""
     ours: dict[str, dict[str, Any]] = {
         "AMPHITRITE_INSTANCE": {"valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.name"}}},
         "AMPHITRITE_POD_UID": {"valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.uid"}}},
     }
-    # The root file system is read-only, and the image's user need not have a home.
+    # The root file system is read-only, and the image's user may have no home.
     given = {"HOME": "/tmp", "PYTHONUNBUFFERED": "1", **dict(workload.environment_variables)}
     if workload.container is not None:
         given[MODEL_DIR] = workload.container.model_dir
@@ -188,7 +190,7 @@ def _environment(workload: WorkloadSpec) -> list[dict[str, Any]]:
 
 
 def _literal(value: str) -> str:
-    """Kubernetes replaces ``$(NAME)`` in values; a user's text is to arrive as it was written."""
+    """Escapes ``$(NAME)``, which Kubernetes would replace in values."""
     return value.replace("$(", "$$(")
 
 
@@ -202,7 +204,7 @@ def _fetcher(workload: WorkloadSpec, demand: PodShape, settings: KubernetesSetti
         **({"AMPHITRITE_FETCH_CACHE_BYTES": str(settings.cache.limit)} if settings.cache.limit else {}),
         **({"AMPHITRITE_FETCH_CA": f"{_CONFIG_MOUNT}/{CA_FILE}"} if settings.fetch_ca else {}),
     }
-    # A pod counts for the greedier of both, and that is to be the server.
+    # A pod requests the maximum of both containers, which should be the server's.
     asked = {name: quantity(text) for name, text in demand.requests}
     resources = {
         name: text if quantity(text) <= asked.get(name, quantity(text)) else dict(demand.requests)[name]
@@ -227,7 +229,7 @@ def _fetcher(workload: WorkloadSpec, demand: PodShape, settings: KubernetesSetti
 def _volumes(
     workload: WorkloadSpec, demand: PodShape, settings: KubernetesSettings, facts: ModelFacts | None
 ) -> list[dict[str, Any]]:
-    shm = shown(shared_memory(facts, gpus(dict(demand.requests))))
+    shm = format_bytes(shared_memory(facts, gpus(dict(demand.requests))))
     config = {"name": object_name(workload), "items": [{"key": CA_FILE, "path": CA_FILE}]}
     with_config = settings.fetch_ca is not None and settings.cache.kind != "image"
     return [
@@ -243,7 +245,8 @@ def _model_volume(workload: WorkloadSpec, settings: KubernetesSettings) -> dict[
     if cache.kind == "pvc":
         return {"persistentVolumeClaim": {"claimName": cache.source}}
     if cache.kind == "hostPath":
-        # A directory that is made on the way would belong to root, and the fetcher could not write to it.
+        # A directory that the kubelet creates would belong to root, and the fetcher could not write
+        # to it.
         return {"hostPath": {"path": cache.source, "type": "Directory"}}
     if cache.kind == "image":
         reference = f"{cache.source}:{workload.model.digest}"
@@ -252,7 +255,8 @@ def _model_volume(workload: WorkloadSpec, settings: KubernetesSettings) -> dict[
 
 
 def _scheduling(workload: WorkloadSpec, demand: PodShape, settings: KubernetesSettings) -> dict[str, Any]:
-    """What the instance type passes through; a spread without a selector means this workload's pods."""
+    """The instance type's scheduling fields. A topology spread without a selector gets this
+    workload's pods."""
     given: Mapping[str, Any] = demand.scheduling
     fields = {name: value for name, value in given.items() if name != "imagePullSecrets"}
     if spread := given.get("topologySpreadConstraints"):
@@ -275,7 +279,7 @@ def _confined(read_only: bool = True) -> dict[str, Any]:
 
 
 def model_mount(workload: WorkloadSpec) -> str:
-    """Where the model's files are: as a container has them, else ``model_mount_path``, or our own place."""
+    """The path of the model's files: the container's, ``model_mount_path``, or our default."""
     if workload.container is not None:
         return workload.container.mount
     return (workload.pod.model_mount_path if workload.pod else None) or MODEL_MOUNT

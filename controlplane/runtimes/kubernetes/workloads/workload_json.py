@@ -1,6 +1,6 @@
-"""A workload as JSON, as it lies beside its Deployment, and back.
+"""A workload as JSON in an annotation of its Deployment, and back.
 
-Decides the form. Must not know where it lies.
+Decides the format. Must not know where it is stored.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def to_json(workload: WorkloadSpec) -> str:
 
 
 def from_json(text: str) -> WorkloadSpec:
-    """Raises ValueError when it is not what ``to_json`` writes."""
+    """Raises ValueError if it is not the output of ``to_json``."""
     try:
         value = json.loads(text)
         pod, container = value["pod"], value["container"]
