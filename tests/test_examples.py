@@ -13,7 +13,7 @@ import onnxruntime
 import pytest
 import yaml
 
-from amphitrite.cli.documents.document_files import check, load_document
+from amphitrite.cli.documents.document_files import load_document, validate_and_normalize
 from amphitrite.controlplane.core.rules import deployment_rules
 from amphitrite.dataplane.triton.backends.onnxruntime.session import options
 
@@ -34,7 +34,7 @@ KINDS = {
 def test_documents_are_valid_and_can_be_honoured(path: Path) -> None:
     document = load_document(str(path))
     kind = KINDS[document.value["$schema"].rpartition("/")[2]]
-    wanted = check(document, kind)
+    wanted = validate_and_normalize(document, kind)
     if kind == "managed_online_endpoint":
         assert deployment_rules.check_endpoint(wanted, deployments=()) == []
     if kind == "managed_online_deployment":

@@ -42,8 +42,8 @@ def download(client: Client, uri: str, directory: Path, progress: Progress) -> N
     LocalFileError, and the errors of the store.
     """
     marker = f"/datastores/{uploads.DATASTORE}/paths/"
-    base, found, path = uri.partition(marker)
-    if not found or not base.startswith("azureml:"):
+    base, separator, path = uri.partition(marker)
+    if not separator or not base.startswith("azureml:"):
         raise Error(
             "Unsupported", f"cannot download {uri}: the files are not in the store of this workspace", target=uri
         )

@@ -39,7 +39,7 @@ def register(client: Client, document: Mapping[str, Any], progress: Progress | N
     ``conda_file``, and the errors of the server.
     """
     if document.get("build"):
-        raise refused([_build(())])
+        raise unsupported_error([_build_violation(())])
     name, version = document["name"], document.get("version")
     if version is None:
         container = client.find(environment_id(client.workspace, name))
@@ -54,7 +54,7 @@ def register(client: Client, document: Mapping[str, Any], progress: Progress | N
     return _put(client, name, str(version), document)
 
 
-def update(client: Client, name: str, version: str, wanted: Sequence[Edit]) -> dict[str, Any]:
+def update(client: Client, name: str, version: str, field_edits: Sequence[Edit]) -> dict[str, Any]:
     """Change the description, tags or properties of a version, and return its resource.
 
     Raises Error BadArgument for its content, which never changes.
@@ -65,9 +65,11 @@ def update(client: Client, name: str, version: str, wanted: Sequence[Edit]) -> d
     path = environment_id(client.workspace, name, version)
     resource = client.get(path)
     current = wire.environment_from_wire(name, version, resource)
-    edits.refuse_fixed(wanted, "environment", {field: current.get(field) for field in ("name", "version", *_CONTENT)})
+    edits.refuse_immutable_fields(
+        field_edits, "environment", {field: current.get(field) for field in ("name", "version", *_CONTENT)}
+    )
     source = Document(f"environment {name}:{version}", current, Path())
-    document = document_files.check(edits.apply(source, wanted), "environment")
+    document = document_files.validate_and_normalize(edits.apply(source, field_edits), "environment")
     archived, anonymous = wire.model_flags(resource)
     body = wire.environment_to_wire(
         document, conda_text=current.get("conda_file"), anonymous=anonymous, archived=archived
@@ -76,7 +78,7 @@ def update(client: Client, name: str, version: str, wanted: Sequence[Edit]) -> d
     return changed
 
 
-def with_text(document: Mapping[str, Any]) -> dict[str, Any]:
+def with_conda_text(document: Mapping[str, Any]) -> dict[str, Any]:
     """The document with the text of ``conda_file`` in place of the path.
 
     Raises Error LocalFileError.
@@ -112,23 +114,23 @@ def register_inline(client: Client, document: Mapping[str, Any]) -> str:
     return str(_put(client, name, version, document, anonymous=name == ANONYMOUS)["id"])
 
 
-def unserved(deployment: Mapping[str, Any]) -> list[Violation]:
+def unsupported_fields(deployment: Mapping[str, Any]) -> list[Violation]:
     """A violation for each field of a deployment that no server supports."""
-    given = deployment.get("environment")
-    environment: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
-    found = [_build(("environment",))] if environment.get("build") else []
+    value = deployment.get("environment")
+    environment: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
+    violations = [_build_violation(("environment",))] if environment.get("build") else []
     if deployment.get("code_configuration"):
         message = "scoring scripts are not supported: Triton serves the model's files directly"
         hint = "rewrite the script as a model of Triton's python backend, and remove code_configuration"
-        found.append(Violation(("code_configuration",), message, hint))
+        violations.append(Violation(("code_configuration",), message, hint))
     if environment.get("conda_file"):
         message = "conda environments are not supported: the server does not build images"
         hint = "use an image that contains the Python packages of the model, and remove conda_file"
-        found.append(Violation(("environment", "conda_file"), message, hint))
-    return found
+        violations.append(Violation(("environment", "conda_file"), message, hint))
+    return violations
 
 
-def refused(violations: list[Violation]) -> Error:
+def unsupported_error(violations: list[Violation]) -> Error:
     """One Error Unsupported with all ``violations``."""
     first = violations[0]
     return Error("Unsupported", str(first), target=str(first.path[0]), hint=first.hint, violations=violations)
@@ -141,7 +143,7 @@ def refuse_build(options: Mapping[str, str | None]) -> None:
             raise Error("Unsupported", f"{option}: {_NO_BUILD}", target=option, hint=_BUILD_YOURSELF)
 
 
-def _build(at: tuple[str, ...]) -> Violation:
+def _build_violation(at: tuple[str, ...]) -> Violation:
     return Violation((*at, "build"), _NO_BUILD, _BUILD_YOURSELF)
 
 

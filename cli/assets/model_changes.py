@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from amphitrite.cli.session.rest_client import Client
 
 
-def update(client: Client, name: str, version: str, options: dict[str, Any], wanted: Sequence[Edit]) -> dict[str, Any]:
-    """Change a version with ``options`` (field -> value), then ``wanted``, and return its resource.
+def update(
+    client: Client, name: str, version: str, options: dict[str, Any], field_edits: Sequence[Edit]
+) -> dict[str, Any]:
+    """Change a version with ``options`` (field -> value), then ``field_edits``, and return its resource.
 
     Raises Error.
     """
@@ -29,9 +31,11 @@ def update(client: Client, name: str, version: str, options: dict[str, Any], wan
     resource = client.get(path)
     current = wire.model_from_wire(name, version, resource)
     # These fields identify the version or its files.
-    edits.refuse_fixed(wanted, "model", {field: current.get(field) for field in ("name", "version", "path", "type")})
+    edits.refuse_immutable_fields(
+        field_edits, "model", {field: current.get(field) for field in ("name", "version", "path", "type")}
+    )
     source = document_input.with_options(Document(f"model {name}:{version}", current, Path()), options)
-    document = document_files.check(edits.apply(source, wanted), "model")
+    document = document_files.validate_and_normalize(edits.apply(source, field_edits), "model")
     archived, anonymous = wire.model_flags(resource)
     body = wire.model_to_wire(document, current["path"], anonymous=anonymous, archived=archived)
     changed: dict[str, Any] = client.send("PUT", path, json=body).json()

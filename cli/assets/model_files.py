@@ -86,8 +86,8 @@ def _walk(
         is_directory = entry.is_dir()
         if ignore_files.is_ignored(rules, relative, directory=is_directory):
             continue
-        found = _walk(root, path, rules, (*above, real)) if is_directory else iter([_file(path, relative)])
-        for file in found:
+        files = _walk(root, path, rules, (*above, real)) if is_directory else iter([_file(path, relative)])
+        for file in files:
             count += 1
             if count > MAX_FILES:
                 raise Error(
@@ -120,11 +120,13 @@ class Contents:
 def contents(model: LocalModel) -> Contents:
     """Hash every file, several at a time. Raises Error LocalFileError."""
     with ThreadPoolExecutor(min(os.cpu_count() or 1, _READERS_MAX)) as readers:
-        found = list(readers.map(_sha256, (file.path for file in model.files)))
+        hashes = list(readers.map(_sha256, (file.path for file in model.files)))
     digest = hashlib.sha256()
-    for file, own in zip(model.files, found, strict=True):
-        digest.update(f"{len(file.relative.encode())}:{file.relative}:{file.size}:{own}:".encode())
-    return Contents(digest.hexdigest(), {file.relative: own for file, own in zip(model.files, found, strict=True)})
+    for file, sha256 in zip(model.files, hashes, strict=True):
+        digest.update(f"{len(file.relative.encode())}:{file.relative}:{file.size}:{sha256}:".encode())
+    return Contents(
+        digest.hexdigest(), {file.relative: sha256 for file, sha256 in zip(model.files, hashes, strict=True)}
+    )
 
 
 def blocks(path: Path, start: int = 0, length: int | None = None) -> Iterator[bytes]:

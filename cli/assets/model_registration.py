@@ -91,7 +91,7 @@ def find_latest(client: Client, name: str, kind: Literal["models", "environments
     return newest[0] if newest else None
 
 
-def version_of(
+def resolve_version(
     client: Client,
     name: str,
     version: str | None,
@@ -116,7 +116,7 @@ def version_of(
     return str(newest["name"])
 
 
-def resolve(client: Client, kind: Literal["models", "environments", "codes", "data"], reference: str) -> str:
+def resolve_reference(client: Client, kind: Literal["models", "environments", "codes", "data"], reference: str) -> str:
     """The ARM id of a reference in a document.
 
     Raises Error BadArgument, ResourceNotFound, Unsupported.
@@ -137,7 +137,7 @@ def resolve(client: Client, kind: Literal["models", "environments", "codes", "da
             hint=f"write azureml:{name}:<version> or azureml:{name}@latest",
         )
     assert kind in ("models", "environments")
-    return _IDS[kind](client.workspace, name, version_of(client, name, version, label, kind))
+    return _IDS[kind](client.workspace, name, resolve_version(client, name, version, label, kind))
 
 
 def set_archived(
@@ -153,7 +153,7 @@ def set_archived(
 
     Raises Error ResourceNotFound.
     """
-    number = version_of(client, name, version, label, kind) if version is not None or label is not None else None
+    number = resolve_version(client, name, version, label, kind) if version is not None or label is not None else None
     path = _IDS[kind](client.workspace, name, number)
     properties = {**client.get(path)["properties"], "isArchived": archived}
     client.send("PUT", path, json={"properties": properties})

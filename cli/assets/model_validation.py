@@ -44,14 +44,14 @@ def check(document: Mapping[str, Any]) -> None:
     path = Path(str(document["path"]))
     if not path.is_dir():
         return  # A single file is not a repository: the server refuses it and explains the layout.
-    found = errors(findings(path, ANY_SERVER))
-    if found:
+    problems = errors(findings(path, ANY_SERVER))
+    if problems:
         raise Error(
             "UserError",
-            f"Triton would not load {path}: {'; '.join(str(finding) for finding in found[:3])}",
+            f"Triton would not load {path}: {'; '.join(str(finding) for finding in problems[:3])}",
             target="path",
             hint="run `ml model validate` to see all problems",
-            violations=[violation(finding, path) for finding in found],
+            violations=[violation(finding, path) for finding in problems],
         )
 
 
@@ -80,7 +80,7 @@ def server_for(session: Session, instance_type: str | None) -> Server:
     if instance_type is None:
         return Server(onnxruntime=onnx_releases.installed())
     client = session.client
-    computes = client.pages(f"{client.workspace}/computes")
+    computes = client.list_all(f"{client.workspace}/computes")
     name = next(one["name"] for one in computes if not one["properties"]["isAttachedCompute"])
     sizes = [wire.show_size(size) for size in client.get(f"{compute_id(client.workspace, name)}/vmSizes")["value"]]
     known = {key(str(size["name"])): size for size in sizes}
@@ -109,17 +109,19 @@ def report(session: Session, path: str, instance_type: str | None) -> bool:
     root = Path(path)
     if root.exists() and not root.is_dir():
         raise Error("LocalFileError", f"{root} is a file; allowed: the directory of a model repository", target=path)
-    found = findings(root, server_for(session, instance_type))
-    refused = errors(found)
-    for finding in found:
+    all_findings = findings(root, server_for(session, instance_type))
+    problems = errors(all_findings)
+    for finding in all_findings:
         session.note(f"{finding.severity}: {violation(finding, root)}")
         if finding.hint:
             session.note(f"hint: {finding.hint}")
-    if refused:
-        count = f"{len(refused)} error{'s' if len(refused) != 1 else ''}"
+    if problems:
+        count = f"{len(problems)} error{'s' if len(problems) != 1 else ''}"
         session.note(f"{path}: Triton would not load this repository ({count})")
     else:
         session.note(f"{path}: Triton would load this repository")
     if session.options.output is not None or session.options.query is not None:
-        session.print([finding.to_document() for finding in found], ("severity", "file", "line", "column", "message"))
-    return not refused
+        session.print(
+            [finding.to_document() for finding in all_findings], ("severity", "file", "line", "column", "message")
+        )
+    return not problems

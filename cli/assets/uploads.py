@@ -55,17 +55,17 @@ def upload(client: Client, path: Path, progress: Progress, *, name: str, version
         sent = 0
         for file in model.files:
 
-            def tell(size: int, before: int = sent) -> None:
+            def report(size: int, before: int = sent) -> None:
                 progress.phase(f"uploading {_megabytes(before + size)} of {_megabytes(model.size)} MB")
 
-            tell(0)
-            store.put(file, contents.sha256[file.relative], tell)
+            report(0)
+            store.put(file, contents.sha256[file.relative], report)
             sent += file.size
         store.complete(mark, name, version)
     return uri
 
 
-def address(client: Client, path: Path) -> str:
+def upload_uri(client: Client, path: Path) -> str:
     """The URI that ``upload`` would return.
 
     Reads the files, sends nothing. Raises Error LocalFileError.
@@ -119,22 +119,22 @@ class _Store:
         headers = {**_VERSION, **{f"x-ms-meta-{key}": value for key, value in facts.items()}}
         self._client.send("PUT", self._url(mark), params={"comp": "metadata"}, headers=headers)
 
-    def put(self, file: LocalFile, sha256: str, tell: Callable[[int], None]) -> None:
+    def put(self, file: LocalFile, sha256: str, report: Callable[[int], None]) -> None:
         """Send a file, in blocks if it is large.
 
-        ``tell`` is called with the number of bytes sent so far.
+        ``report`` is called with the number of bytes sent so far.
 
         Raises Error LocalFileError if the content in the store is not what was read before.
         """
         url = self._url(file.relative)
         if file.size <= WHOLE_BYTES:
-            answer = self._send(url, {}, _BLOB, file, 0, file.size, tell)
+            answer = self._send(url, {}, _BLOB, file, 0, file.size, report)
         else:
             ids: list[str] = []
             for start in range(0, file.size, BLOCK_BYTES):
                 ids.append(base64.b64encode(f"{len(ids):06d}".encode()).decode())
                 params = {"comp": "block", "blockid": ids[-1]}
-                self._send(url, params, _VERSION, file, start, min(BLOCK_BYTES, file.size - start), tell)
+                self._send(url, params, _VERSION, file, start, min(BLOCK_BYTES, file.size - start), report)
             latest = "".join(f"<Latest>{block_id}</Latest>" for block_id in ids)
             body = f'<?xml version="1.0" encoding="utf-8"?><BlockList>{latest}</BlockList>'.encode()
             answer = self._client.send("PUT", url, params={"comp": "blocklist"}, content=body, headers=_VERSION)
@@ -152,7 +152,7 @@ class _Store:
         file: LocalFile,
         start: int,
         length: int,
-        tell: Callable[[int], None],
+        report: Callable[[int], None],
     ) -> httpx.Response:
         """Send ``length`` bytes of the file from ``start``, in one request."""
 
@@ -161,7 +161,7 @@ class _Store:
             for piece in model_files.blocks(file.path, start, length):
                 yield piece
                 sent += len(piece)
-                tell(sent)
+                report(sent)
             if sent < start + length:
                 raise Error("LocalFileError", f"{file.path} became shorter during the upload", target=str(file.path))
 

@@ -15,7 +15,7 @@ from typing import Literal
 
 from amphitrite.cli.documents import document_files, document_input
 from amphitrite.cli.documents.document_files import Document
-from amphitrite.cli.documents.document_input import Draft
+from amphitrite.cli.documents.document_input import Submission
 from amphitrite.schemas.errors import Error, Violation
 from amphitrite.schemas.names import key
 
@@ -46,48 +46,48 @@ _FIELDS: tuple[tuple[Kind, frozenset[str]], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class RequestedResource:
     """One requested resource."""
 
     kind: Kind
-    draft: Draft
+    submission: Submission
 
     @property
     def name(self) -> str:
         """The name as it is printed: ``cats``, ``cats/blue``, ``resnet:3``."""
-        document = self.draft.document
+        document = self.submission.document
         if self.kind == "deployment":
             return f"{document['endpoint_name']}/{document['name']}"
         version = document.get("version")
         return f"{document['name']}:{version}" if version is not None else str(document["name"])
 
 
-def gather(paths: Sequence[str]) -> list[Item]:
+def read_resources(paths: Sequence[str]) -> list[RequestedResource]:
     """All resources of all documents of ``paths``, in the order in which they can be created.
 
     A path is a file, a directory with ``.yml`` and ``.yaml`` files, or ``-``. Raises one Error
     InvalidDocument with the violations of all documents, and LocalFileError.
     """
-    items: list[Item] = []
-    found: list[Violation] = []
-    for document in _documents(paths, found):
+    items: list[RequestedResource] = []
+    violations: list[Violation] = []
+    for document in _documents(paths, violations):
         try:
             items += _items(document)
         except Error as error:
             if not error.violations:
                 raise
-            found += error.violations
-    found += _twins(items)
-    if found:
-        count = f"{len(found)} problem{'s' if len(found) != 1 else ''}"
-        raise Error("InvalidDocument", f"{', '.join(paths)}: {count}; nothing was changed", violations=found)
+            violations += error.violations
+    violations += _duplicates(items)
+    if violations:
+        count = f"{len(violations)} problem{'s' if len(violations) != 1 else ''}"
+        raise Error("InvalidDocument", f"{', '.join(paths)}: {count}; nothing was changed", violations=violations)
     return sorted(items, key=lambda item: ORDER.index(item.kind))
 
 
-def _documents(paths: Sequence[str], found: list[Violation]) -> Iterator[Document]:
+def _documents(paths: Sequence[str], violations: list[Violation]) -> Iterator[Document]:
     """Reads one file after the other.
 
-    The violations of a file that is not YAML are added to ``found``.
+    The violations of a file that is not YAML are added to ``violations``.
     """
     for path in paths:
         for file in _files(path):
@@ -96,7 +96,7 @@ def _documents(paths: Sequence[str], found: list[Violation]) -> Iterator[Documen
             except Error as error:
                 if not error.violations:
                     raise
-                found += error.violations
+                violations += error.violations
 
 
 def _files(path: str) -> list[str]:
@@ -111,16 +111,17 @@ def _files(path: str) -> list[str]:
     return files
 
 
-def _items(document: Document) -> list[Item]:
+def _items(document: Document) -> list[RequestedResource]:
     kind = kind_of(document)
     if kind == "endpoint":
-        head, inline = document_input.judged_endpoints(document)
-        return [Item(kind, head), *(Item("deployment", one) for one in inline)]
+        head, inline = document_input.validate_endpoint_with_deployments(document)
+        return [RequestedResource(kind, head), *(RequestedResource("deployment", one) for one in inline)]
     if kind == "environment":
-        return [Item(kind, document_input.judged_environment(document))]
+        return [RequestedResource(kind, document_input.validate_environment(document))]
     return [
-        Item(
-            kind, (document_input.judged_deployment if kind == "deployment" else document_input.judged_model)(document)
+        RequestedResource(
+            kind,
+            (document_input.validate_deployment if kind == "deployment" else document_input.validate_model)(document),
         )
     ]
 
@@ -140,13 +141,13 @@ def kind_of(document: Document) -> Kind:
     raise Error("InvalidDocument", message, violations=[violation])
 
 
-def _twins(items: Sequence[Item]) -> Iterator[Violation]:
+def _duplicates(items: Sequence[RequestedResource]) -> Iterator[Violation]:
     """A violation for each resource that two documents describe."""
-    seen: dict[tuple[Kind, str], Item] = {}
+    seen: dict[tuple[Kind, str], RequestedResource] = {}
     for item in items:
         first = seen.setdefault((item.kind, key(item.name)), item)
         if first is not item:
-            where = first.draft.source.location(first.draft.within)
+            where = first.submission.source.location(first.submission.within)
             message = f"{item.kind} {item.name} is already defined at {where}"
-            at = item.draft.source.location(item.draft.within)
+            at = item.submission.source.location(item.submission.within)
             yield Violation((), message, "remove one of the two", location=at)

@@ -50,13 +50,13 @@ class Assignment:
 
     @property
     def path(self) -> Path:
-        """The steps that are not selectors; ``resolved`` replaces selectors by indexes."""
+        """The steps that are not selectors; ``resolve_selectors`` replaces selectors by indexes."""
         return tuple(step for step in self.steps if not isinstance(step, Selector))
 
     @property
     def origin(self) -> str:
         """The location in messages: ``--set a.b``."""
-        return f"--set {dotted(self.steps)}"
+        return f"--set {path_text(self.steps)}"
 
 
 def parse_assignment(text: str, *, force_string: bool = False) -> Assignment:
@@ -87,16 +87,16 @@ def parse_path(option: str, text: str) -> tuple[Step, ...]:
 
 
 def _steps(text: str) -> tuple[Step, ...]:
-    found: list[Step] = []
+    steps: list[Step] = []
     for match in _STEP.finditer(text):
         if match["key"] is not None:
-            found.append(match["key"])
+            steps.append(match["key"])
         else:
-            found.append(int(match["index"]) if match["index"] is not None else Selector(match["field"], match["text"]))
-    return tuple(found)
+            steps.append(int(match["index"]) if match["index"] is not None else Selector(match["field"], match["text"]))
+    return tuple(steps)
 
 
-def dotted(steps: Iterable[Step]) -> str:
+def path_text(steps: Iterable[Step]) -> str:
     """The path as text: ``a.b[0]``."""
     return "".join(
         f"[{step}]" if isinstance(step, int) else str(step) if isinstance(step, Selector) else f".{step}"
@@ -136,7 +136,7 @@ def _literal(text: str) -> Any:
         return text
 
 
-def resolved(value: Any, steps: Iterable[Step], origin: str) -> Path:
+def resolve_selectors(value: Any, steps: Iterable[Step], origin: str) -> Path:
     """``steps`` with an index in place of each selector.
 
     Raises Error UsageError if one does not match once.
@@ -146,30 +146,30 @@ def resolved(value: Any, steps: Iterable[Step], origin: str) -> Path:
         if isinstance(step, Selector):
             step = _selected(value, step, origin)
         path.append(step)
-        value = at(value, (step,))
+        value = value_at(value, (step,))
     return tuple(path)
 
 
 def _selected(value: Any, selector: Selector, origin: str) -> int:
     if not isinstance(value, list):
         _refuse(origin, "a list", value)
-    wanted = parse_value(selector.text)
-    found = [
+    parsed_value = parse_value(selector.text)
+    matches = [
         index
         for index, entry in enumerate(value)
-        if isinstance(entry, Mapping) and entry.get(selector.field) in (selector.text, wanted)
+        if isinstance(entry, Mapping) and entry.get(selector.field) in (selector.text, parsed_value)
     ]
-    if len(found) != 1:
-        count = "no entry" if not found else f"{len(found)} entries"
+    if len(matches) != 1:
+        count = "no entry" if not matches else f"{len(matches)} entries"
         raise Error(
             "UsageError",
             f"{origin}: {selector} must match one entry; it matches {count} of {len(value)}",
             target=origin,
         )
-    return found[0]
+    return matches[0]
 
 
-def at(value: Any, path: Path) -> Any:
+def value_at(value: Any, path: Path) -> Any:
     """The part of ``value`` at ``path``; None if there is none."""
     for step in path:
         if isinstance(step, int):
@@ -187,12 +187,12 @@ def apply_set(value: Any, assignments: Iterable[str]) -> Any:
     """
     for text in assignments:
         assignment = parse_assignment(text)
-        path = resolved(value, assignment.steps, assignment.origin)
-        value = assigned(value, path, assignment.value, assignment.origin)
+        path = resolve_selectors(value, assignment.steps, assignment.origin)
+        value = replace_at(value, path, assignment.value, assignment.origin)
     return value
 
 
-def assigned(value: Any, path: Path, new: Any, origin: str) -> Any:
+def replace_at(value: Any, path: Path, new: Any, origin: str) -> Any:
     """A copy of ``value`` with ``new`` at ``path``.
 
     ``origin`` is the location in errors (UsageError).
@@ -205,17 +205,17 @@ def assigned(value: Any, path: Path, new: Any, origin: str) -> Any:
         if step > len(items):
             raise Error("UsageError", f"{origin}: found index {step}; allowed: 0 to {len(items)}", target="--set")
         below = items[step] if step < len(items) else None
-        items[step : step + 1] = [assigned(below, rest, new, origin)]
+        items[step : step + 1] = [replace_at(below, rest, new, origin)]
         return items
     entries = (
         dict(value) if isinstance(value, Mapping) else {} if value is None else _refuse(origin, "a mapping", value)
     )
-    entries[step] = assigned(entries.get(step), rest, new, origin)
+    entries[step] = replace_at(entries.get(step), rest, new, origin)
     return entries
 
 
-def _refuse(origin: str, wanted: str, value: object) -> Any:
-    found = {str: "text", list: "a list", dict: "a mapping", bool: "true or false", type(None): "nothing"}.get(
+def _refuse(origin: str, allowed: str, value: object) -> Any:
+    actual = {str: "text", list: "a list", dict: "a mapping", bool: "true or false", type(None): "nothing"}.get(
         type(value), "a number"
     )
-    raise Error("UsageError", f"{origin}: found {found}; allowed: {wanted}", target="--set")
+    raise Error("UsageError", f"{origin}: found {actual}; allowed: {allowed}", target="--set")

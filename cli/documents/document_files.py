@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path as FilePath
 from typing import Any
 
-from amphitrite.cli.documents.assignments import apply_set, assigned, parse_assignment, resolved
-from amphitrite.cli.documents.yaml_nodes import Mark, Path, refusal, violation
+from amphitrite.cli.documents.assignments import apply_set, parse_assignment, replace_at, resolve_selectors
+from amphitrite.cli.documents.yaml_nodes import Mark, Path, invalid_document, violation
 from amphitrite.cli.documents.yaml_source import parse
 from amphitrite.schemas.documents import normalize, validate
 from amphitrite.schemas.errors import Error, Violation
@@ -22,12 +22,12 @@ from amphitrite.schemas.errors import Error, Violation
 __all__ = [
     "Document",
     "apply_set",
-    "assign",
-    "check",
     "empty_document",
     "load_document",
     "load_documents",
-    "override",
+    "validate_and_normalize",
+    "with_assignment",
+    "with_assignments",
     "with_value",
 ]
 
@@ -88,7 +88,7 @@ def load_document(path: str) -> Document:
         name = documents[0].name
         at = documents[1].marks[()]
         hint = "use one file for each document, or `ml apply -f`, which takes several"
-        raise refusal(name, [violation(name, at, f"found {len(documents)} documents; allowed: one", hint)])
+        raise invalid_document(name, [violation(name, at, f"found {len(documents)} documents; allowed: one", hint)])
     return documents[0]
 
 
@@ -101,28 +101,28 @@ def load_documents(path: str) -> list[Document]:
         parsed = parse(text, name)
     except Error as error:
         if placeholder and error.code == "InvalidDocument":
-            raise refusal(name, list(error.violations), placeholder) from error
+            raise invalid_document(name, list(error.violations), placeholder) from error
         raise
     if not parsed:
-        raise refusal(name, [violation(name, Mark(1, 1), "the document is empty")])
+        raise invalid_document(name, [violation(name, Mark(1, 1), "the document is empty")])
     directory = FilePath() if path == "-" else FilePath(path).parent
     return [
-        Document(name, found.value, directory, found.marks, found.keys, found.texts, placeholder=placeholder)
-        for found in parsed
+        Document(name, result.value, directory, result.marks, result.keys, result.texts, placeholder=placeholder)
+        for result in parsed
     ]
 
 
-def override(document: Document, assignments: Iterable[str]) -> Document:
+def with_assignments(document: Document, assignments: Iterable[str]) -> Document:
     """``document`` with each of ``assignments`` (``--set``) applied. Raises Error UsageError."""
     for text in assignments:
-        document = assign(document, text)
+        document = with_assignment(document, text)
     return document
 
 
-def assign(document: Document, text: str, *, force_string: bool = False) -> Document:
+def with_assignment(document: Document, text: str, *, force_string: bool = False) -> Document:
     """``document`` with one assignment (``--set``) applied. Raises Error UsageError."""
     assignment = parse_assignment(text, force_string=force_string)
-    path = resolved(document.value, assignment.steps, assignment.origin)
+    path = resolve_selectors(document.value, assignment.steps, assignment.origin)
     document = with_value(document, path, assignment.value, assignment.origin)
     if not isinstance(assignment.value, (str, list, dict)) and assignment.value is not None:
         document = replace(document, texts={**document.texts, path: assignment.text})
@@ -137,31 +137,34 @@ def with_value(document: Document, path: Path, value: Any, origin: str) -> Docum
     length = len(path)
     return replace(
         document,
-        value=assigned(document.value, path, value, origin),
+        value=replace_at(document.value, path, value, origin),
         texts={at: text for at, text in document.texts.items() if at[:length] != path},
         marks={at: mark for at, mark in document.marks.items() if at[:length] != path},
         origins={**{at: who for at, who in document.origins.items() if at[:length] != path}, path: origin},
     )
 
 
-def check(document: Document, kind: str) -> dict[str, Any]:
+def validate_and_normalize(document: Document, kind: str) -> dict[str, Any]:
     """Validate ``document`` and return its canonical form (see
     ``amphitrite.schemas.documents.normalize``).
 
     Raises one Error InvalidDocument with all violations, each with its location, in the order of
     the file.
     """
-    found = validate(kind, document.value, document.texts)
-    if found:
-        located = [replace(v, location=document.location(v.path, about_key=v.about_key)) for v in found]
-        raise refusal(document.name, sorted(located, key=_position), document.placeholder)
+    violations = validate(kind, document.value, document.texts)
+    if violations:
+        located = [
+            replace(violation, location=document.location(violation.path, about_key=violation.about_key))
+            for violation in violations
+        ]
+        raise invalid_document(document.name, sorted(located, key=_position), document.placeholder)
     return normalize(kind, document.value, document.texts)
 
 
-def _position(found: Violation) -> tuple[int, int, str]:
+def _position(violation: Violation) -> tuple[int, int, str]:
     """Sort key: line and column as numbers; options come last."""
-    match = re.search(r":(\d+):(\d+)$", found.location or "")
-    return (int(match[1]), int(match[2]), "") if match else (sys.maxsize, 0, found.location or "")
+    match = re.search(r":(\d+):(\d+)$", violation.location or "")
+    return (int(match[1]), int(match[2]), "") if match else (sys.maxsize, 0, violation.location or "")
 
 
 def _placeholder(text: str, name: str) -> str | None:
@@ -200,4 +203,6 @@ def _text(path: str, name: str) -> str:
         line = data.count(b"\n", 0, error.start) + 1
         column = error.start - (data.rfind(b"\n", 0, error.start) + 1) + 1
         message = f"not UTF-8: byte 0x{data[error.start]:02x}"
-        raise refusal(name, [violation(name, Mark(line, column), message, "save the file as UTF-8")]) from error
+        raise invalid_document(
+            name, [violation(name, Mark(line, column), message, "save the file as UTF-8")]
+        ) from error

@@ -22,8 +22,8 @@ Path = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
-    """A validated, normalized document.
+class Submission:
+    """A validated, normalized document that a verb sends.
 
     ``source``: the document as it was read, with the locations of its parts. ``within``: the path
     in ``source`` at which this document is.
@@ -34,24 +34,26 @@ class Draft:
     within: Path = ()
 
     @contextmanager
-    def located(self) -> Iterator[None]:
+    def with_locations(self) -> Iterator[None]:
         """Adds the locations of violations to errors that are raised inside."""
         try:
             yield
         except Error as error:
-            raise self._located(error) from error
+            raise self._with_violation_locations(error) from error
 
-    def _located(self, error: Error) -> Error:
-        if not error.violations or any(v.location for v in error.violations):
+    def _with_violation_locations(self, error: Error) -> Error:
+        if not error.violations or any(violation.location for violation in error.violations):
             return error
-        located = [
-            replace(v, location=self.source.location((*self.within, *v.path), about_key=v.about_key))
-            for v in error.violations
+        violations = [
+            replace(
+                violation, location=self.source.location((*self.within, *violation.path), about_key=violation.about_key)
+            )
+            for violation in error.violations
         ]
-        return Error(error.code, error.message, target=error.target, hint=error.hint, violations=located)
+        return Error(error.code, error.message, target=error.target, hint=error.hint, violations=violations)
 
 
-def source(file: str | None, options: Mapping[str, Any]) -> Document:
+def read_source(file: str | None, options: Mapping[str, Any]) -> Document:
     """The document in the file, or an empty one, with ``options`` (field -> value) set.
 
     Raises Error.
@@ -60,7 +62,7 @@ def source(file: str | None, options: Mapping[str, Any]) -> Document:
     return with_options(document, options)
 
 
-def name_in(document: Document | None) -> str:
+def endpoint_name(document: Document | None) -> str:
     """The name of the endpoint in a document. Raises Error UsageError if there is none."""
     name = document.value.get("name") if document is not None and isinstance(document.value, Mapping) else None
     if not isinstance(name, str):
@@ -74,89 +76,91 @@ def with_options(document: Document, options: Mapping[str, Any]) -> Document:
     return document
 
 
-def endpoint(file: str | None, options: Mapping[str, Any], wanted: Sequence[Edit]) -> tuple[Draft, list[Draft]]:
+def read_endpoint(
+    file: str | None, options: Mapping[str, Any], field_edits: Sequence[Edit]
+) -> tuple[Submission, list[Submission]]:
     """An endpoint, and the deployments inside its document.
 
     Raises one Error with all violations.
     """
-    return judged_endpoints(edits.apply(source(file, options), wanted))
+    return validate_endpoint_with_deployments(edits.apply(read_source(file, options), field_edits))
 
 
-def judged_endpoints(document: Document) -> tuple[Draft, list[Draft]]:
+def validate_endpoint_with_deployments(document: Document) -> tuple[Submission, list[Submission]]:
     """An endpoint, and the deployments inside its document.
 
     Raises Error InvalidDocument, LocalFileError.
     """
     if not inline_deployments.is_legacy(document.value):
-        return judged_endpoint(document), []
-    head, inline = inline_deployments.split(document_files.check(document, "legacy_endpoint"))
+        return validate_endpoint(document), []
+    head, inline = inline_deployments.split(document_files.validate_and_normalize(document, "legacy_endpoint"))
     parts = [
-        Draft(_with_local_paths(part, document, ("deployments", index)), document, ("deployments", index))
+        Submission(_with_local_paths(part, document, ("deployments", index)), document, ("deployments", index))
         for index, part in enumerate(inline)
     ]
-    return Draft(head, document), parts
+    return Submission(head, document), parts
 
 
-def judged_endpoint(document: Document) -> Draft:
+def validate_endpoint(document: Document) -> Submission:
     """Raises Error InvalidDocument."""
-    return Draft(document_files.check(document, endpoint_kind(document.value)), document)
+    return Submission(document_files.validate_and_normalize(document, endpoint_kind(document.value)), document)
 
 
-def deployment(file: str, options: Mapping[str, Any], wanted: Sequence[Edit]) -> Draft:
+def read_deployment(file: str, options: Mapping[str, Any], field_edits: Sequence[Edit]) -> Submission:
     """A deployment. Raises one Error with all violations."""
-    return judged_deployment(edits.apply(source(file, options), wanted))
+    return validate_deployment(edits.apply(read_source(file, options), field_edits))
 
 
-def judged_deployment(document: Document) -> Draft:
+def validate_deployment(document: Document) -> Submission:
     """Raises Error InvalidDocument."""
-    checked = document_files.check(document, deployment_kind(document.value))
-    return Draft(_with_local_paths(checked, document), document)
+    checked = document_files.validate_and_normalize(document, deployment_kind(document.value))
+    return Submission(_with_local_paths(checked, document), document)
 
 
-def model(file: str | None, options: Mapping[str, Any], wanted: Sequence[Edit]) -> Draft:
+def read_model(file: str | None, options: Mapping[str, Any], field_edits: Sequence[Edit]) -> Submission:
     """A model with its ``path``. Raises one Error with all violations."""
-    return judged_model(edits.apply(source(file, options), wanted))
+    return validate_model(edits.apply(read_source(file, options), field_edits))
 
 
-def judged_model(document: Document) -> Draft:
+def validate_model(document: Document) -> Submission:
     """Raises Error InvalidDocument, LocalFileError."""
-    checked = document_files.check(document, "model")
-    return Draft({**checked, "path": _local(checked["path"], document, ("path",))}, document)
+    checked = document_files.validate_and_normalize(document, "model")
+    return Submission({**checked, "path": _local(checked["path"], document, ("path",))}, document)
 
 
-def judged_environment(document: Document) -> Draft:
+def validate_environment(document: Document) -> Submission:
     """Raises Error InvalidDocument, LocalFileError."""
-    checked = document_files.check(document, "environment")
+    checked = document_files.validate_and_normalize(document, "environment")
     if isinstance(checked.get("conda_file"), str):
         checked = {**checked, "conda_file": _local(checked["conda_file"], document, ("conda_file",))}
-    return Draft(checked, document)
+    return Submission(checked, document)
 
 
-def pairs(option: str, words: Sequence[str] | None) -> dict[str, str] | None:
+def parse_pairs(option: str, arguments: Sequence[str] | None) -> dict[str, str] | None:
     """``["a=1", "b=2 c=3"]`` -> a mapping; None for None. Raises Error UsageError."""
-    if words is None:
+    if arguments is None:
         return None
-    found = {}
-    for word in " ".join(words).split():
-        name, equals, value = word.partition("=")
+    pairs = {}
+    for pair in " ".join(arguments).split():
+        name, equals, value = pair.partition("=")
         if not equals or not name:
-            raise Error("UsageError", f"{option}: found `{word}`; allowed: NAME=VALUE")
-        found[name] = value
-    return found
+            raise Error("UsageError", f"{option}: found `{pair}`; allowed: NAME=VALUE")
+        pairs[name] = value
+    return pairs
 
 
-def shares(option: str, words: Sequence[str] | None) -> dict[str, int] | None:
+def parse_shares(option: str, arguments: Sequence[str] | None) -> dict[str, int] | None:
     """``["blue=90 green=10"]`` -> ``{"blue": 90, "green": 10}``; None for None.
 
     Raises Error UsageError.
     """
-    found = pairs(option, words)
-    if found is None:
+    pairs = parse_pairs(option, arguments)
+    if pairs is None:
         return None
-    for name, value in found.items():
+    for name, value in pairs.items():
         if not value.isdecimal():
             raise Error("UsageError", f"{option}: found {name}={value}; allowed: a whole number of percent")
-    return {name: int(value) for name, value in found.items()}
+    return {name: int(value) for name, value in pairs.items()}
 
 
 #: Prefixes of addresses that are not paths on this machine.
@@ -183,9 +187,9 @@ def _local(path: str, document: Document, at: Path) -> str:
     """
     if is_remote(path):
         return path
-    found = FilePath(path) if at in document.origins else document.directory / path
-    if not found.exists():
-        message = f"No such file or directory: {found}"
+    resolved_path = FilePath(path) if at in document.origins else document.directory / path
+    if not resolved_path.exists():
+        message = f"No such file or directory: {resolved_path}"
         violation = Violation(at, message, location=document.location(at))
-        raise Error("LocalFileError", message, target=str(found), violations=[violation])
-    return str(found)
+        raise Error("LocalFileError", message, target=str(resolved_path), violations=[violation])
+    return str(resolved_path)

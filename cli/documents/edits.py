@@ -13,9 +13,17 @@ from difflib import get_close_matches
 from typing import Any, Literal
 
 from amphitrite.cli.documents import document_files
-from amphitrite.cli.documents.assignments import Path, at, dotted, parse_assignment, parse_path, parse_value, resolved
+from amphitrite.cli.documents.assignments import (
+    Path,
+    parse_assignment,
+    parse_path,
+    parse_value,
+    path_text,
+    resolve_selectors,
+    value_at,
+)
 from amphitrite.cli.documents.document_files import Document
-from amphitrite.cli.terminal.arguments import DIVIDER
+from amphitrite.cli.terminal.arguments import SEPARATOR
 from amphitrite.schemas.documents import load
 from amphitrite.schemas.documents.schema_files import resolve
 from amphitrite.schemas.errors import Error
@@ -30,7 +38,7 @@ class Edit:
     force_string: bool = False
 
 
-def read(
+def parse_edits(
     set_: Sequence[str] | None,
     add: Sequence[str] | None = None,
     remove: Sequence[str] | None = None,
@@ -42,13 +50,17 @@ def read(
 
     A verb without ``options.Add`` has plain assignments in ``set_``.
     """
-    found: list[tuple[int, Edit]] = []
-    given: dict[Literal["set", "add", "remove"], Sequence[str] | None] = {"set": set_, "add": add, "remove": remove}
-    for kind, values in given.items():
+    positions: list[tuple[int, Edit]] = []
+    values_by_kind: dict[Literal["set", "add", "remove"], Sequence[str] | None] = {
+        "set": set_,
+        "add": add,
+        "remove": remove,
+    }
+    for kind, values in values_by_kind.items():
         for index, value in enumerate(values or ()):
-            position, *words = value.split(DIVIDER) if DIVIDER in value else (index, value)
-            found.append((int(position), Edit(kind, tuple(words), force_string)))
-    return [edit for _, edit in sorted(found, key=lambda one: one[0])]
+            position, *words = value.split(SEPARATOR) if SEPARATOR in value else (index, value)
+            positions.append((int(position), Edit(kind, tuple(words), force_string)))
+    return [edit for _, edit in sorted(positions, key=lambda item: item[0])]
 
 
 def apply(document: Document, edits: Iterable[Edit]) -> Document:
@@ -58,7 +70,7 @@ def apply(document: Document, edits: Iterable[Edit]) -> Document:
     return document
 
 
-def refuse_fixed(edits: Iterable[Edit], kind: str, fixed: Mapping[str, object]) -> None:
+def refuse_immutable_fields(edits: Iterable[Edit], kind: str, fixed: Mapping[str, object]) -> None:
     """Raises Error BadArgument for an edit of a field that no update can change.
 
     Those are the read-only fields of ``kind``, and ``fixed``: field -> its value, which may be set
@@ -73,10 +85,10 @@ def refuse_fixed(edits: Iterable[Edit], kind: str, fixed: Mapping[str, object]) 
                 value = parse_assignment(edit.words[0]).text if edit.kind == "set" and len(steps) == 1 else None
                 if value == str(fixed[field]):
                     continue
-                message = f"--{edit.kind} {dotted(steps)}: {field} cannot change after a resource is created"
+                message = f"--{edit.kind} {path_text(steps)}: {field} cannot change after a resource is created"
                 raise Error("BadArgument", message, target=field, hint="create another resource")
             if entry.get("readOnly"):
-                message = f"--{edit.kind} {dotted(steps)}: {field} is read-only"
+                message = f"--{edit.kind} {path_text(steps)}: {field} is read-only"
                 raise Error("BadArgument", message, target=field)
 
 
@@ -89,7 +101,7 @@ def _touched(edit: Edit) -> list[tuple[Any, ...]]:
 # -- one edit --------------------------------------------------------------------------------------
 def _set(document: Document, edit: Edit) -> Document:
     for word in edit.words:
-        document = document_files.assign(document, word, force_string=edit.force_string)
+        document = document_files.with_assignment(document, word, force_string=edit.force_string)
     return document
 
 
@@ -98,16 +110,16 @@ def _add(document: Document, edit: Edit) -> Document:
     if len(edit.words) < 2:
         raise _usage(edit, "PATH VALUE ...", "for example --add path.to.list key=value key=value, or --add list VALUE")
     path, origin = _located(document, edit)
-    entries = at(document.value, path)
+    entries = value_at(document.value, path)
     if entries is None:
         entries = []
         document = document_files.with_value(document, path, entries, origin)
     if not isinstance(entries, list):
-        found = "a mapping" if isinstance(entries, Mapping) else "a single value"
+        actual = "a mapping" if isinstance(entries, Mapping) else "a single value"
         path_to_set = f"{edit.words[0]}.KEY" if isinstance(entries, Mapping) else edit.words[0]
         hint = f"use --set {path_to_set}=VALUE"
         raise Error(
-            "UsageError", f"{origin}: the field is {found}; only a list can be added to", target="--add", hint=hint
+            "UsageError", f"{origin}: the field is {actual}; only a list can be added to", target="--add", hint=hint
         )
     mapping: dict[str, str] = {}
     added: list[Any] = []
@@ -131,10 +143,12 @@ def _remove(document: Document, edit: Edit) -> Document:
         raise _usage(edit, "PATH, or PATH INDEX for a list", "for example --remove tags.team, or --remove list 0")
     path, origin = _located(document, edit)
     if len(edit.words) == 2:
-        if not isinstance(at(document.value, path), list):
-            raise Error("UsageError", f"{origin}: {dotted(path)} is not a list, so it has no index", target="--remove")
+        if not isinstance(value_at(document.value, path), list):
+            raise Error(
+                "UsageError", f"{origin}: {path_text(path)} is not a list, so it has no index", target="--remove"
+            )
         path = (*path, int(edit.words[1]))
-    parent, last = at(document.value, path[:-1]), path[-1]
+    parent, last = value_at(document.value, path[:-1]), path[-1]
     if isinstance(last, int):
         if not isinstance(parent, list) or last >= len(parent):
             count = len(parent) if isinstance(parent, list) else 0
@@ -155,21 +169,21 @@ _APPLY: Mapping[str, Callable[[Document, Edit], Document]] = {"set": _set, "add"
 
 def _located(document: Document, edit: Edit) -> tuple[Path, str]:
     origin = f"--{edit.kind} {edit.words[0]}"
-    return resolved(document.value, parse_path(f"--{edit.kind}", edit.words[0]), origin), origin
+    return resolve_selectors(document.value, parse_path(f"--{edit.kind}", edit.words[0]), origin), origin
 
 
 def _absent(parent: Any, path: Path, origin: str) -> Error:
     """The error for a field that does not exist, with the existing fields and a similar one."""
     names = sorted(str(name) for name in parent) if isinstance(parent, Mapping) else []
-    near = get_close_matches(str(path[-1]), names, n=1)
-    where = f"in {dotted(path[:-1])}" if len(path) > 1 else "in the document"
+    matches = get_close_matches(str(path[-1]), names, n=1)
+    where = f"in {path_text(path[:-1])}" if len(path) > 1 else "in the document"
     existing = f"found: {', '.join(names)}" if names else "it has no fields"
-    hint = f"did you mean {dotted((*path[:-1], near[0]))}?" if near else None
+    hint = f"did you mean {path_text((*path[:-1], matches[0]))}?" if matches else None
     return Error("UsageError", f"{origin}: no field `{path[-1]}` {where}; {existing}", target="--remove", hint=hint)
 
 
-def _usage(edit: Edit, wanted: str, example: str) -> Error:
-    found = " ".join(edit.words) or "nothing"
+def _usage(edit: Edit, allowed: str, example: str) -> Error:
+    actual = " ".join(edit.words) or "nothing"
     return Error(
-        "UsageError", f"--{edit.kind}: found {found}; allowed: {wanted}", target=f"--{edit.kind}", hint=example
+        "UsageError", f"--{edit.kind}: found {actual}; allowed: {allowed}", target=f"--{edit.kind}", hint=example
     )

@@ -26,7 +26,7 @@ _FILES = {
 }
 
 
-def complete(file: Path) -> str:
+def embed_files(file: Path) -> str:
     """The kubeconfig in ``file`` as YAML text, with all files embedded.
 
     Raises Error LocalFileError for a file that cannot be read, LimitExceeded above 1 MiB, and

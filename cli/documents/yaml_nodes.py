@@ -53,7 +53,7 @@ class Node:
     pairs: list[tuple[Node, Node]] = field(default_factory=list)
 
 
-def refusal(name: str, violations: list[Violation], hint: str | None = None) -> Error:
+def invalid_document(name: str, violations: list[Violation], hint: str | None = None) -> Error:
     """One error with all violations of the file ``name``."""
     count = f"{len(violations)} problem{'s' if len(violations) != 1 else ''}"
     return Error("InvalidDocument", f"{name} has {count}", target=name, hint=hint, violations=violations)
@@ -72,17 +72,19 @@ def compose(text: str, name: str) -> list[Node]:
     if unprintable:
         before = text[: unprintable.start()]
         mark = Mark(before.count("\n") + 1, len(before) - before.rfind("\n"))
-        raise refusal(name, [violation(name, mark, f"YAML does not allow the character U+{ord(unprintable[0]):04X}")])
+        raise invalid_document(
+            name, [violation(name, mark, f"YAML does not allow the character U+{ord(unprintable[0]):04X}")]
+        )
     try:
         return list(_Composer(yaml.parse(text, Loader=_LOADER), name).documents())
     except yaml.MarkedYAMLError as error:
         at = error.problem_mark or error.context_mark
         mark = Mark(at.line + 1, at.column + 1) if at else Mark(1, 1)
-        said = ", ".join(part for part in (error.context, error.problem) if part) or "not YAML"
+        message = ", ".join(part for part in (error.context, error.problem) if part) or "not YAML"
         hint = "indent with spaces, not with tabs" if _indented_by_tab(text, mark) else None
-        raise refusal(name, [violation(name, mark, said, hint)]) from error
+        raise invalid_document(name, [violation(name, mark, message, hint)]) from error
     except (yaml.YAMLError, ValueError) as error:
-        raise refusal(name, [violation(name, Mark(1, 1), f"not YAML: {error}")]) from error
+        raise invalid_document(name, [violation(name, Mark(1, 1), f"not YAML: {error}")]) from error
 
 
 def _indented_by_tab(text: str, mark: Mark) -> bool:
@@ -106,12 +108,12 @@ class _Composer:
     def _node(self, event: Any, depth: int) -> Node:
         mark = Mark(event.start_mark.line + 1, event.start_mark.column + 1)
         if depth > MAX_DEPTH:
-            raise refusal(
+            raise invalid_document(
                 self._name, [violation(self._name, mark, f"the nesting is too deep; allowed: {MAX_DEPTH} levels")]
             )
         if isinstance(event, yaml.AliasEvent):
             if event.anchor not in self._anchors:
-                raise refusal(
+                raise invalid_document(
                     self._name,
                     [violation(self._name, mark, f"alias *{event.anchor} has no anchor &{event.anchor} before it")],
                 )

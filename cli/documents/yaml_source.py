@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from amphitrite.cli.documents.yaml_nodes import MAX_DEPTH, TAG, Mark, Node, Path, compose, refusal, violation
+from amphitrite.cli.documents.yaml_nodes import MAX_DEPTH, TAG, Mark, Node, Path, compose, invalid_document, violation
 from amphitrite.schemas.errors import Violation
 
 MAX_VALUES = 100_000
@@ -49,7 +49,7 @@ def parse(text: str, name: str) -> list[Parsed]:
     builder = _Builder(name)
     parsed = [builder.document(root) for root in compose(text, name)]
     if builder.violations:
-        raise refusal(name, list(builder.violations.values()))
+        raise invalid_document(name, list(builder.violations.values()))
     return parsed
 
 
@@ -72,8 +72,8 @@ class _Builder:
         return Parsed(value, self._parsed.marks, self._parsed.keys, self._parsed.texts)
 
     def _refuse(self, node: Node, path: Path, message: str, hint: str | None = None) -> None:
-        found = violation(self.name, node.mark, message, hint, path)
-        self.violations.setdefault((found.location, message), found)
+        new = violation(self.name, node.mark, message, hint, path)
+        self.violations.setdefault((new.location, message), new)
 
     @contextmanager
     def _entered(self, node: Node, path: Path) -> Iterator[bool]:
@@ -99,7 +99,7 @@ class _Builder:
         self._count += 1
         if self._count > MAX_VALUES:
             self._refuse(node, (), f"the document has too many values, with aliases expanded; allowed: {MAX_VALUES}")
-            raise refusal(self.name, list(self.violations.values()))
+            raise invalid_document(self.name, list(self.violations.values()))
 
     def _value(self, node: Node, path: Path) -> Any:
         if node.kind == "scalar":
@@ -118,22 +118,22 @@ class _Builder:
 
     def _mapping(self, node: Node, path: Path) -> dict[str, Any]:
         value: dict[str, Any] = {}
-        written: dict[str, Mark] = {}
-        merged: list[Node] = []
+        key_marks: dict[str, Mark] = {}
+        merge_nodes: list[Node] = []
         for key, entry in node.pairs:
             at = (*path, key.text)
             if key.kind != "scalar" or (key.plain and not key.text):
                 self._refuse(key, path, "a key must be text")
             elif key.tag == TAG + "merge" and key.plain:
-                merged.append(entry)
-            elif key.text in written:
-                first = f"{self.name}:{written[key.text]}"
+                merge_nodes.append(entry)
+            elif key.text in key_marks:
+                first = f"{self.name}:{key_marks[key.text]}"
                 self._refuse(key, at, f"duplicate key; the first one is at {first}", "remove one of the two")
             else:
-                written[key.text] = key.mark
+                key_marks[key.text] = key.mark
                 self._parsed.keys[at] = key.mark
                 value[key.text] = self._value(entry, at)
-        for source in merged:
+        for source in merge_nodes:
             for part in source.items if source.kind == "sequence" else [source]:
                 self._merge(part, value, path)
         return value

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from amphitrite.cli.assets import environment_registration, model_registration, uploads
-from amphitrite.cli.documents.apply_documents import Item
-from amphitrite.cli.documents.document_input import Draft, is_remote
+from amphitrite.cli.documents.apply_documents import RequestedResource
+from amphitrite.cli.documents.document_input import Submission, is_remote
 from amphitrite.cli.resources import lookups, resource_changes
 from amphitrite.cli.resources.apply_steps import Change, Step, differences
 from amphitrite.schemas import wire
@@ -34,37 +34,37 @@ class Preview:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._coming: set[str] = set()  # ARM ids of assets that earlier steps create, in lower case
-        self._latest: dict[tuple[str, str], str] = {}  # (models or environments, name) -> ARM id
-        self._endpoints: set[str] = set()
+        self._planned_assets: set[str] = set()  # ARM ids of assets that earlier steps create, in lower case
+        self._planned_latest: dict[tuple[str, str], str] = {}  # (models or environments, name) -> ARM id
+        self._planned_endpoints: set[str] = set()
 
-    def steps(self, items: Sequence[Item]) -> list[Step]:
+    def steps(self, items: Sequence[RequestedResource]) -> list[Step]:
         """The steps.
 
         Raises the Errors of the control plane, with the locations of their violations.
         """
         return [self._step(item) for item in items]
 
-    def _step(self, item: Item) -> Step:
-        look = {
+    def _step(self, item: RequestedResource) -> Step:
+        preview = {
             "model": self._model,
             "environment": self._environment,
             "endpoint": self._endpoint,
             "deployment": self._deployment,
         }[item.kind]
-        with item.draft.located():
-            return look(item)
+        with item.submission.with_locations():
+            return preview(item)
 
     # -- assets ------------------------------------------------------------------------------------
-    def _model(self, item: Item) -> Step:
-        document = item.draft.document
+    def _model(self, item: RequestedResource) -> Step:
+        document = item.submission.document
         name = document["name"]
         uri = self._address(document["path"])
-        version, found = self._version(document, uri)
+        version, existing = self._version(document, uri)
         after = {**document, "path": uri, "version": version}
-        before = None if found is None else wire.model_from_wire(name, version, found)
+        before = None if existing is None else wire.model_from_wire(name, version, existing)
         if before is None:
-            self._come("models", name, model_id(self._client.workspace, name, version))
+            self._plan_asset("models", name, model_id(self._client.workspace, name, version))
         return self._asset(item, f"{name}:{version}", before, after)
 
     def _version(self, document: Mapping[str, Any], uri: str) -> tuple[str, dict[str, Any] | None]:
@@ -77,12 +77,12 @@ class Preview:
             return str(newest["name"]), newest
         return model_registration.next_version(self._client, name), None
 
-    def _environment(self, item: Item) -> Step:
-        document = environment_registration.with_text(item.draft.document)
+    def _environment(self, item: RequestedResource) -> Step:
+        document = environment_registration.with_conda_text(item.submission.document)
         name = document["name"]
         version, before = self._version_of_environment(document)
         if before is None:
-            self._come("environments", name, environment_id(self._client.workspace, name, version))
+            self._plan_asset("environments", name, environment_id(self._client.workspace, name, version))
         return self._asset(
             item, f"{name}:{version}", before, {**environment_registration.DEFAULTS, **document, "version": version}
         )
@@ -92,8 +92,8 @@ class Preview:
         name, version = document["name"], document.get("version")
         path = environment_id(self._client.workspace, name)
         if version is not None:
-            found = self._client.find(f"{path}/versions/{version}")
-            return str(version), None if found is None else wire.environment_from_wire(name, str(version), found)
+            existing = self._client.find(f"{path}/versions/{version}")
+            return str(version), None if existing is None else wire.environment_from_wire(name, str(version), existing)
         container = self._client.find(path)
         if container is None:
             return "1", None
@@ -103,39 +103,43 @@ class Preview:
             return newest, current
         return str(container["properties"]["nextVersion"]), None
 
-    def _asset(self, item: Item, name: str, before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> Step:
+    def _asset(
+        self, item: RequestedResource, name: str, before: Mapping[str, Any] | None, after: Mapping[str, Any]
+    ) -> Step:
         fields = differences(before, after)
         return Step(item, name, "create" if before is None else "update" if fields else "none", (), fields)
 
-    def _come(self, kind: str, name: str, arm_id: str) -> None:
-        self._coming.add(key(arm_id))
-        self._latest[(kind, key(name))] = arm_id
+    def _plan_asset(self, kind: str, name: str, arm_id: str) -> None:
+        self._planned_assets.add(key(arm_id))
+        self._planned_latest[(kind, key(name))] = arm_id
 
     def _address(self, path: str) -> str:
-        return path if is_remote(path) else uploads.address(self._client, Path(path))
+        return path if is_remote(path) else uploads.upload_uri(self._client, Path(path))
 
     # -- endpoints and deployments -----------------------------------------------------------------
-    def _endpoint(self, item: Item) -> Step:
-        document, name = item.draft.document, item.draft.document["name"]
+    def _endpoint(self, item: RequestedResource) -> Step:
+        document, name = item.submission.document, item.submission.document["name"]
         path = lookups.endpoint_path(self._client, name)
-        found = self._client.find(path)
-        if found is None:
-            self._endpoints.add(key(name))
+        existing = self._client.find(path)
+        if existing is None:
+            self._planned_endpoints.add(key(name))
             return Step(item, name, "create", (), differences(None, document))
-        before = _without_zeros(wire.endpoint_from_wire(name, found))
+        before = _without_zeros(wire.endpoint_from_wire(name, existing))
         wanted = _without_zeros({**{f: before[f] for f in _SHARES if f in before}, **document})
         # The control plane cannot check the traffic of deployments that this command creates.
-        there = {key(one["name"]) for one in self._client.pages(f"{path}/deployments")}
-        judged = {**wanted, **{f: before.get(f, {}) for f in _SHARES if not _names(wanted.get(f)) <= there}}
-        told = self._dry_run(path, resource_changes.endpoint_body(self._client, Draft(judged, item.draft.source)))
-        after = _without_zeros(wire.endpoint_from_wire(name, told["resource"]))
+        deployments = {key(one["name"]) for one in self._client.list_all(f"{path}/deployments")}
+        checked = {**wanted, **{f: before.get(f, {}) for f in _SHARES if not _names(wanted.get(f)) <= deployments}}
+        answer = self._dry_run(
+            path, resource_changes.endpoint_body(self._client, Submission(checked, item.submission.source))
+        )
+        after = _without_zeros(wire.endpoint_from_wire(name, answer["resource"]))
         after |= {f: wanted[f] for f in _SHARES if f in wanted}
         fields = differences(before, after)
-        change: Change = told["change"] if told["change"] != "none" or not fields else "update"
+        change: Change = answer["change"] if answer["change"] != "none" or not fields else "update"
         return Step(item, name, change, (), fields)
 
-    def _deployment(self, item: Item) -> Step:
-        document = item.draft.document
+    def _deployment(self, item: RequestedResource) -> Step:
+        document = item.submission.document
         endpoint, name = document["endpoint_name"], document["name"]
         path = lookups.deployment_path(self._client, endpoint, name)
         references = {
@@ -144,47 +148,47 @@ class Preview:
             if document.get(field) is not None
         }
         document = {**document, **references}
-        found = self._client.find(path) if key(endpoint) not in self._endpoints else None
-        coming = {field for field, reference in references.items() if key(reference) in self._coming}
-        if found is None:
-            if not coming and key(endpoint) not in self._endpoints:
+        existing = self._client.find(path) if key(endpoint) not in self._planned_endpoints else None
+        planned = {field for field, reference in references.items() if key(reference) in self._planned_assets}
+        if existing is None:
+            if not planned and key(endpoint) not in self._planned_endpoints:
                 self._dry_run(path, self._body(document))
             return Step(item, item.name, "create", (), differences(None, document))
-        before = wire.deployment_from_wire(endpoint, found["name"], found)
-        judged = {**document, **{field: before[field] for field in coming if field in before}}
-        told = self._dry_run(path, self._body(judged))
-        after = wire.deployment_from_wire(endpoint, found["name"], told["resource"])
-        after |= {field: references[field] for field in coming}
-        replaced = {*told["reasons"], *coming}
-        change: Change = "replace" if replaced else told["change"]
+        before = wire.deployment_from_wire(endpoint, existing["name"], existing)
+        checked = {**document, **{field: before[field] for field in planned if field in before}}
+        answer = self._dry_run(path, self._body(checked))
+        after = wire.deployment_from_wire(endpoint, existing["name"], answer["resource"])
+        after |= {field: references[field] for field in planned}
+        replaced = {*answer["reasons"], *planned}
+        change: Change = "replace" if replaced else answer["change"]
         return Step(item, item.name, change, tuple(sorted(replaced)), differences(before, after))
 
-    def _reference(self, kind: Any, given: Any) -> str:
+    def _reference(self, kind: Any, reference: Any) -> str:
         """The ARM id that a deployment's model or environment has, or will have."""
-        if isinstance(given, Mapping):
-            return self._inline(kind, given)
-        name, version, label = parse_asset(given) or (None, None, None)
-        if name is not None and label == "latest" and (kind, key(name)) in self._latest:
-            return self._latest[(kind, key(name))]
-        if name is not None and version is not None and not given.startswith(("/", "azureml:/")):
+        if isinstance(reference, Mapping):
+            return self._inline(kind, reference)
+        name, version, label = parse_asset(reference) or (None, None, None)
+        if name is not None and label == "latest" and (kind, key(name)) in self._planned_latest:
+            return self._planned_latest[(kind, key(name))]
+        if name is not None and version is not None and not reference.startswith(("/", "azureml:/")):
             make = model_id if kind == "models" else environment_id
-            if key(make(self._client.workspace, name, version)) in self._coming:
+            if key(make(self._client.workspace, name, version)) in self._planned_assets:
                 return make(self._client.workspace, name, version)
-        return model_registration.resolve(self._client, kind, given)
+        return model_registration.resolve_reference(self._client, kind, reference)
 
-    def _inline(self, kind: Any, given: Mapping[str, Any]) -> str:
+    def _inline(self, kind: Any, asset: Mapping[str, Any]) -> str:
         """The ARM id that ``register_inline`` will return."""
         if kind != "models":
-            found = environment_registration.inline_id(self._client, given)
+            arm_id = environment_registration.inline_id(self._client, asset)
         else:
-            uri = self._address(given["path"])
-            if given.get("name") is None:
-                found = model_id(self._client.workspace, model_registration.content_name(uri), "1")
+            uri = self._address(asset["path"])
+            if asset.get("name") is None:
+                arm_id = model_id(self._client.workspace, model_registration.content_name(uri), "1")
             else:
-                found = model_id(self._client.workspace, given["name"], self._version(given, uri)[0])
-        if self._client.find(found) is None:
-            self._coming.add(key(found))
-        return found
+                arm_id = model_id(self._client.workspace, asset["name"], self._version(asset, uri)[0])
+        if self._client.find(arm_id) is None:
+            self._planned_assets.add(key(arm_id))
+        return arm_id
 
     def _body(self, document: Mapping[str, Any]) -> dict[str, Any]:
         return wire.deployment_to_wire(document, resource_changes.LOCATION)
@@ -198,8 +202,8 @@ class Preview:
 
 def _without_zeros(document: Mapping[str, Any]) -> dict[str, Any]:
     """The document without shares of 0, which have no effect."""
-    kept = {f: {n: int(s) for n, s in document[f].items() if int(s)} for f in _SHARES if document.get(f)}
-    return {**{field: value for field, value in document.items() if field not in _SHARES}, **kept}
+    shares = {f: {n: int(s) for n, s in document[f].items() if int(s)} for f in _SHARES if document.get(f)}
+    return {**{field: value for field, value in document.items() if field not in _SHARES}, **shares}
 
 
 def _names(shares: Mapping[str, int] | None) -> set[str]:

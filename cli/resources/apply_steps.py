@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from amphitrite.cli.documents.apply_documents import Item
+from amphitrite.cli.documents.apply_documents import RequestedResource
 
 Change = Literal["create", "update", "replace", "retry", "none"]
 
@@ -41,13 +41,13 @@ class Step:
     ``reasons``: fields whose change needs new instances.
     """
 
-    item: Item
+    item: RequestedResource
     name: str
     change: Change
     reasons: tuple[str, ...] = ()
     fields: tuple[FieldChange, ...] = field(default=())
 
-    def shown(self) -> dict[str, Any]:
+    def to_document(self) -> dict[str, Any]:
         """The step as JSON data."""
         return {
             "kind": self.item.kind,
@@ -68,7 +68,7 @@ def differences(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> t
     return tuple(FieldChange(path, old.get(path), new.get(path)) for path in paths if old.get(path) != new.get(path))
 
 
-def text(steps: Sequence[Step]) -> str:
+def format_steps(steps: Sequence[Step]) -> str:
     """Text for people: a line for each resource, and a line for each field that changes."""
     lines = []
     for step in steps:

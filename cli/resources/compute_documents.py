@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from amphitrite.cli.documents import document_files, document_input, kubeconfig_files
 from amphitrite.cli.documents.document_files import Document
-from amphitrite.cli.documents.document_input import Draft
+from amphitrite.cli.documents.document_input import Submission
 from amphitrite.schemas import wire
 from amphitrite.schemas.documents import instance_types_kind
 from amphitrite.schemas.errors import Error, Violation
@@ -25,30 +25,38 @@ if TYPE_CHECKING:
 #: The location of the only workspace, which every resource carries.
 _LOCATION = "local"
 #: Fields that only the document of a compute has, not one of instance types.
-_OF_A_COMPUTE = ("namespace", "type", "kubeconfig", "in_cluster", "default_instance_type")
+_COMPUTE_FIELDS = ("namespace", "type", "kubeconfig", "in_cluster", "default_instance_type")
 
 
-def compute(file: str | None, options: Mapping[str, Any], sets: Sequence[str]) -> Draft:
+def read_compute(file: str | None, options: Mapping[str, Any], assignments: Sequence[str]) -> Submission:
     """A compute to attach. Raises one Error with all violations."""
-    return _judged(document_files.override(document_input.source(file, options), sets))
+    return _validate(document_files.with_assignments(document_input.read_source(file, options), assignments))
 
 
-def changed(name: str, current: Mapping[str, Any], file: str | None, sets: Sequence[str]) -> Draft:
+def read_update(name: str, current: Mapping[str, Any], file: str | None, assignments: Sequence[str]) -> Submission:
     """The compute ``current`` with the changes of ``file`` or ``--set``.
 
     Raises one Error with all violations.
     """
-    found = document_files.load_documents(file) if file is not None else []
-    if not found:
-        return _judged(document_files.override(Document(f"compute {name}", dict(current), FilePath()), sets))
-    first = found[0]
-    if len(found) == 1 and isinstance(first.value, Mapping) and any(field in first.value for field in _OF_A_COMPUTE):
-        return _judged(document_files.override(document_input.with_options(first, {"name": name}), sets))
-    if sets:
+    documents = document_files.load_documents(file) if file is not None else []
+    if not documents:
+        return _validate(
+            document_files.with_assignments(Document(f"compute {name}", dict(current), FilePath()), assignments)
+        )
+    first = documents[0]
+    if (
+        len(documents) == 1
+        and isinstance(first.value, Mapping)
+        and any(field in first.value for field in _COMPUTE_FIELDS)
+    ):
+        return _validate(
+            document_files.with_assignments(document_input.with_options(first, {"name": name}), assignments)
+        )
+    if assignments:
         raise Error(
             "UsageError", "--set cannot be combined with a file of instance types", hint="run the command twice"
         )
-    return _with_types(current, found)
+    return _with_types(current, documents)
 
 
 def put(client: Client, document: Mapping[str, Any], *, create: bool) -> dict[str, Any]:
@@ -69,32 +77,32 @@ def put(client: Client, document: Mapping[str, Any], *, create: bool) -> dict[st
     return body
 
 
-def _with_types(current: Mapping[str, Any], found: Sequence[Document]) -> Draft:
+def _with_types(current: Mapping[str, Any], documents: Sequence[Document]) -> Submission:
     """The compute ``current`` with the instance types in documents.
 
     Documents of our kind replace all types of the compute. Azure's custom resources are added to
     them, as with ``kubectl apply``.
     """
     types = {key(one["name"]): one for one in current.get("instance_types") or ()}
-    for document in found:
+    for document in documents:
         kind = instance_types_kind(document.value)
-        checked = document_files.check(document, kind)
+        checked = document_files.validate_and_normalize(document, kind)
         if kind == "instance_types":
-            if len(found) == 1:
-                return Draft({**current, "instance_types": checked["instance_types"]}, document)
+            if len(documents) == 1:
+                return Submission({**current, "instance_types": checked["instance_types"]}, document)
             types = {}
         types.update({key(one["name"]): one for one in wire.listed_types(kind, checked)})
     # The entries have other paths in the compute's document than in the file, so they have no
     # locations.
-    nowhere = Document(found[0].name, {}, FilePath())
-    return Draft({**current, "instance_types": list(types.values())}, nowhere)
+    source = Document(documents[0].name, {}, FilePath())
+    return Submission({**current, "instance_types": list(types.values())}, source)
 
 
-def _judged(document: Document) -> Draft:
-    checked = document_files.check(document, "kubernetes_compute")
+def _validate(document: Document) -> Submission:
+    checked = document_files.validate_and_normalize(document, "kubernetes_compute")
     if "kubeconfig" in checked:
         checked = {**checked, "kubeconfig": _kubeconfig(checked["kubeconfig"], document)}
-    return Draft(checked, document)
+    return Submission(checked, document)
 
 
 def _kubeconfig(path: str, document: Document) -> str:
@@ -106,7 +114,7 @@ def _kubeconfig(path: str, document: Document) -> str:
     file = FilePath(path).expanduser()
     file = file if at in document.origins else document.directory / file
     try:
-        return kubeconfig_files.complete(file)
+        return kubeconfig_files.embed_files(file)
     except Error as error:
         violation = Violation(at, error.message, error.hint, document.location(at))
         raise Error(error.code, error.message, target=str(file), hint=error.hint, violations=[violation]) from error

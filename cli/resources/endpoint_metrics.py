@@ -26,7 +26,7 @@ def totals(client: Client, endpoint: str, deployment: str | None, timespan: str)
     ``errors``: responses other than 2xx and 3xx, and requests that the client cancelled.
     """
     where = {"deployment": deployment or "*"}
-    counted = _ask(
+    counted = _query(
         client, endpoint, ["RequestsPerMinute"], timespan, "FULL", {**where, "statusCodeClass": "*"}, "Total"
     )
     rows: dict[str, dict[str, Any]] = {}
@@ -35,7 +35,7 @@ def totals(client: Client, endpoint: str, deployment: str | None, timespan: str)
         number = sum(int(point["total"]) for point in series.points)
         row["requests"] += number
         row["errors"] += 0 if series.dimensions["statusCodeClass"] in ("2xx", "3xx") else number
-    latencies = _ask(client, endpoint, list(_PERCENTILES), timespan, "FULL", where)
+    latencies = _query(client, endpoint, list(_PERCENTILES), timespan, "FULL", where)
     for metric, name in _PERCENTILES.items():
         for series in _series(latencies, metric):
             for point in series.points:
@@ -44,7 +44,7 @@ def totals(client: Client, endpoint: str, deployment: str | None, timespan: str)
     return [{"deployment": name or _REFUSED, **row} for name, row in sorted(rows.items(), key=lambda i: (not i[0], i))]
 
 
-def course(
+def time_series(
     client: Client,
     endpoint: str,
     metrics: Sequence[str],
@@ -55,20 +55,22 @@ def course(
 ) -> list[dict[str, Any]]:
     """A row for each time and each value of the dimensions ``by``; a column for each metric."""
     where = {**({} if deployment is None else {"deployment": deployment}), **{dimension: "*" for dimension in by}}
-    answer = _ask(client, endpoint, metrics, timespan, interval, where)
+    answer = _query(client, endpoint, metrics, timespan, interval, where)
     rows: dict[tuple[str, ...], dict[str, Any]] = {}
     for metric in answer["value"]:
         name = metric["name"]["value"]
         for series in _series(answer, name):
-            shown = {d: v or _REFUSED for d, v in series.dimensions.items() if where[d] == "*"}
+            dimensions = {d: v or _REFUSED for d, v in series.dimensions.items() if where[d] == "*"}
             for point in series.points:
-                row = rows.setdefault((point["timeStamp"], *shown.values()), {"time": point["timeStamp"], **shown})
+                row = rows.setdefault(
+                    (point["timeStamp"], *dimensions.values()), {"time": point["timeStamp"], **dimensions}
+                )
                 row[name] = point.get("average")
     names = [metric["name"]["value"] for metric in answer["value"]]
     return [{**row, **{name: row.get(name) for name in names}} for _, row in sorted(rows.items(), key=lambda i: i[0])]
 
 
-def keys(client: Client, endpoint: str) -> list[dict[str, Any]]:
+def key_usage(client: Client, endpoint: str) -> list[dict[str, Any]]:
     """A row for each key of the endpoint, or for its tokens.
 
     ``last_used``: None if it was never used.
@@ -91,7 +93,7 @@ def _series(answer: Mapping[str, Any], metric: str) -> list[_Series]:
     ]
 
 
-def _ask(
+def _query(
     client: Client,
     endpoint: str,
     metrics: Sequence[str],

@@ -28,7 +28,7 @@ def deployment_path(client: Client, endpoint: str, name: str) -> str:
 def endpoint(client: Client, name: str) -> dict[str, Any]:
     """An endpoint as ``show`` prints it, with 0 for deployments without traffic."""
     path = endpoint_path(client, name)
-    return show_endpoint(client.get(path), client.pages(f"{path}/deployments"))
+    return show_endpoint(client.get(path), client.list_all(f"{path}/deployments"))
 
 
 def deployment(client: Client, endpoint: str, name: str) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def credentials(client: Client, name: str) -> dict[str, Any]:
     path = endpoint_path(client, name)
     mode = client.get(path)["properties"]["authMode"].lower()
     if mode == "aadtoken":
-        found = client.send("GET", "/identity/token", params={"resource": SCORING_RESOURCE}).json()
-        return {"accessToken": found["access_token"], "expiryTimeUtc": int(found["expires_on"])}
+        token = client.send("GET", "/identity/token", params={"resource": SCORING_RESOURCE}).json()
+        return {"accessToken": token["access_token"], "expiryTimeUtc": int(token["expires_on"])}
     body: dict[str, Any] = client.send("POST", f"{path}/{'listKeys' if mode == 'key' else 'token'}").json()
     return body

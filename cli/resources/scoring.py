@@ -50,9 +50,9 @@ def invoke(client: Client, name: str, request_file: str | None, deployment: str 
 
 def _credential(client: Client, name: str, mode: str) -> str:
     """The key or token. ``ML_SCORING_TOKEN`` is sent only to endpoints of auth mode aad_token."""
-    given = os.environ.get("ML_SCORING_TOKEN")
-    if given and mode.lower() == "aadtoken":
-        return given
+    token = os.environ.get("ML_SCORING_TOKEN")
+    if token and mode.lower() == "aadtoken":
+        return token
     credentials = lookups.credentials(client, name)
     return str(credentials.get("primaryKey") or credentials["accessToken"])
 
@@ -72,9 +72,9 @@ def _read(file: str) -> bytes:
 
 def _failure(uri: str, answer: httpx.Response) -> Error:
     try:
-        found = answer.json()["error"]
+        error = answer.json()["error"]
         # Triton's own errors are {"error": "text"}.
-        message = found if isinstance(found, str) else f"{found['code']}: {found['message']}"
+        message = error if isinstance(error, str) else f"{error['code']}: {error['message']}"
     except (ValueError, KeyError, TypeError):
         message = answer.text.strip()[:2000] or "no body"
     hint = _HINTS.get(answer.status_code)

@@ -29,14 +29,14 @@ _GRPC_ROOTS = "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH"
 _CLIENT = "amphitrite"
 
 
-def check(**given: str) -> None:
+def check(**values: str) -> None:
     """Raises Error UsageError for a value that its option does not allow."""
-    for option, value in given.items():
+    for option, value in values.items():
         if value not in _ALLOWED[option]:
             raise Error("UsageError", f"--{option}: found `{value}`; allowed: {', '.join(_ALLOWED[option])}")
 
 
-def of_home(state: Mapping[str, Any], authentication: str, discovery: str) -> Variables:
+def local_variables(state: Mapping[str, Any], authentication: str, discovery: str) -> Variables:
     """The variables for the server of this machine.
 
     ``state``: its ``server.json``. Raises Error LocalFileError.
@@ -57,7 +57,7 @@ def of_home(state: Mapping[str, Any], authentication: str, discovery: str) -> Va
     }
 
 
-def of_remote(server: Server, of: Scope, authentication: str, discovery: str) -> Variables:
+def remote_variables(server: Server, workspace_scope: Scope, authentication: str, discovery: str) -> Variables:
     """The variables for a remote server, as far as they are known here.
 
     Clients need ML_TOKEN as well.
@@ -70,14 +70,18 @@ def of_remote(server: Server, of: Scope, authentication: str, discovery: str) ->
         raise Error("Unsupported", message, target="--authentication", hint=hint)
     variables: dict[str, str | None] = {**_address(server.url, discovery), "ML_SERVER_URL": server.url}
     if server.ca_file is not None:
-        trusted = str(server.ca_file)
-        variables |= dict.fromkeys(("ML_CA_FILE", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "CURL_CA_BUNDLE"), trusted)
-        variables[_GRPC_ROOTS] = trusted
-    named = {"ML_SUBSCRIPTION": of.subscription, "ML_RESOURCE_GROUP": of.resource_group, "ML_WORKSPACE": of.workspace}
-    return {**variables, **named}
+        ca_file = str(server.ca_file)
+        variables |= dict.fromkeys(("ML_CA_FILE", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "CURL_CA_BUNDLE"), ca_file)
+        variables[_GRPC_ROOTS] = ca_file
+    scope_variables = {
+        "ML_SUBSCRIPTION": workspace_scope.subscription,
+        "ML_RESOURCE_GROUP": workspace_scope.resource_group,
+        "ML_WORKSPACE": workspace_scope.workspace,
+    }
+    return {**variables, **scope_variables}
 
 
-def exports(variables: Variables) -> str:
+def shell_exports(variables: Variables) -> str:
     """Lines for a POSIX shell."""
     return "".join(
         f"unset {name}\n" if value is None else f"export {name}={shlex.quote(value)}\n"

@@ -49,8 +49,8 @@ def _last(file: Path, count: int) -> tuple[list[str], _End]:
     except FileNotFoundError:
         return [], (0, 0)
     complete = block[: block.rfind(b"\n") + 1]
-    found = complete.decode(errors="replace").splitlines()
-    return (found[-count:] if count else []), (inode, size - len(block) + len(complete))
+    lines = complete.decode(errors="replace").splitlines()
+    return (lines[-count:] if count else []), (inode, size - len(block) + len(complete))
 
 
 def _added(file: Path, end: _End) -> tuple[list[str], _End]:

@@ -23,7 +23,7 @@ from amphitrite.cli.terminal.progress import Progress
 from amphitrite.schemas.errors import Error
 
 #: Prefix of the line on stderr that holds the body of an Error.
-REFUSAL = "amphitrite-error: "
+ERROR_PREFIX = "amphitrite-error: "
 #: Longer than the control plane's own time limit, so that its own error is reported.
 START_TIMEOUT_S = 70.0
 #: Modules that only the control plane needs.
@@ -52,15 +52,15 @@ def command(verb: str, home: Path, *arguments: str) -> list[str]:
     return [sys.executable, "-m", "amphitrite.controlplane", verb, "--home", str(home), *arguments]
 
 
-def detach(home: Path, arguments: Sequence[str], progress: Progress) -> dict[str, Any]:
+def start_detached(home: Path, arguments: Sequence[str], progress: Progress) -> dict[str, Any]:
     """Start a control plane in the background; return its ``server.json`` as soon as it runs.
 
     Raises the Error that it reports, InternalServerError if it exits without one, or
     RuntimeUnavailable if it is not ready after START_TIMEOUT_S.
     """
-    logs = homes.logs(home)
+    logs = homes.log_directory(home)
     errors = logs / "start.log"
-    with _private(errors) as stream:
+    with _create_log(errors) as stream:
         child = subprocess.Popen(
             command("start", home, *arguments),
             stdin=subprocess.DEVNULL,
@@ -81,12 +81,12 @@ def detach(home: Path, arguments: Sequence[str], progress: Progress) -> dict[str
             message = f"the control plane was not ready after {START_TIMEOUT_S:.0f} s"
             raise Error("RuntimeUnavailable", message, hint="run `ml server logs`")
         time.sleep(_POLL_S)
-    said = _tail(errors)
-    _forget(errors)
-    raise _ended(child.returncode, said, logs / "controlplane.log")
+    output = _tail(errors)
+    _remove_log(errors)
+    raise _exit_error(child.returncode, output, logs / "controlplane.log")
 
 
-def _private(errors: Path) -> BinaryIO:
+def _create_log(errors: Path) -> BinaryIO:
     """Create the file, and ML_HOME if needed, both for their owner only.
 
     Raises Error LocalFileError.
@@ -102,7 +102,7 @@ def _private(errors: Path) -> BinaryIO:
     return os.fdopen(descriptor, "wb")
 
 
-def _forget(errors: Path) -> None:
+def _remove_log(errors: Path) -> None:
     """Remove the log of a failed start, and its directories if they are empty."""
     errors.unlink(missing_ok=True)  # two processes that start at once share it
     with suppress(OSError):  # not empty
@@ -110,7 +110,7 @@ def _forget(errors: Path) -> None:
         errors.parent.parent.rmdir()
 
 
-def become(home: Path, arguments: Sequence[str]) -> NoReturn:
+def exec_server(home: Path, arguments: Sequence[str]) -> NoReturn:
     """Replace this process by the control plane, which prints its addresses or its error to stderr.
 
     It then receives signals and sets the exit code directly, also as process 1 of a container.
@@ -124,17 +124,17 @@ def become(home: Path, arguments: Sequence[str]) -> NoReturn:
 def stop(home: Path, *, keep_serving: bool) -> None:
     """Stop the processes of ``home`` and wait until they have ended. Raises Error."""
     arguments = ["--keep-serving"] if keep_serving else []
-    ended = subprocess.run(command("stop", home, *arguments), capture_output=True, text=True, check=False)
-    if ended.returncode != 0:
-        raise _ended(ended.returncode, ended.stderr, homes.logs(home) / "controlplane.log")
+    process = subprocess.run(command("stop", home, *arguments), capture_output=True, text=True, check=False)
+    if process.returncode != 0:
+        raise _exit_error(process.returncode, process.stderr, homes.log_directory(home) / "controlplane.log")
 
 
-def _ended(code: int, said: str, log: Path) -> Error:
-    """The Error on a line with the prefix ``REFUSAL``, or one with the last lines of the log."""
-    for line in said.splitlines():
-        if line.startswith(REFUSAL):
-            return Error.from_body(json.loads(line.removeprefix(REFUSAL)))
-    tail = "\n".join((said.strip() or _tail(log)).splitlines()[-_LOG_LINES:])
+def _exit_error(code: int, output: str, log: Path) -> Error:
+    """The Error on a line with the prefix ``ERROR_PREFIX``, or one with the last lines of the log."""
+    for line in output.splitlines():
+        if line.startswith(ERROR_PREFIX):
+            return Error.from_body(json.loads(line.removeprefix(ERROR_PREFIX)))
+    tail = "\n".join((output.strip() or _tail(log)).splitlines()[-_LOG_LINES:])
     return Error(
         "InternalServerError", f"the control plane exited with code {code}\n{tail}", hint="run `ml server logs`"
     )

@@ -41,7 +41,7 @@ def default_url(environ: Mapping[str, str] = os.environ) -> str:
     return f"https://{environ.get('ML_HOST') or '127.0.0.1'}:{environ.get('ML_PORT') or 8443}"
 
 
-def find(server_url: str | None, environ: Mapping[str, str] = os.environ) -> Server:
+def find_server(server_url: str | None, environ: Mapping[str, str] = os.environ) -> Server:
     """The control plane to talk to.
 
     Raises Error ServerUnreachable if no address is set and no server was started in ML_HOME.
@@ -59,7 +59,7 @@ def find(server_url: str | None, environ: Mapping[str, str] = os.environ) -> Ser
     return Server(url, token or _read_token(Path(state["token_file"])), Path(state["ca_file"]), local=True)
 
 
-def remote(server_url: str | None, environ: Mapping[str, str] = os.environ) -> Server | None:
+def find_remote_server(server_url: str | None, environ: Mapping[str, str] = os.environ) -> Server | None:
     """The control plane of ``--server-url`` or ``ML_SERVER_URL``; None if neither names a remote
     one.
 
@@ -67,13 +67,13 @@ def remote(server_url: str | None, environ: Mapping[str, str] = os.environ) -> S
     """
     if not (server_url or environ.get("ML_SERVER_URL")):
         return None
-    server = find(server_url, environ)
+    server = find_server(server_url, environ)
     return None if server.local else server
 
 
 def connect(options: Options) -> Client:
     """A client for the control plane that ``options`` and the environment select."""
-    server = find(options.server_url)
+    server = find_server(options.server_url)
     import httpx
 
     from amphitrite.cli.session.rest_client import Client
@@ -81,7 +81,7 @@ def connect(options: Options) -> Client:
 
     http = httpx.Client(
         base_url=server.url,
-        verify=_trust(server),
+        verify=_ssl_context(server),
         trust_env=not server.local,
         headers={"Authorization": f"Bearer {server.token}"} if server.token else {},
         timeout=httpx.Timeout(60.0, connect=5.0),
@@ -101,7 +101,7 @@ def _read_token(path: Path) -> str:
         raise Error("LocalFileError", f"cannot read the token in ML_HOME: {exc}") from exc
 
 
-def _trust(server: Server) -> Any:
+def _ssl_context(server: Server) -> Any:
     """The SSL context: for the server of ML_HOME only its own certificate authority is trusted.
 
     For a remote server the system's roots (or SSL_CERT_FILE) and ML_CA_FILE are trusted.

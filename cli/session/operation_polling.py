@@ -23,27 +23,27 @@ if TYPE_CHECKING:
 
 #: Azure's clients poll once a second. This client is close to its server, and most changes end
 #: within 0.1 s.
-_PAUSES_S = (0.05, 0.05, 0.1, 0.1)
+_FIRST_PAUSES_S = (0.05, 0.05, 0.1, 0.1)
 POLL_S = 0.2
 #: Seconds to wait for a control plane that does not answer: after a restart it continues its
 #: operations.
-PATIENCE_S = 20.0
+UNREACHABLE_TIMEOUT_S = 20.0
 
 
-def carry_out(session: Session, what: str, send: Callable[[], httpx.Response], *, no_wait: bool = False) -> bool:
+def run_operation(session: Session, subject: str, send: Callable[[], httpx.Response], *, no_wait: bool = False) -> bool:
     """Send a change and wait for its outcome.
 
     Returns whether the outcome is known: not with ``no_wait``.
 
     Raises the Error with which the request or the operation failed.
     """
-    with session.progress(what) as progress:
+    with session.progress(subject) as progress:
         answer = send()
         if not no_wait:
             wait(session.client, answer, progress)
             progress.done("Succeeded")
     if no_wait:
-        session.note(f"{what}: accepted, in progress")
+        session.note(f"{subject}: accepted, in progress")
     return not no_wait
 
 
@@ -53,30 +53,30 @@ def wait(client: Client, answer: httpx.Response, progress: Progress) -> None:
 
     Raises the Error with which the operation failed, OperationCanceled, or ServerUnreachable.
     """
-    from amphitrite.cli.session.rest_client import relative
+    from amphitrite.cli.session.rest_client import path_and_query
 
     address = answer.headers.get("Azure-AsyncOperation")
     if address is None:
         return
     lost_at: float | None = None
-    pauses = chain(_PAUSES_S, repeat(POLL_S))
+    pauses = chain(_FIRST_PAUSES_S, repeat(POLL_S))
     while True:
         try:
-            status = client.send("GET", relative(address)).json()
+            status = client.send("GET", path_and_query(address)).json()
             lost_at = None
         except Error as error:
             lost_at = lost_at or time.monotonic()
-            if error.code != "ServerUnreachable" or time.monotonic() - lost_at > PATIENCE_S:
+            if error.code != "ServerUnreachable" or time.monotonic() - lost_at > UNREACHABLE_TIMEOUT_S:
                 raise
             progress.phase("waiting for the control plane")
         else:
-            if _is_over(status):
+            if _has_succeeded(status):
                 return
             progress.phase(phase(status))
         time.sleep(next(pauses))
 
 
-def _is_over(status: Mapping[str, Any]) -> bool:
+def _has_succeeded(status: Mapping[str, Any]) -> bool:
     """Whether the operation has succeeded. Raises Error if it failed or was canceled."""
     state = status["status"]
     if state in ("Failed", "Canceled"):

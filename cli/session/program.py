@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar
 import typer
 
 from amphitrite.cli.session.session import Session
-from amphitrite.cli.session.verb_declaration import LazyGroup, declare, global_parameters, group, parameter
+from amphitrite.cli.session.verb_declaration import LazyGroup, global_parameters, group, parameter, set_signature
 from amphitrite.cli.terminal.options import Options
 
 
@@ -61,6 +61,6 @@ def program() -> Any:
         context.obj = Session(Options(**values), context.obj)
 
     option = typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
-    declare(root, [*global_parameters(), parameter("version", Annotated[bool, option], False)], None)
+    set_signature(root, [*global_parameters(), parameter("version", Annotated[bool, option], False)], None)
     app.callback()(root)
     return typer.main.get_command(app)

@@ -22,7 +22,7 @@ API_VERSION = "2023-04-01-preview"
 #: Items of a list in one response: the maximum of the server.
 _PAGE = "1000"
 #: Seconds before each retry of a GET after a lost connection.
-_PAUSES_S = (0.1, 0.3)
+_RETRY_PAUSES_S = (0.1, 0.3)
 
 
 class Client:
@@ -53,12 +53,12 @@ class Client:
                 return None
             raise
 
-    def pages(self, path: str, **params: str) -> list[dict[str, Any]]:
+    def list_all(self, path: str, **params: str) -> list[dict[str, Any]]:
         """All items of a list, from all its pages."""
         body = self.get(path, **{"$top": _PAGE, **params})
         items = list(body["value"])
         while body.get("nextLink"):
-            body = self.send("GET", relative(body["nextLink"])).json()
+            body = self.send("GET", path_and_query(body["nextLink"])).json()
             items += body["value"]
         return items
 
@@ -80,7 +80,7 @@ class Client:
         response = self.exchange(method, url, params=params, json=json, content=content, headers=headers)
         if response.is_success:
             return response
-        raise _refusal(response)
+        raise _error_from_response(response)
 
     def exchange(
         self,
@@ -105,7 +105,7 @@ class Client:
             headers=headers,
             timeout=timeout_s or self._http.timeout,
         )
-        pauses = iter(_PAUSES_S if method in ("GET", "HEAD") else ())
+        pauses = iter(_RETRY_PAUSES_S if method in ("GET", "HEAD") else ())
         while True:
             began = time.monotonic()
             try:
@@ -117,7 +117,7 @@ class Client:
                     raise self._unreachable(request, exc) from exc
                 time.sleep(pause)
             else:
-                self._trace.exchange(request, response, time.monotonic() - began)
+                self._trace.print_exchange(request, response, time.monotonic() - began)
                 return response
 
     def _address(self, url: str, params: Mapping[str, str] | None) -> httpx.URL:
@@ -142,12 +142,12 @@ class Client:
         return Error("ServerUnreachable", f"no control plane at {url}", target=url, hint=self._hint)
 
 
-def relative(url: str) -> str:
+def path_and_query(url: str) -> str:
     """The path and query of a URL in a response: requests keep going to the same host."""
     return httpx.URL(url).raw_path.decode()
 
 
-def _refusal(response: httpx.Response) -> Error:
+def _error_from_response(response: httpx.Response) -> Error:
     try:
         body = response.json()["error"]
         error = Error.from_body(body)

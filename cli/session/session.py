@@ -34,7 +34,7 @@ class Session:
         self._client: Client | None = None
 
     def with_options(self, inner: Options) -> Session:
-        return Session(inner.over(self.options), self._connect)
+        return Session(inner.merged_with(self.options), self._connect)
 
     @property
     def client(self) -> Client:
@@ -46,7 +46,7 @@ class Session:
             self._client = self._connect(self.options)
         return self._client
 
-    def at(self, server_url: str) -> Client:
+    def client_for(self, server_url: str) -> Client:
         """A client for this address, regardless of the options."""
         return self._connect(replace(self.options, server_url=server_url))
 
@@ -88,6 +88,6 @@ class Session:
         if answer in ("n", "no"):
             raise Error("BadArgument", "not confirmed; nothing was changed")
 
-    def progress(self, what: str) -> Progress:
+    def progress(self, subject: str) -> Progress:
         """The progress line of a long command; it prints nothing if stderr is not a terminal."""
-        return Progress(what, live=sys.stderr.isatty() and not self.options.only_show_errors)
+        return Progress(subject, live=sys.stderr.isatty() and not self.options.only_show_errors)

@@ -30,15 +30,17 @@ class Command(TyperCommand):
     """A verb with abbreviated long options and several values for repeatable options."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        options = arguments.Options.of(self.params)
-        args = _expanded(ctx, args, options)
+        options = arguments.OptionTable.of(self.params)
+        args = _expand(ctx, args, options)
         edits = EDITS if options.repeatable >= EDITS else frozenset()
-        return super().parse_args(ctx, arguments.spread(arguments.grouped(args, edits), options.repeatable - edits))
+        return super().parse_args(
+            ctx, arguments.repeat_options(arguments.join_edit_values(args, edits), options.repeatable - edits)
+        )
 
 
-def _expanded(ctx: Any, args: list[str], options: arguments.Options, *, to_first_word: bool = False) -> list[str]:
+def _expand(ctx: Any, args: list[str], options: arguments.OptionTable, *, to_first_word: bool = False) -> list[str]:
     try:
-        return arguments.expanded(args, options, to_first_word=to_first_word)
+        return arguments.expand_abbreviations(args, options, to_first_word=to_first_word)
     except ValueError as exc:
         ctx.fail(str(exc))
         raise
@@ -56,7 +58,7 @@ class LazyGroup(TyperGroup):
     groups: ClassVar[Mapping[str, tuple[str, str]]] = {}
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, _expanded(ctx, args, arguments.Options.of(self.params), to_first_word=True))
+        return super().parse_args(ctx, _expand(ctx, args, arguments.OptionTable.of(self.params), to_first_word=True))
 
     def list_commands(self, ctx: Any) -> list[str]:
         return [*self.groups, *super().list_commands(ctx)]
@@ -75,8 +77,8 @@ class LazyGroup(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         names = self.list_commands(ctx)
         if args[0] not in names and not args[0].startswith("-"):
-            near = get_close_matches(args[0], names, n=1)
-            ctx.fail(f"No such command '{args[0]}'." + (f" Did you mean '{near[0]}'?" if near else ""))
+            matches = get_close_matches(args[0], names, n=1)
+            ctx.fail(f"No such command '{args[0]}'." + (f" Did you mean '{matches[0]}'?" if matches else ""))
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -119,7 +121,7 @@ def verb(
                 session.print(result, columns)
 
         own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
-        declare(invoke, [*own, *global_parameters()], function.__doc__)
+        set_signature(invoke, [*own, *global_parameters()], function.__doc__)
         anything = {"ignore_unknown_options": any_words, "allow_extra_args": any_words}
         app.command(name, cls=Command, context_settings=anything)(invoke)
         return function
@@ -138,7 +140,7 @@ def parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def declare(function: Any, parameters: Sequence[inspect.Parameter], doc: str | None) -> None:
+def set_signature(function: Any, parameters: Sequence[inspect.Parameter], doc: str | None) -> None:
     """Give ``function(context, **values)`` the signature and the docstring that typer reads."""
     context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
     named = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from typing import Any
 
 #: Separates the values of one occurrence of an option. No argument of a process can contain it.
-DIVIDER = "\0"
+SEPARATOR = "\0"
 _NUMBER = re.compile(r"-\.?\d")
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class OptionTable:
     """The options of a command.
 
     ``owners``: each spelling of an option -> the option's name. ``takes_value`` and ``repeatable``:
@@ -34,7 +34,7 @@ class Options:
     repeatable: frozenset[str]
 
     @classmethod
-    def of(cls, parameters: Iterable[Any]) -> Options:
+    def of(cls, parameters: Iterable[Any]) -> OptionTable:
         """The options among a command's parameters, and ``--help``."""
         owners = {"--help": "help"}
         takes_value, repeatable = set(), set()
@@ -48,87 +48,87 @@ class Options:
         return cls(owners, frozenset(takes_value), frozenset(repeatable))
 
 
-def expanded(args: Sequence[str], options: Options, *, to_first_word: bool = False) -> list[str]:
+def expand_abbreviations(args: Sequence[str], options: OptionTable, *, to_first_word: bool = False) -> list[str]:
     """``args`` with each abbreviated long option spelled out.
 
     ``to_first_word``: stop at the first argument that is not an option, because what follows a verb
     belongs to the verb. Raises ValueError for a prefix of several options; its message names them.
     """
-    written: list[str] = []
-    words = iter(args)
-    for word in words:
-        if word == "--" or (to_first_word and not word.startswith("-")):
-            return [*written, word, *words]
-        if word.startswith("--"):
-            name, equals, value = word.partition("=")
-            name = _full(name, options)
-            written.append(name + equals + value)
+    result: list[str] = []
+    remaining = iter(args)
+    for argument in remaining:
+        if argument == "--" or (to_first_word and not argument.startswith("-")):
+            return [*result, argument, *remaining]
+        if argument.startswith("--"):
+            name, equals, value = argument.partition("=")
+            name = _full_name(name, options)
+            result.append(name + equals + value)
             has_value = bool(equals)
         else:
-            name, has_value = word, False
-            written.append(word)
+            name, has_value = argument, False
+            result.append(argument)
         if name in options.takes_value and not has_value:
-            written.extend(value for value in [next(words, None)] if value is not None)
-    return written
+            result.extend(value for value in [next(remaining, None)] if value is not None)
+    return result
 
 
-def _full(name: str, options: Options) -> str:
+def _full_name(name: str, options: OptionTable) -> str:
     """The option with the prefix ``name``; ``name`` itself if there is none, so that the parser
     refuses it.
     """
     if name in options.owners:
         return name
-    found = [spelling for spelling in options.owners if spelling.startswith(name)]
-    if len({options.owners[spelling] for spelling in found}) > 1:
-        raise ValueError(f"ambiguous option: {name} could be {', '.join(sorted(found))}")
-    return found[0] if found else name
+    matches = [spelling for spelling in options.owners if spelling.startswith(name)]
+    if len({options.owners[spelling] for spelling in matches}) > 1:
+        raise ValueError(f"ambiguous option: {name} could be {', '.join(sorted(matches))}")
+    return matches[0] if matches else name
 
 
-def spread(args: Sequence[str], repeatable: Collection[str]) -> list[str]:
+def repeat_options(args: Sequence[str], repeatable: Collection[str]) -> list[str]:
     """``--set a=b c=d`` -> ``--set a=b --set c=d``.
 
     Every argument up to the next option is a value of the repeatable option before it.
     """
-    spelled: list[str] = []
+    result: list[str] = []
     current: str | None = None
     has_value = False
-    for word in args:
-        if word.startswith("-"):
-            name, equals, _ = word.partition("=")
+    for argument in args:
+        if argument.startswith("-"):
+            name, equals, _ = argument.partition("=")
             current, has_value = (name if name in repeatable else None), bool(equals)
         elif current is not None:
             if has_value:
-                spelled.append(current)
+                result.append(current)
             has_value = True
-        spelled.append(word)
-    return spelled
+        result.append(argument)
+    return result
 
 
-def grouped(args: Sequence[str], edits: Collection[str]) -> list[str]:
+def join_edit_values(args: Sequence[str], edits: Collection[str]) -> list[str]:
     """Join the values of each occurrence of one of ``edits`` into one, with its position in front.
 
     ``--set a=1 --add b c`` -> ``--set "0|a=1" --add "1|b|c"``, where ``|`` stands for the
     separator. An occurrence without a value is left as it is, so that the parser refuses it.
     """
-    written: list[str] = []
-    open_ = False
+    result: list[str] = []
+    in_edit = False
     count = 0
-    for word in args:
-        name, equals, value = word.partition("=")
+    for argument in args:
+        name, equals, value = argument.partition("=")
         if name in edits:
-            written.append(name)
-            open_ = True
+            result.append(name)
+            in_edit = True
             if equals:
-                written.append(f"{count}{DIVIDER}{value}")
+                result.append(f"{count}{SEPARATOR}{value}")
                 count += 1
-        elif word.startswith("-") and not _NUMBER.match(word):
-            open_ = False
-            written.append(word)
-        elif open_ and written[-1] in edits:
-            written.append(f"{count}{DIVIDER}{word}")
+        elif argument.startswith("-") and not _NUMBER.match(argument):
+            in_edit = False
+            result.append(argument)
+        elif in_edit and result[-1] in edits:
+            result.append(f"{count}{SEPARATOR}{argument}")
             count += 1
-        elif open_:
-            written[-1] += DIVIDER + word
+        elif in_edit:
+            result[-1] += SEPARATOR + argument
         else:
-            written.append(word)
-    return written
+            result.append(argument)
+    return result

@@ -50,8 +50,8 @@ def read(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
 
 def change(changes: Mapping[str, str], environ: Mapping[str, str] = os.environ) -> None:
     """Store ``changes``; an empty value removes the name. Raises Error LocalFileError."""
-    kept = {name: value for name, value in {**read(environ), **changes}.items() if value}
-    lines = [f"[{_SECTION}]", *(f"{name} = {value}" for name, value in sorted(kept.items()))]
+    defaults = {name: value for name, value in {**read(environ), **changes}.items() if value}
+    lines = [f"[{_SECTION}]", *(f"{name} = {value}" for name, value in sorted(defaults.items()))]
     file = path(environ)
     part = file.with_name(f".{file.name}.{os.getpid()}.part")
     try:

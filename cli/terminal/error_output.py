@@ -22,17 +22,17 @@ def render(error: Error) -> str:
     """Each violation with its hint below; without violations, the message with its hint."""
     lines = []
     for violation in error.violations:
-        lines.append(f"error: {_aligned(str(violation))}")
+        lines.append(f"error: {_indent(str(violation))}")
         if violation.hint:
-            lines.append(f"hint: {_aligned(violation.hint)}")
+            lines.append(f"hint: {_indent(violation.hint)}")
     if not error.violations:
-        lines.append(f"error: {_aligned(error.message)}")
+        lines.append(f"error: {_indent(error.message)}")
     # The hint of an error about a document repeats that of its first violation.
     if error.hint and not any(violation.hint for violation in error.violations):
-        lines.append(f"hint: {_aligned(error.hint)}")
+        lines.append(f"hint: {_indent(error.hint)}")
     return "\n".join(lines) + "\n"
 
 
-def _aligned(text: str) -> str:
+def _indent(text: str) -> str:
     """Indent all lines but the first, so that each ``error:`` stands out."""
     return text.strip().replace("\n", "\n  ")

@@ -45,7 +45,7 @@ def read_state(home: Path) -> dict[str, Any] | None:
     return state
 
 
-def logs(home: Path) -> Path:
+def log_directory(home: Path) -> Path:
     """The directory of all logs."""
     return home / "logs"
 

@@ -16,24 +16,24 @@ POLL_S = 1.0
 _HEADING = re.compile(r"^==> (?P<instance>[^,\s]+)(?:, .*)? <==$")
 
 
-class Following:
+class LogFollower:
     """Remembers the last lines of each instance."""
 
     def __init__(self) -> None:
-        self._said: dict[str, list[str]] = {}
-        self._last: str | None = None
+        self._previous: dict[str, list[str]] = {}
+        self._last_heading: str | None = None
 
-    def news(self, text: str) -> list[str]:
+    def new_lines(self, text: str) -> list[str]:
         """The lines added since the last call, below the headings of their instances."""
-        found = []
+        result = []
         for instance, heading, lines in _sections(text):
-            added = _added(self._said.get(instance, []), lines)
-            if heading and (added or instance not in self._said) and instance != self._last:
-                found.append(heading)
-                self._last = instance
-            self._said[instance] = lines
-            found += added
-        return found
+            new = _lines_after(self._previous.get(instance, []), lines)
+            if heading and (new or instance not in self._previous) and instance != self._last_heading:
+                result.append(heading)
+                self._last_heading = instance
+            self._previous[instance] = lines
+            result += new
+        return result
 
 
 def follow(fetch: Callable[[], str], pause: Callable[[float], None] = time.sleep) -> Iterator[str]:
@@ -41,9 +41,9 @@ def follow(fetch: Callable[[], str], pause: Callable[[float], None] = time.sleep
 
     Raises what ``fetch`` raises.
     """
-    following = Following()
+    follower = LogFollower()
     while True:
-        yield from following.news(fetch())
+        yield from follower.new_lines(fetch())
         pause(POLL_S)
 
 
@@ -60,7 +60,7 @@ def _sections(text: str) -> list[tuple[str, str, list[str]]]:
     return sections
 
 
-def _added(before: list[str], now: list[str]) -> list[str]:
+def _lines_after(before: list[str], now: list[str]) -> list[str]:
     """The lines of ``now`` after those that end ``before``.
 
     The first lines of ``before`` may be missing in ``now``, because an answer has a maximum number

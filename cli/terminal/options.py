@@ -31,12 +31,12 @@ class Options:
     only_show_errors: bool = False
     server_url: str | None = None
 
-    def over(self, outer: Options) -> Options:
+    def merged_with(self, outer: Options) -> Options:
         """These options; where one is not set, that of ``outer``."""
         return Options(**{f.name: getattr(self, f.name) or getattr(outer, f.name) for f in fields(self)})
 
 
-def _panel(*names: str, help: str, **settings: Any) -> Any:
+def _global_option(*names: str, help: str, **settings: Any) -> Any:
     return typer.Option(*names, help=help, show_default=False, **settings)
 
 
@@ -51,21 +51,25 @@ def _output(value: str | None) -> str | None:
 DECLARATIONS: Mapping[str, Any] = {
     "resource_group": Annotated[
         str | None,
-        _panel(
+        _global_option(
             "--resource-group", "-g", help="Resource group. [env: ML_RESOURCE_GROUP; then ml configure; default: local]"
         ),
     ],
     "workspace": Annotated[
         str | None,
-        _panel("--workspace-name", "-w", help="Workspace. [env: ML_WORKSPACE; then ml configure; default: local]"),
+        _global_option(
+            "--workspace-name", "-w", help="Workspace. [env: ML_WORKSPACE; then ml configure; default: local]"
+        ),
     ],
     "subscription": Annotated[
         str | None,
-        _panel("--subscription", help="Subscription. [env: ML_SUBSCRIPTION; then ml configure; default: local]"),
+        _global_option(
+            "--subscription", help="Subscription. [env: ML_SUBSCRIPTION; then ml configure; default: local]"
+        ),
     ],
     "output": Annotated[
         str | None,
-        _panel(
+        _global_option(
             "--output",
             "-o",
             metavar="FORMAT",
@@ -74,18 +78,19 @@ DECLARATIONS: Mapping[str, Any] = {
         ),
     ],
     "query": Annotated[
-        str | None, _panel("--query", metavar="JMESPATH", help="Print only the result of this JMESPath expression.")
+        str | None,
+        _global_option("--query", metavar="JMESPATH", help="Print only the result of this JMESPath expression."),
     ],
     "debug": Annotated[
-        bool, _panel("--debug", help="Print requests, responses and tracebacks to stderr. Secrets are masked.")
+        bool, _global_option("--debug", help="Print requests, responses and tracebacks to stderr. Secrets are masked.")
     ],
-    "verbose": Annotated[bool, _panel("--verbose", help="Print one line for each request to stderr.")],
+    "verbose": Annotated[bool, _global_option("--verbose", help="Print one line for each request to stderr.")],
     "only_show_errors": Annotated[
-        bool, _panel("--only-show-errors", help="Print only errors to stderr, no progress and no notes.")
+        bool, _global_option("--only-show-errors", help="Print only errors to stderr, no progress and no notes.")
     ],
     "server_url": Annotated[
         str | None,
-        _panel(
+        _global_option(
             "--server-url",
             metavar="URL",
             help="Address of the control plane. [env: ML_SERVER_URL; default: the one of ML_HOME]",
@@ -147,12 +152,12 @@ NoWait = Annotated[bool, typer.Option("--no-wait", help="Return as soon as the s
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 
-def present(**values: Any) -> dict[str, Any]:
+def set_options(**values: Any) -> dict[str, Any]:
     """The options that are set."""
     return {name: value for name, value in values.items() if value is not None}
 
 
-def view(*, archived_only: bool, include_archived: bool) -> str:
+def list_view_type(*, archived_only: bool, include_archived: bool) -> str:
     """The ``listViewType`` of a list of assets. Raises Error UsageError if both options are set."""
     if archived_only and include_archived:
         from amphitrite.schemas.errors import Error

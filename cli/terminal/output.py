@@ -90,7 +90,7 @@ def _cell(item: Any) -> str:
 
 
 #: Keys that az leaves out of a table without chosen columns.
-_UNSHOWN = frozenset({"id", "type", "etag"})
+_HIDDEN_KEYS = frozenset({"id", "type", "etag"})
 
 
 def _table(value: Any, columns: Sequence[str]) -> str:
@@ -99,28 +99,28 @@ def _table(value: Any, columns: Sequence[str]) -> str:
     Raises Error UsageError if no value can be shown in a table.
     """
     items = value if isinstance(value, list) else [value]
-    rows = [_chosen(item, columns) if columns and isinstance(item, Mapping) else _row(item) for item in items]
+    rows = [_column_cells(item, columns) if columns and isinstance(item, Mapping) else _row(item) for item in items]
     if not rows:
         return ""
-    shown = list(dict.fromkeys(name for row in rows for name in row))
-    if not shown:
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    if not names:
         hint = "choose columns, for example with --query '[].{Name:name}'"
         raise Error("UsageError", "the result has no values that a table can show", target="--output", hint=hint)
-    shown = [name for name in columns if name in shown] or shown
-    lines = [[_heading(name, columns) for name in shown], *([row.get(name, "") for name in shown] for row in rows)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(shown))]
+    names = [name for name in columns if name in names] or names
+    lines = [[_heading(name, columns) for name in names], *([row.get(name, "") for name in names] for row in rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(names))]
     lines.insert(1, ["-" * width for width in widths])
     padded = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines)
     return "".join(line.rstrip() + "\n" for line in padded)
 
 
-def _chosen(item: Mapping[str, Any], columns: Sequence[str]) -> dict[str, str]:
+def _column_cells(item: Mapping[str, Any], columns: Sequence[str]) -> dict[str, str]:
     """The cells of a verb's columns that are not empty; without any, az's cells."""
-    row = {name: text for name in columns if (text := _chosen_cell(item.get(name)))}
+    row = {name: text for name in columns if (text := _column_cell(item.get(name)))}
     return row or _row(item)
 
 
-def _chosen_cell(item: Any) -> str | None:
+def _column_cell(item: Any) -> str | None:
     """A flat mapping (traffic, tags) as ``blue=90 green=10``; None for anything deeper."""
     if isinstance(item, Mapping):
         if any(isinstance(share, list | Mapping) for share in item.values()):
@@ -128,20 +128,20 @@ def _chosen_cell(item: Any) -> str | None:
         return " ".join(f"{name}={share}" for name, share in item.items())
     if item is None or isinstance(item, list):
         return None
-    return _line(str(item).lower() if isinstance(item, bool) else item)
+    return _single_line(str(item).lower() if isinstance(item, bool) else item)
 
 
 def _row(item: Any) -> dict[str, str]:
     """az's rules: the scalars of an object; all items of a list, in numbered columns."""
     if isinstance(item, Mapping):
-        shown = {name: cell for name, cell in item.items() if name not in _UNSHOWN and cell is not None}
-        return {name: _line(cell) for name, cell in shown.items() if not isinstance(cell, list | Mapping)}
+        cells = {name: cell for name, cell in item.items() if name not in _HIDDEN_KEYS and cell is not None}
+        return {name: _single_line(cell) for name, cell in cells.items() if not isinstance(cell, list | Mapping)}
     if isinstance(item, list):
-        return {f"column{i}": "" if cell is None else _line(cell) for i, cell in enumerate(item, 1)}
-    return {"result": "" if item is None else _line(item)}
+        return {f"column{i}": "" if cell is None else _single_line(cell) for i, cell in enumerate(item, 1)}
+    return {"result": "" if item is None else _single_line(item)}
 
 
-def _line(item: Any) -> str:
+def _single_line(item: Any) -> str:
     """On one line; lists and objects as JSON."""
     text = json.dumps(item, ensure_ascii=False) if isinstance(item, list | Mapping) else str(item)
     return " ".join(text.split())

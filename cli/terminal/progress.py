@@ -19,8 +19,8 @@ _REDRAW_S = 0.1
 class Progress:
     """``with progress: ...``; ``phase`` changes the text, ``done`` prints the final line."""
 
-    def __init__(self, what: str, *, live: bool) -> None:
-        self._what = what
+    def __init__(self, subject: str, *, live: bool) -> None:
+        self._what = subject
         self._live = live
         self._phase = ""
         self._started = time.monotonic()

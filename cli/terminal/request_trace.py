@@ -45,20 +45,22 @@ class Trace:
     def of(cls, options: Options) -> Trace:
         return cls(lines=options.verbose or options.debug, bodies=options.debug)
 
-    def exchange(self, request: httpx.Request, response: httpx.Response, seconds: float) -> None:
+    def print_exchange(self, request: httpx.Request, response: httpx.Response, seconds: float) -> None:
         """Print a request and its response, which took ``seconds``, to stderr."""
         if self.lines:
             took = f"{seconds * 1000:.0f} ms"
-            sys.stderr.write(f"{request.method} {address(str(request.url))} -> {response.status_code} in {took}\n")
+            sys.stderr.write(f"{request.method} {mask_url(str(request.url))} -> {response.status_code} in {took}\n")
         if self.bodies:
             # The body of a request may be a stream of files: only JSON is shown.
             sent = request.content if request.headers.get("content-type", "").startswith("application/json") else b""
-            sys.stderr.write(_half(">", request.headers, sent) + _half("<", response.headers, response.content))
+            sys.stderr.write(
+                _format_message(">", request.headers, sent) + _format_message("<", response.headers, response.content)
+            )
 
 
-def _half(mark: str, headers: Mapping[str, str], body: bytes) -> str:
+def _format_message(mark: str, headers: Mapping[str, str], body: bytes) -> str:
     lines = [
-        f"{name}: {MASK if name.lower() in _SECRET_HEADERS else address(value)}" for name, value in headers.items()
+        f"{name}: {MASK if name.lower() in _SECRET_HEADERS else mask_url(value)}" for name, value in headers.items()
     ]
     if body:
         lines.append(_body(body))
@@ -67,14 +69,14 @@ def _half(mark: str, headers: Mapping[str, str], body: bytes) -> str:
 
 def _body(body: bytes) -> str:
     try:
-        text = json.dumps(masked(json.loads(body)))
+        text = json.dumps(mask_secrets(json.loads(body)))
     except ValueError:
         # Anything else (a log, a model) is not shown.
         return f"({len(body)} bytes)"
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}… ({len(text)} characters)"
 
 
-def masked(value: Any, *, environment: bool = False) -> Any:
+def mask_secrets(value: Any, *, environment: bool = False) -> Any:
     """``value`` with every secret replaced by ``***``, and secret query parameters in URLs as well.
 
     ``environment``: ``value`` holds environment variables, whose names decide what is secret.
@@ -83,15 +85,15 @@ def masked(value: Any, *, environment: bool = False) -> Any:
         return {
             name: MASK
             if isinstance(item, str) and _is_secret(str(name), environment=environment)
-            else masked(item, environment=_plain(str(name)) == "environmentvariables")
+            else mask_secrets(item, environment=_plain(str(name)) == "environmentvariables")
             for name, item in value.items()
         }
     if isinstance(value, list):
-        return [masked(item) for item in value]
-    return address(value) if isinstance(value, str) else value
+        return [mask_secrets(item) for item in value]
+    return mask_url(value) if isinstance(value, str) else value
 
 
-def address(text: str) -> str:
+def mask_url(text: str) -> str:
     """``text`` with the values of secret query parameters replaced by ``***``."""
     return _PARAMETER.sub(lambda m: f"{m[1]}={MASK}" if _plain(m[1]) in _SECRET_FIELDS else m[0], text)
 

@@ -32,7 +32,7 @@ def set_(
     from amphitrite.cli.terminal import configured_defaults
     from amphitrite.schemas.errors import Error
 
-    wanted = name or session.options.subscription
-    if not wanted:
+    subscription = name or session.options.subscription
+    if not subscription:
         raise Error("UsageError", "the name of the subscription is missing", hint="add --subscription NAME")
-    configured_defaults.change({"subscription": wanted})
+    configured_defaults.change({"subscription": subscription})

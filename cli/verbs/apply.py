@@ -18,7 +18,7 @@ from amphitrite.cli.session.session import Session
 from amphitrite.schemas.errors import Error
 
 if TYPE_CHECKING:
-    from amphitrite.cli.documents.apply_documents import Item
+    from amphitrite.cli.documents.apply_documents import RequestedResource
     from amphitrite.cli.resources.apply_steps import Step
 
 _SHARES = ("traffic", "mirror_traffic")
@@ -40,12 +40,12 @@ def apply(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the changes without making them.")] = False,
 ) -> list[dict[str, Any]] | None:
     """Create or update the models, environments, endpoints and deployments in YAML documents."""
-    steps = _planned(session, file)
+    steps = _plan(session, file)
     if not dry_run:
         session.note(_text(steps).rstrip())
-        _carry_out(session, steps)
-        return [step.shown() for step in steps] if _as_data(session) else None
-    return _told(session, steps)
+        _execute(session, steps)
+        return [step.to_document() for step in steps] if _as_data(session) else None
+    return _output(session, steps)
 
 
 def diff(
@@ -54,27 +54,27 @@ def diff(
     exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit with code 1 if anything would change.")] = False,
 ) -> list[dict[str, Any]] | None:
     """Show the changes that ml apply would make, with reasons and fields."""
-    steps = _planned(session, file)
-    told = _told(session, steps)
+    steps = _plan(session, file)
+    output = _output(session, steps)
     if exit_code and any(step.change != "none" for step in steps):
-        if told is not None:
-            session.print(told)
+        if output is not None:
+            session.print(output)
         raise typer.Exit(1)
-    return told
+    return output
 
 
-def _planned(session: Session, files: Sequence[str]) -> list[Step]:
-    from amphitrite.cli.documents.apply_documents import gather
+def _plan(session: Session, files: Sequence[str]) -> list[Step]:
+    from amphitrite.cli.documents.apply_documents import read_resources
     from amphitrite.cli.resources.apply_preview import Preview
 
-    items = gather(files)
+    items = read_resources(files)
     return Preview(session.client).steps(items)
 
 
-def _told(session: Session, steps: Sequence[Step]) -> list[dict[str, Any]] | None:
+def _output(session: Session, steps: Sequence[Step]) -> list[dict[str, Any]] | None:
     """Return the steps as data for --output and --query; else print them as text."""
     if _as_data(session):
-        return [step.shown() for step in steps]
+        return [step.to_document() for step in steps]
     sys.stdout.write(_text(steps))
     return None
 
@@ -84,24 +84,24 @@ def _as_data(session: Session) -> bool:
 
 
 def _text(steps: Sequence[Step]) -> str:
-    from amphitrite.cli.resources.apply_steps import text
+    from amphitrite.cli.resources.apply_steps import format_steps
 
-    return text(steps)
+    return format_steps(steps)
 
 
-def _carry_out(session: Session, steps: Sequence[Step]) -> None:
+def _execute(session: Session, steps: Sequence[Step]) -> None:
     """Run the steps.
 
     Raises the Error of the first one that fails; its hint lists the steps before it.
     """
     done: list[str] = []
-    work = [step for step in steps if step.change != "none"]
+    changes = [step for step in steps if step.change != "none"]
     try:
-        for step in work:
-            _make(session, step)
+        for step in changes:
+            _execute_step(session, step)
             done.append(f"{step.item.kind} {step.name}")
-        for step in work:
-            if step.item.kind == "endpoint" and _moves_traffic(step):
+        for step in changes:
+            if step.item.kind == "endpoint" and _changes_traffic(step):
                 _endpoint(session, step.item, with_traffic=True)
     except Error as error:
         if not done:
@@ -116,7 +116,7 @@ def _carry_out(session: Session, steps: Sequence[Step]) -> None:
         ) from error
 
 
-def _make(session: Session, step: Step) -> None:
+def _execute_step(session: Session, step: Step) -> None:
     """Run a step, without the traffic of an endpoint."""
     item = step.item
     if item.kind == "endpoint":
@@ -128,27 +128,27 @@ def _make(session: Session, step: Step) -> None:
     if item.kind == "deployment":
         from amphitrite.cli.resources import resource_changes
 
-        resource_changes.put_deployment(session, item.draft, create=step.change == "create")
+        resource_changes.put_deployment(session, item.submission, create=step.change == "create")
         return
     from amphitrite.cli.assets import environment_registration, model_registration
 
     register = model_registration.register if item.kind == "model" else environment_registration.register
     version = step.name.rpartition(":")[2]
-    with session.progress(step.name) as progress, item.draft.located():
-        register(session.client, {**item.draft.document, "version": version}, progress)
+    with session.progress(step.name) as progress, item.submission.with_locations():
+        register(session.client, {**item.submission.document, "version": version}, progress)
         progress.done("registered")
 
 
-def _endpoint(session: Session, item: Item, *, with_traffic: bool, create: bool = False) -> None:
+def _endpoint(session: Session, item: RequestedResource, *, with_traffic: bool, create: bool = False) -> None:
     from amphitrite.cli.resources import resource_changes
 
-    kept = {f: v for f, v in item.draft.document.items() if with_traffic or f not in _SHARES}
+    document = {f: v for f, v in item.submission.document.items() if with_traffic or f not in _SHARES}
     if create:
-        resource_changes.put_endpoint(session, replace(item.draft, document=kept), create=True)
+        resource_changes.put_endpoint(session, replace(item.submission, document=document), create=True)
     else:
-        source = replace(item.draft.source, value=kept)
-        resource_changes.update_endpoint(session, source, kept["name"], {}, (), no_wait=False)
+        source = replace(item.submission.source, value=document)
+        resource_changes.update_endpoint(session, source, document["name"], {}, (), no_wait=False)
 
 
-def _moves_traffic(step: Step) -> bool:
+def _changes_traffic(step: Step) -> bool:
     return any(one.path.startswith(_SHARES) and (one.before or one.after) for one in step.fields)

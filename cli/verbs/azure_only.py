@@ -49,9 +49,9 @@ LocalEnableGpu = Annotated[bool, _flag("local_enable_gpu")]
 RegistryName = Annotated[str | None, _flag("registry_name")]
 
 
-def refuse(**given: object) -> None:
+def refuse(**options: object) -> None:
     """Raises Error Unsupported for the first of the options that is set."""
-    for name, value in given.items():
+    for name, value in options.items():
         if value:
             option, why, hint = _REASONS[name]
             raise Error("Unsupported", f"{option}: {why}", target=option, hint=hint)

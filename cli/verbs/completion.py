@@ -14,7 +14,7 @@ import typer
 
 from amphitrite.cli.session.session import Session
 from amphitrite.cli.session.verb_declaration import group, verb
-from amphitrite.cli.terminal.arguments import Options
+from amphitrite.cli.terminal.arguments import OptionTable
 from amphitrite.cli.terminal.options import FORMATS
 from amphitrite.schemas.errors import Error
 
@@ -73,23 +73,23 @@ def candidates(command: Any, words: Sequence[str]) -> list[tuple[str, str]]:
     ``command``: the whole program.
     """
     *before, current = words
-    wanted: str | None = None  # the option whose value is at the cursor
+    option_with_value: str | None = None  # the option whose value is at the cursor
     for word in before:
-        options = Options.of(command.params)
-        if wanted is not None:
-            wanted = None
+        options = OptionTable.of(command.params)
+        if option_with_value is not None:
+            option_with_value = None
         elif word.startswith("-"):
-            wanted = word if word in options.takes_value else None
+            option_with_value = word if word in options.takes_value else None
         elif (command := _below(command, word)) is None:
             return []
-    if wanted is not None:
-        is_format = wanted in ("-o", "--output")
+    if option_with_value is not None:
+        is_format = option_with_value in ("-o", "--output")
         return [(form, "") for form in FORMATS if is_format and form.startswith(current)]
     if current.startswith("-"):
-        found = [(spelling, option.help or "") for option in command.params for spelling in _long(option)]
+        names = [(spelling, option.help or "") for option in command.params for spelling in _long(option)]
     else:
-        found = _verbs(command)
-    return sorted((name, meaning) for name, meaning in found if name.startswith(current))
+        names = _verbs(command)
+    return sorted((name, meaning) for name, meaning in names if name.startswith(current))
 
 
 def _below(command: Any, word: str) -> Any:
@@ -104,6 +104,6 @@ def _verbs(command: Any) -> list[tuple[str, str]]:
     """(name, summary) of the subcommands; does not import them."""
     if not hasattr(command, "list_commands"):
         return []
-    lazy = getattr(command, "groups", {})
-    named = [(name, summary) for name, (_, summary) in lazy.items() if summary]
-    return named + [(name, one.get_short_help_str(80)) for name, one in command.commands.items()]
+    groups = getattr(command, "groups", {})
+    lazy_groups = [(name, summary) for name, (_, summary) in groups.items() if summary]
+    return lazy_groups + [(name, subcommand.get_short_help_str(80)) for name, subcommand in command.commands.items()]

@@ -11,7 +11,7 @@ import typer
 
 from amphitrite.cli.session.session import Session
 from amphitrite.cli.session.verb_declaration import group, verb
-from amphitrite.cli.terminal import options as given
+from amphitrite.cli.terminal import options
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import compute_id
 
@@ -24,7 +24,7 @@ Name = Annotated[str, typer.Option("--name", "-n", help="Name of the compute.", 
 @verb(app, "attach", columns=_COLUMNS)
 def attach(
     session: Session,
-    file: given.File = None,
+    file: options.File = None,
     type_: Annotated[str | None, typer.Option("--type", "-t", help="Type: kubernetes. Overrides the file.")] = None,
     name: Annotated[str | None, typer.Option("--name", "-n", help="Name. Overrides the file.")] = None,
     kubeconfig: Annotated[
@@ -40,8 +40,8 @@ def attach(
     namespace: Annotated[
         str | None, typer.Option("--namespace", help="Namespace of the instances. It must exist.")
     ] = None,
-    set_: given.Set = None,
-    no_wait: given.NoWait = False,
+    set_: options.Set = None,
+    no_wait: options.NoWait = False,
 ) -> dict[str, Any]:
     """Attach a namespace of a Kubernetes cluster.
 
@@ -50,10 +50,12 @@ def attach(
     from amphitrite.cli.resources import compute_documents
     from amphitrite.schemas import wire
 
-    options = given.present(type=type_, name=name, kubeconfig=kubeconfig, namespace=namespace)
-    draft = compute_documents.compute(file, options | ({"in_cluster": True} if in_cluster else {}), set_ or ())
-    with session.progress(f"compute {draft.document['name']}") as progress, draft.located():
-        resource = compute_documents.put(session.client, draft.document, create=True)
+    overrides = options.set_options(type=type_, name=name, kubeconfig=kubeconfig, namespace=namespace)
+    submission = compute_documents.read_compute(
+        file, overrides | ({"in_cluster": True} if in_cluster else {}), set_ or ()
+    )
+    with session.progress(f"compute {submission.document['name']}") as progress, submission.with_locations():
+        resource = compute_documents.put(session.client, submission.document, create=True)
         progress.done("attached")
     return wire.show_compute(resource)
 
@@ -90,13 +92,13 @@ def list_(
     from amphitrite.schemas import wire
 
     client = session.client
-    shown = [wire.show_compute(resource) for resource in client.pages(f"{client.workspace}/computes")]
-    return [one for one in shown if type_ is None or one["type"] == type_.lower()][:max_results]
+    computes = [wire.show_compute(resource) for resource in client.list_all(f"{client.workspace}/computes")]
+    return [compute for compute in computes if type_ is None or compute["type"] == type_.lower()][:max_results]
 
 
 @verb(app, "update", columns=_COLUMNS)
 def update(
-    session: Session, name: Name, file: given.File = None, set_: given.Set = None, no_wait: given.NoWait = False
+    session: Session, name: Name, file: options.File = None, set_: options.Set = None, no_wait: options.NoWait = False
 ) -> dict[str, Any]:
     """Change a compute. The file holds the document of a compute, or instance types.
 
@@ -114,13 +116,13 @@ def update(
         message = f"compute {resource['name']} is built in; only the settings of the server change it"
         raise Error("Conflict", message, hint="set ML_INSTANCE_TYPES, or instanceTypes of the Helm chart")
     current = wire.compute_from_wire(name, resource)
-    draft = compute_documents.changed(name, current, file, set_ or ())
-    with draft.located():
-        return wire.show_compute(compute_documents.put(client, draft.document, create=False))
+    submission = compute_documents.read_update(name, current, file, set_ or ())
+    with submission.with_locations():
+        return wire.show_compute(compute_documents.put(client, submission.document, create=False))
 
 
 @verb(app, "detach")
-def detach(session: Session, name: Name, yes: given.Yes = False, no_wait: given.NoWait = False) -> None:
+def detach(session: Session, name: Name, yes: options.Yes = False, no_wait: options.NoWait = False) -> None:
     """Detach a compute that no endpoint uses. The cluster does not change."""
     session.confirm(f"Detach compute {name}?", yes)
     client = session.client
@@ -152,7 +154,7 @@ def list_sizes(
 
     client = session.client
     if name is None:
-        found = client.pages(f"{client.workspace}/computes")
-        name = next(one["name"] for one in found if not one["properties"]["isAttachedCompute"])
+        computes = client.list_all(f"{client.workspace}/computes")
+        name = next(compute["name"] for compute in computes if not compute["properties"]["isAttachedCompute"])
     sizes = client.get(f"{compute_id(client.workspace, name)}/vmSizes")["value"]
     return [wire.show_size(size) for size in sizes]

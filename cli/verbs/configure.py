@@ -32,30 +32,35 @@ def configure(
     list_defaults: Annotated[bool, typer.Option("--list-defaults", "-l", help="Print the defaults.")] = False,
 ) -> list[dict[str, Any]] | None:
     """Set the defaults of commands: group, workspace, subscription."""
-    from amphitrite.cli.terminal import configured_defaults as kept
+    from amphitrite.cli.terminal import configured_defaults as configured_defaults
 
     if not defaults and not list_defaults:
         raise Error("UsageError", "no option is set", hint="add --defaults group=G workspace=W, or --list-defaults")
     changes = dict(_pair(word) for word in defaults or ())
     if changes:
-        kept.change(changes)
+        configured_defaults.change(changes)
     for name, value in changes.items():
-        variable = kept.NAMES[name]
+        variable = configured_defaults.NAMES[name]
         if variable is None and value:
             session.note(f"{name}: stored, but without effect; there is only one {name}")
         elif variable is not None and os.environ.get(variable) not in (None, "", value):
             session.note(f"{name}: the environment variable {variable} takes precedence")
     if not list_defaults:
         return None
-    return [{"name": name, "source": str(kept.path()), "value": value} for name, value in sorted(kept.read().items())]
+    return [
+        {"name": name, "source": str(configured_defaults.path()), "value": value}
+        for name, value in sorted(configured_defaults.read().items())
+    ]
 
 
 def _pair(word: str) -> tuple[str, str]:
-    from amphitrite.cli.terminal import configured_defaults as kept
+    from amphitrite.cli.terminal import configured_defaults as configured_defaults
 
     name, equals, value = word.partition("=")
-    if not equals or name not in kept.NAMES:
-        message = f"--defaults: found `{word}`; allowed: NAME=VALUE with the names {', '.join(kept.NAMES)}"
+    if not equals or name not in configured_defaults.NAMES:
+        message = (
+            f"--defaults: found `{word}`; allowed: NAME=VALUE with the names {', '.join(configured_defaults.NAMES)}"
+        )
         raise Error("UsageError", message, target="--defaults")
     if any(character in value for character in "\r\n"):
         raise Error("UsageError", f"--defaults: the value of {name} must not contain a line break", target="--defaults")

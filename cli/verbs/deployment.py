@@ -14,7 +14,7 @@ import typer
 from amphitrite.cli.resources import local_deployments
 from amphitrite.cli.session.session import Session
 from amphitrite.cli.session.verb_declaration import group, verb
-from amphitrite.cli.terminal import options as given
+from amphitrite.cli.terminal import options
 from amphitrite.cli.verbs import azure_only
 from amphitrite.schemas.errors import Error
 
@@ -40,7 +40,7 @@ SkipScript = Annotated[
 @verb(app, "create", columns=_COLUMNS)
 def create(
     session: Session,
-    file: given.RequiredFile,
+    file: options.RequiredFile,
     name: OptionalName = None,
     endpoint_name: OptionalEndpoint = None,
     all_traffic: Annotated[
@@ -49,8 +49,8 @@ def create(
             "--all-traffic", help="Send all traffic of the endpoint to the deployment as soon as it is ready."
         ),
     ] = False,
-    set_: given.Set = None,
-    no_wait: given.NoWait = False,
+    set_: options.Set = None,
+    no_wait: options.NoWait = False,
     skip_script_validation: SkipScript = False,
     locally: local_deployments.Local = False,
     local_enable_gpu: azure_only.LocalEnableGpu = False,
@@ -67,14 +67,16 @@ def create(
 
     if all_traffic and no_wait:
         raise Error("UsageError", "--all-traffic cannot be combined with --no-wait: the deployment must be ready first")
-    draft = document_input.deployment(file, given.present(name=name, endpoint_name=endpoint_name), edits.read(set_))
-    endpoint, name = draft.document["endpoint_name"], draft.document["name"]
+    submission = document_input.read_deployment(
+        file, options.set_options(name=name, endpoint_name=endpoint_name), edits.parse_edits(set_)
+    )
+    endpoint, name = submission.document["endpoint_name"], submission.document["name"]
     if locally:
         local_deployments.require_endpoint(session.client, endpoint)
-    done = resource_changes.put_deployment(session, draft, create=True, no_wait=no_wait)
-    if all_traffic or (locally and done and not local_deployments.has_traffic(session.client, endpoint)):
+    is_complete = resource_changes.put_deployment(session, submission, create=True, no_wait=no_wait)
+    if all_traffic or (locally and is_complete and not local_deployments.has_traffic(session.client, endpoint)):
         resource_changes.update_endpoint(session, None, endpoint, {"traffic": {name: 100}}, (), no_wait=False)
-    return lookups.deployment(session.client, endpoint, name) if done else None
+    return lookups.deployment(session.client, endpoint, name) if is_complete else None
 
 
 @verb(app, "show", columns=_COLUMNS)
@@ -103,7 +105,7 @@ def list_(session: Session, endpoint_name: Endpoint, locally: local_deployments.
     client = session.client
     if locally:
         local_deployments.require_endpoint(client, endpoint_name)
-    return [show_deployment(r) for r in client.pages(f"{lookups.endpoint_path(client, endpoint_name)}/deployments")]
+    return [show_deployment(r) for r in client.list_all(f"{lookups.endpoint_path(client, endpoint_name)}/deployments")]
 
 
 @verb(app, "update", columns=_COLUMNS)
@@ -111,12 +113,12 @@ def update(
     session: Session,
     name: OptionalName = None,
     endpoint_name: OptionalEndpoint = None,
-    file: given.File = None,
-    set_: given.Set = None,
-    add: given.Add = None,
-    remove: given.Remove = None,
-    force_string: given.ForceString = False,
-    no_wait: given.NoWait = False,
+    file: options.File = None,
+    set_: options.Set = None,
+    add: options.Add = None,
+    remove: options.Remove = None,
+    force_string: options.ForceString = False,
+    no_wait: options.NoWait = False,
     skip_script_validation: SkipScript = False,
     locally: local_deployments.Local = False,
     vscode_debug: azure_only.VscodeDebug = False,
@@ -128,13 +130,15 @@ def update(
     from amphitrite.cli.documents import document_input, edits
     from amphitrite.cli.resources import lookups, resource_changes
 
-    wanted = edits.read(set_, add, remove, force_string=force_string)
+    field_edits = edits.parse_edits(set_, add, remove, force_string=force_string)
     if file is not None:
-        draft = document_input.deployment(file, given.present(name=name, endpoint_name=endpoint_name), wanted)
-        name, endpoint_name = draft.document["name"], draft.document["endpoint_name"]
+        submission = document_input.read_deployment(
+            file, options.set_options(name=name, endpoint_name=endpoint_name), field_edits
+        )
+        name, endpoint_name = submission.document["name"], submission.document["endpoint_name"]
         if locally:
-            local_deployments.require_endpoint(session.client, draft.document["endpoint_name"])
-        done = resource_changes.put_deployment(session, draft, create=False, no_wait=no_wait)
+            local_deployments.require_endpoint(session.client, submission.document["endpoint_name"])
+        is_complete = resource_changes.put_deployment(session, submission, create=False, no_wait=no_wait)
     elif name is None or endpoint_name is None:
         raise Error(
             "UsageError",
@@ -144,8 +148,8 @@ def update(
     else:
         if locally:
             local_deployments.require_endpoint(session.client, endpoint_name)
-        done = resource_changes.update_deployment(session, endpoint_name, name, wanted, no_wait)
-    return lookups.deployment(session.client, endpoint_name, name) if done else None
+        is_complete = resource_changes.update_deployment(session, endpoint_name, name, field_edits, no_wait)
+    return lookups.deployment(session.client, endpoint_name, name) if is_complete else None
 
 
 @verb(app, "delete")
@@ -153,8 +157,8 @@ def delete(
     session: Session,
     name: Name,
     endpoint_name: Endpoint,
-    yes: given.Yes = False,
-    no_wait: given.NoWait = False,
+    yes: options.Yes = False,
+    no_wait: options.NoWait = False,
     locally: local_deployments.Local = False,
     force: Annotated[
         bool,
@@ -174,7 +178,9 @@ def delete(
     client = session.client
     address = lookups.deployment_path(client, endpoint_name, name)
     params = {"force": "true"} if force else None
-    operation_polling.carry_out(session, name, lambda: client.send("DELETE", address, params=params), no_wait=no_wait)
+    operation_polling.run_operation(
+        session, name, lambda: client.send("DELETE", address, params=params), no_wait=no_wait
+    )
 
 
 @verb(app, "get-logs")

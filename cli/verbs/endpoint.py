@@ -13,7 +13,7 @@ import typer
 from amphitrite.cli.resources import local_deployments
 from amphitrite.cli.session.session import Session
 from amphitrite.cli.session.verb_declaration import group, verb
-from amphitrite.cli.terminal import options as given
+from amphitrite.cli.terminal import options
 from amphitrite.cli.verbs import azure_only
 from amphitrite.schemas.errors import Error
 
@@ -26,13 +26,13 @@ Name = Annotated[str, typer.Option("--name", "-n", help="Name of the endpoint.",
 @verb(app, "create", columns=_COLUMNS)
 def create(
     session: Session,
-    file: given.File = None,
+    file: options.File = None,
     name: Annotated[str | None, typer.Option("--name", "-n", help="Name. Overrides the file.")] = None,
     auth_mode: Annotated[
         str | None, typer.Option("--auth-mode", help="key, aml_token or aad_token. Overrides the file. [default: key]")
     ] = None,
-    set_: given.Set = None,
-    no_wait: given.NoWait = False,
+    set_: options.Set = None,
+    no_wait: options.NoWait = False,
     locally: local_deployments.Local = False,
     web: azure_only.Web = False,
 ) -> dict[str, Any] | None:
@@ -41,18 +41,20 @@ def create(
     from amphitrite.cli.documents import document_input, edits
     from amphitrite.cli.resources import lookups, resource_changes
 
-    draft, inline = document_input.endpoint(file, given.present(name=name, auth_mode=auth_mode), edits.read(set_))
+    submission, inline = document_input.read_endpoint(
+        file, options.set_options(name=name, auth_mode=auth_mode), edits.parse_edits(set_)
+    )
     if locally:
-        local_deployments.require_document(session.client, draft.document)
+        local_deployments.require_document(session.client, submission.document)
     if inline:
         if no_wait:
             raise Error(
                 "UsageError", "--no-wait is not possible: the deployments in the document need the endpoint first"
             )
-        resource_changes.create_with_deployments(session, draft, inline)
-    elif not resource_changes.put_endpoint(session, draft, create=True, no_wait=no_wait):
+        resource_changes.create_with_deployments(session, submission, inline)
+    elif not resource_changes.put_endpoint(session, submission, create=True, no_wait=no_wait):
         return None
-    return lookups.endpoint(session.client, draft.document["name"])
+    return lookups.endpoint(session.client, submission.document["name"])
 
 
 @verb(app, "show", columns=_COLUMNS)
@@ -76,15 +78,15 @@ def list_(session: Session, locally: local_deployments.Local = False) -> list[di
     client = session.client
     if locally:
         local_deployments.require(client)
-    found = client.pages(f"{client.workspace}/onlineEndpoints")
-    return [show_endpoint(resource) for resource in found if not locally or local_deployments.is_local(resource)]
+    resources = client.list_all(f"{client.workspace}/onlineEndpoints")
+    return [show_endpoint(resource) for resource in resources if not locally or local_deployments.is_local(resource)]
 
 
 @verb(app, "update", columns=_COLUMNS)
 def update(
     session: Session,
     name: Annotated[str | None, typer.Option("--name", "-n", help="Name. Overrides the file.")] = None,
-    file: given.File = None,
+    file: options.File = None,
     traffic: Annotated[
         list[str] | None,
         typer.Option("--traffic", "-r", help='Traffic in percent of each deployment: "blue=90 green=10".'),
@@ -92,11 +94,11 @@ def update(
     mirror_traffic: Annotated[
         list[str] | None, typer.Option("--mirror-traffic", help='Mirrored traffic in percent: "green=10".')
     ] = None,
-    set_: given.Set = None,
-    add: given.Add = None,
-    remove: given.Remove = None,
-    force_string: given.ForceString = False,
-    no_wait: given.NoWait = False,
+    set_: options.Set = None,
+    add: options.Add = None,
+    remove: options.Remove = None,
+    force_string: options.ForceString = False,
+    no_wait: options.NoWait = False,
     locally: local_deployments.Local = False,
     web: azure_only.Web = False,
 ) -> dict[str, Any] | None:
@@ -105,26 +107,26 @@ def update(
     from amphitrite.cli.documents import document_input, edits
     from amphitrite.cli.resources import lookups, resource_changes
 
-    shares = given.present(
-        traffic=document_input.shares("--traffic", traffic),
-        mirror_traffic=document_input.shares("--mirror-traffic", mirror_traffic),
+    shares = options.set_options(
+        traffic=document_input.parse_shares("--traffic", traffic),
+        mirror_traffic=document_input.parse_shares("--mirror-traffic", mirror_traffic),
     )
-    document = document_input.source(file, given.present(name=name)) if file is not None else None
+    document = document_input.read_source(file, options.set_options(name=name)) if file is not None else None
     if name is None:
-        name = document_input.name_in(document)
+        name = document_input.endpoint_name(document)
     if locally:
         local_deployments.require_endpoint(session.client, name)
-    wanted = edits.read(set_, add, remove, force_string=force_string)
-    done = resource_changes.update_endpoint(session, document, name, shares, wanted, no_wait)
-    return lookups.endpoint(session.client, name) if done else None
+    field_edits = edits.parse_edits(set_, add, remove, force_string=force_string)
+    is_complete = resource_changes.update_endpoint(session, document, name, shares, field_edits, no_wait)
+    return lookups.endpoint(session.client, name) if is_complete else None
 
 
 @verb(app, "delete")
 def delete(
     session: Session,
     name: Name,
-    yes: given.Yes = False,
-    no_wait: given.NoWait = False,
+    yes: options.Yes = False,
+    no_wait: options.NoWait = False,
     locally: local_deployments.Local = False,
 ) -> None:
     """Delete an endpoint and all its deployments."""
@@ -135,7 +137,7 @@ def delete(
         local_deployments.require_endpoint(session.client, name)
     session.confirm(f"Delete endpoint {name} and its deployments?", yes)
     client = session.client
-    operation_polling.carry_out(
+    operation_polling.run_operation(
         session, name, lambda: client.send("DELETE", lookups.endpoint_path(client, name)), no_wait=no_wait
     )
 
@@ -153,7 +155,7 @@ def regenerate_keys(
     session: Session,
     name: Name,
     key_type: Annotated[str, typer.Option("--key-type", help="Key to replace: primary or secondary.")] = "primary",
-    no_wait: given.NoWait = False,
+    no_wait: options.NoWait = False,
 ) -> None:
     """Replace one key by a new one. The other key stays valid."""
     from amphitrite.cli.resources import lookups
@@ -163,7 +165,7 @@ def regenerate_keys(
         raise Error("UsageError", "Key type must be 'primary' or 'secondary'.")
     client = session.client
     address, body = lookups.endpoint_path(client, name), {"keyType": key_type.capitalize()}
-    operation_polling.carry_out(
+    operation_polling.run_operation(
         session, name, lambda: client.send("POST", f"{address}/regenerateKeys", json=body), no_wait=no_wait
     )
 
@@ -220,16 +222,18 @@ def metrics(
     keys: Annotated[bool, typer.Option("--keys", help="Show when each key was last used.")] = False,
 ) -> list[dict[str, Any]]:
     """Show requests, errors and latencies of each deployment; with --metrics, metrics over time."""
-    from amphitrite.cli.resources import endpoint_metrics as numbers
+    from amphitrite.cli.resources import endpoint_metrics as endpoint_metrics
 
     if keys:
         if names or by or interval or deployment_name:
             raise Error(
                 "UsageError", "--keys cannot be combined with other options: a key belongs to the whole endpoint"
             )
-        return numbers.keys(session.client, name)
+        return endpoint_metrics.key_usage(session.client, name)
     if names:
-        return numbers.course(session.client, name, names, deployment_name, by or [], timespan, interval or "PT1M")
+        return endpoint_metrics.time_series(
+            session.client, name, names, deployment_name, by or [], timespan, interval or "PT1M"
+        )
     if by or interval:
         raise Error("UsageError", "--by and --interval need --metrics")
-    return numbers.totals(session.client, name, deployment_name, timespan)
+    return endpoint_metrics.totals(session.client, name, deployment_name, timespan)

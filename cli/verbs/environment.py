@@ -12,7 +12,7 @@ import typer
 
 from amphitrite.cli.session.session import Session
 from amphitrite.cli.session.verb_declaration import group, verb
-from amphitrite.cli.terminal import options as given
+from amphitrite.cli.terminal import options
 from amphitrite.cli.verbs import azure_only
 from amphitrite.schemas.names import environment_id
 
@@ -28,7 +28,7 @@ Registry = azure_only.RegistryName
 @verb(app, "create", columns=_COLUMNS)
 def create(
     session: Session,
-    file: given.File = None,
+    file: options.File = None,
     name: Annotated[str | None, typer.Option("--name", "-n", help="Name. Overrides the file.")] = None,
     version: Annotated[
         str | None,
@@ -58,8 +58,8 @@ def create(
     datastore: Annotated[
         str | None, typer.Option("--datastore", help="Name of the datastore. The only one is workspaceblobstore.")
     ] = None,
-    set_: given.Set = None,
-    no_wait: given.NoWait = False,
+    set_: options.Set = None,
+    no_wait: options.NoWait = False,
     registry_name: Registry = None,
 ) -> dict[str, Any] | None:
     """Register an image and the routes of its server as a version of an environment."""
@@ -69,14 +69,16 @@ def create(
     from amphitrite.schemas.wire.display import show_environment
 
     environment_registration.refuse_build({"--build-context": build_context, "--dockerfile-path": dockerfile_path})
-    overrides = given.present(name=name, version=version, image=image, conda_file=conda_file, os_type=os_type)
-    overrides |= given.present(description=description, tags=document_input.pairs("--tags", tags), datastore=datastore)
-    document = edits.apply(document_input.source(file, overrides), edits.read(set_))
-    draft = document_input.judged_environment(document)
-    with draft.located():
-        resource = environment_registration.register(session.client, draft.document)
+    overrides = options.set_options(name=name, version=version, image=image, conda_file=conda_file, os_type=os_type)
+    overrides |= options.set_options(
+        description=description, tags=document_input.parse_pairs("--tags", tags), datastore=datastore
+    )
+    document = edits.apply(document_input.read_source(file, overrides), edits.parse_edits(set_))
+    submission = document_input.validate_environment(document)
+    with submission.with_locations():
+        resource = environment_registration.register(session.client, submission.document)
     if no_wait:
-        session.note(f"{draft.document['name']}: version {resource['name']} registered")
+        session.note(f"{submission.document['name']}: version {resource['name']} registered")
         return None
     return show_environment(resource)
 
@@ -91,7 +93,7 @@ def show(
     from amphitrite.schemas.wire.display import show_environment
 
     client = session.client
-    version = model_registration.version_of(client, name, version, label, "environments")
+    version = model_registration.resolve_version(client, name, version, label, "environments")
     return show_environment(client.get(environment_id(client.workspace, name, version)))
 
 
@@ -110,14 +112,14 @@ def list_(
     azure_only.refuse(registry_name=registry_name)
     from amphitrite.schemas.wire.display import show_environment, show_environment_container
 
-    view = given.view(archived_only=archived_only, include_archived=include_archived)
+    view = options.list_view_type(archived_only=archived_only, include_archived=include_archived)
     client = session.client
     if name is None:
-        found = client.pages(f"{client.workspace}/environments", listViewType=view)
+        resources = client.list_all(f"{client.workspace}/environments", listViewType=view)
     else:
-        found = client.pages(f"{environment_id(client.workspace, name)}/versions", listViewType=view)
-    shown = show_environment_container if name is None else show_environment
-    return [shown(resource) for resource in found[:max_results]]
+        resources = client.list_all(f"{environment_id(client.workspace, name)}/versions", listViewType=view)
+    show = show_environment_container if name is None else show_environment
+    return [show(resource) for resource in resources[:max_results]]
 
 
 @verb(app, "update", columns=_COLUMNS)
@@ -126,10 +128,10 @@ def update(
     name: Name,
     version: Version = None,
     label: Label = None,
-    set_: given.Set = None,
-    add: given.Add = None,
-    remove: given.Remove = None,
-    force_string: given.ForceString = False,
+    set_: options.Set = None,
+    add: options.Add = None,
+    remove: options.Remove = None,
+    force_string: options.ForceString = False,
     registry_name: Registry = None,
 ) -> dict[str, Any]:
     """Change the description, tags or properties of a version of an environment."""
@@ -139,9 +141,9 @@ def update(
     from amphitrite.schemas.wire.display import show_environment
 
     client = session.client
-    version = model_registration.version_of(client, name, version, label, "environments")
-    wanted = edits.read(set_, add, remove, force_string=force_string)
-    return show_environment(environment_registration.update(client, name, version, wanted))
+    version = model_registration.resolve_version(client, name, version, label, "environments")
+    field_edits = edits.parse_edits(set_, add, remove, force_string=force_string)
+    return show_environment(environment_registration.update(client, name, version, field_edits))
 
 
 @verb(app, "archive")

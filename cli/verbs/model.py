@@ -12,7 +12,7 @@ import typer
 
 from amphitrite.cli.session.session import Session
 from amphitrite.cli.session.verb_declaration import group, verb
-from amphitrite.cli.terminal import options as given
+from amphitrite.cli.terminal import options
 from amphitrite.cli.verbs import azure_only
 from amphitrite.schemas.names import model_id
 
@@ -28,7 +28,7 @@ Registry = azure_only.RegistryName
 @verb(app, "create", columns=_COLUMNS)
 def create(
     session: Session,
-    file: given.File = None,
+    file: options.File = None,
     name: Annotated[str | None, typer.Option("--name", "-n", help="Name. Overrides the file.")] = None,
     version: Annotated[str | None, typer.Option("--version", "-v", help="Version. [default: the next number]")] = None,
     path: Annotated[
@@ -43,8 +43,8 @@ def create(
     datastore: Annotated[
         str | None, typer.Option("--datastore", help="Name of the datastore. The only one is workspaceblobstore.")
     ] = None,
-    set_: given.Set = None,
-    no_wait: given.NoWait = False,
+    set_: options.Set = None,
+    no_wait: options.NoWait = False,
     registry_name: Registry = None,
 ) -> dict[str, Any] | None:
     """Upload the files of a model and register them as a version."""
@@ -53,14 +53,14 @@ def create(
     from amphitrite.cli.documents import document_input, edits
     from amphitrite.schemas.wire.display import show_model
 
-    overrides = given.present(name=name, version=version, path=path, type=type_, description=description)
-    overrides |= given.present(tags=document_input.pairs("--tags", tags), stage=stage, datastore=datastore)
-    draft = document_input.model(file, overrides, edits.read(set_))
-    with session.progress(draft.document["name"]) as progress, draft.located():
-        resource = model_registration.register(session.client, draft.document, progress)
+    overrides = options.set_options(name=name, version=version, path=path, type=type_, description=description)
+    overrides |= options.set_options(tags=document_input.parse_pairs("--tags", tags), stage=stage, datastore=datastore)
+    submission = document_input.read_model(file, overrides, edits.parse_edits(set_))
+    with session.progress(submission.document["name"]) as progress, submission.with_locations():
+        resource = model_registration.register(session.client, submission.document, progress)
         progress.done(f"version {resource['name']} registered")
     if no_wait:
-        session.note(f"{draft.document['name']}: version {resource['name']} registered")
+        session.note(f"{submission.document['name']}: version {resource['name']} registered")
         return None
     return show_model(resource)
 
@@ -75,7 +75,7 @@ def show(
     from amphitrite.schemas.wire.display import show_model
 
     client = session.client
-    version = model_registration.version_of(client, name, version, label)
+    version = model_registration.resolve_version(client, name, version, label)
     return show_model(client.get(model_id(client.workspace, name, version)))
 
 
@@ -96,18 +96,18 @@ def list_(
     from amphitrite.schemas.errors import Error
     from amphitrite.schemas.wire.display import show_model, show_model_container
 
-    view = given.view(archived_only=archived_only, include_archived=include_archived)
+    view = options.list_view_type(archived_only=archived_only, include_archived=include_archived)
     if stage is not None and name is None:
         raise Error("UsageError", "--stage needs --name: only versions of a model have a stage", hint="add --name")
     client = session.client
     if name is None:
-        found = client.pages(f"{client.workspace}/models", listViewType=view)
+        resources = client.list_all(f"{client.workspace}/models", listViewType=view)
     else:
-        found = client.pages(f"{model_id(client.workspace, name)}/versions", listViewType=view)
+        resources = client.list_all(f"{model_id(client.workspace, name)}/versions", listViewType=view)
     if stage is not None:
-        found = [resource for resource in found if resource["properties"].get("stage") == stage]
-    shown = show_model_container if name is None else show_model
-    return [shown(resource) for resource in found[:max_results]]
+        resources = [resource for resource in resources if resource["properties"].get("stage") == stage]
+    show = show_model_container if name is None else show_model
+    return [show(resource) for resource in resources[:max_results]]
 
 
 @verb(app, "update", columns=_COLUMNS)
@@ -117,10 +117,10 @@ def update(
     version: Version = None,
     label: Label = None,
     stage: Annotated[str | None, typer.Option("--stage", help="Stage, any text such as Production.")] = None,
-    set_: given.Set = None,
-    add: given.Add = None,
-    remove: given.Remove = None,
-    force_string: given.ForceString = False,
+    set_: options.Set = None,
+    add: options.Add = None,
+    remove: options.Remove = None,
+    force_string: options.ForceString = False,
     registry_name: Registry = None,
 ) -> dict[str, Any]:
     """Change the description, stage, tags or properties of a version of a model."""
@@ -130,9 +130,9 @@ def update(
     from amphitrite.schemas.wire.display import show_model
 
     client = session.client
-    version = model_registration.version_of(client, name, version, label)
-    wanted = edits.read(set_, add, remove, force_string=force_string)
-    return show_model(model_changes.update(client, name, version, given.present(stage=stage), wanted))
+    version = model_registration.resolve_version(client, name, version, label)
+    field_edits = edits.parse_edits(set_, add, remove, force_string=force_string)
+    return show_model(model_changes.update(client, name, version, options.set_options(stage=stage), field_edits))
 
 
 @verb(app, "download")
@@ -156,7 +156,7 @@ def download(
     from amphitrite.cli.assets import downloads, model_registration
 
     client = session.client
-    version = model_registration.version_of(client, name, version, label)
+    version = model_registration.resolve_version(client, name, version, label)
     uri = client.get(model_id(client.workspace, name, version))["properties"]["modelUri"]
     with session.progress(f"{name}:{version}") as progress:
         downloads.download(client, uri, Path(download_path) / name, progress)

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from amphitrite.cli.session.connection import START_HINT, Server, default_url, remote
+from amphitrite.cli.session.connection import START_HINT, Server, default_url, find_remote_server
 from amphitrite.cli.session.session import Session
 from amphitrite.cli.session.verb_declaration import group, verb
 from amphitrite.cli.terminal import home_directory as homes
@@ -68,18 +68,23 @@ def start(
 
     server_process.require_server()
     home = homes.path()
-    given = {"--host": host, "--port": port, "--scoring-port": scoring_port, "--runtime": runtime}
-    given |= {"--database": database, "--models": models, "--namespace": namespace, "--scoring-domain": scoring_domain}
-    given["--kubeconfig"] = None if kubeconfig is None else str(Path(kubeconfig).expanduser().absolute())
-    arguments = [text for name, value in given.items() if value is not None for text in (name, str(value))]
-    running = _running(home)
-    if running is not None and detach and _as_asked(running, given):
-        session.note(f"already running: {running['api_url']} (pid {running['pid']})")
+    settings = {"--host": host, "--port": port, "--scoring-port": scoring_port, "--runtime": runtime}
+    settings |= {
+        "--database": database,
+        "--models": models,
+        "--namespace": namespace,
+        "--scoring-domain": scoring_domain,
+    }
+    settings["--kubeconfig"] = None if kubeconfig is None else str(Path(kubeconfig).expanduser().absolute())
+    arguments = [text for name, value in settings.items() if value is not None for text in (name, str(value))]
+    state = _running(home)
+    if state is not None and detach and _has_settings(state, settings):
+        session.note(f"already running: {state['api_url']} (pid {state['pid']})")
         return
     if not detach:
-        server_process.become(home, arguments)
+        server_process.exec_server(home, arguments)
     with session.progress("control plane") as progress:
-        state = server_process.detach(home, arguments, progress)
+        state = server_process.start_detached(home, arguments, progress)
         progress.done("running")
     session.note(_addresses(state))
 
@@ -98,10 +103,10 @@ _COMPARED = {
 }
 
 
-def _as_asked(running: dict[str, Any], given: dict[str, Any]) -> bool:
-    """Whether the running server has all the settings in ``given``."""
-    asked = {name: value for name, value in given.items() if value is not None}
-    return all(name in _COMPARED and running.get(_COMPARED[name]) == value for name, value in asked.items())
+def _has_settings(state: dict[str, Any], settings: dict[str, Any]) -> bool:
+    """Whether the running server has all the settings in ``settings``."""
+    requested = {name: value for name, value in settings.items() if value is not None}
+    return all(name in _COMPARED and state.get(_COMPARED[name]) == value for name, value in requested.items())
 
 
 @verb(app, "stop")
@@ -133,29 +138,29 @@ def status(session: Session) -> dict[str, Any]:
     """
     from importlib.metadata import version
 
-    server = remote(session.options.server_url)
+    server = find_remote_server(session.options.server_url)
     if server is not None:
         return _remote_status(session, server)
     home = homes.path()
     state = homes.read_state(home)
     fields = ("runtime", "api_url", "scoring_url", "scoring_domain", "studio_url", "ca_file")
-    shown: dict[str, Any] = {"state": "stopped", "version": version("amphitrite")}
+    output: dict[str, Any] = {"state": "stopped", "version": version("amphitrite")}
     if state is None:
-        return {**shown, **dict.fromkeys(fields), "home": str(home), "pid": None, "leader": None}
-    shown.update({name: state.get(name) for name in ("version", *fields)}, home=str(home), pid=None, leader=None)
+        return {**output, **dict.fromkeys(fields), "home": str(home), "pid": None, "leader": None}
+    output.update({name: state.get(name) for name in ("version", *fields)}, home=str(home), pid=None, leader=None)
     if homes.is_alive(state):
         health, leader = _health(session, state)
-        shown.update(state=health, pid=state["pid"], leader=leader)
-    return shown
+        output.update(state=health, pid=state["pid"], leader=leader)
+    return output
 
 
 def _remote_status(session: Session, server: Server) -> dict[str, Any]:
     """The status of a remote server. Raises Error ServerUnreachable."""
-    health, leader = _answers(session, server.url)
-    unknown = ("version", "runtime", "scoring_url", "scoring_domain", "studio_url", "home", "pid")
-    shown: dict[str, Any] = dict.fromkeys(unknown)
+    health, leader = _probe(session, server.url)
+    unknown_fields = ("version", "runtime", "scoring_url", "scoring_domain", "studio_url", "home", "pid")
+    output: dict[str, Any] = dict.fromkeys(unknown_fields)
     ca_file = None if server.ca_file is None else str(server.ca_file)
-    return {"state": health, **shown, "api_url": server.url, "ca_file": ca_file, "leader": leader}
+    return {"state": health, **output, "api_url": server.url, "ca_file": ca_file, "leader": leader}
 
 
 def _health(session: Session, state: dict[str, Any]) -> tuple[str, bool | None]:
@@ -166,15 +171,15 @@ def _health(session: Session, state: dict[str, Any]) -> tuple[str, bool | None]:
     if state["state"] != "running":
         return str(state["state"]), None
     try:
-        return _answers(session, state["api_url"])
+        return _probe(session, state["api_url"])
     except Error as error:
         if error.code == "ServerUnreachable":
             return "unhealthy", None
         raise
 
 
-def _answers(session: Session, url: str) -> tuple[str, bool | None]:
-    client = session.at(url)
+def _probe(session: Session, url: str) -> tuple[str, bool | None]:
+    client = session.client_for(url)
     ready = client.exchange("GET", "/readyz", timeout_s=_HEALTH_TIMEOUT_S).is_success
     answer = client.exchange("GET", "/healthz", timeout_s=_HEALTH_TIMEOUT_S)
     role = answer.json().get("role") if answer.is_success else None
@@ -196,17 +201,17 @@ def env(
     from amphitrite.cli.server import client_environment
 
     client_environment.check(shell=shell, authentication=authentication, discovery=discovery)
-    server = remote(session.options.server_url)
+    server = find_remote_server(session.options.server_url)
     if server is None:
         state = homes.read_state(homes.path())
         if state is None:
             raise Error("ServerUnreachable", f"no control plane at {default_url()}", hint=START_HINT)
-        variables = client_environment.of_home(state, authentication, discovery)
+        variables = client_environment.local_variables(state, authentication, discovery)
     else:
-        variables = client_environment.of_remote(server, scope(session.options), authentication, discovery)
+        variables = client_environment.remote_variables(server, scope(session.options), authentication, discovery)
     if shell == "json" or session.options.output or session.options.query:
         return {name: value for name, value in variables.items() if value is not None}
-    sys.stdout.write(client_environment.exports(variables))
+    sys.stdout.write(client_environment.shell_exports(variables))
     return None
 
 
@@ -222,13 +227,13 @@ def logs(
     """
     from amphitrite.cli.server import file_tail
 
-    server = remote(session.options.server_url)
+    server = find_remote_server(session.options.server_url)
     if server is not None:
         message = f"the logs of {server.url} are stored on its machine only"
         raise Error(
             "Unsupported", message, hint="in Kubernetes, run `kubectl logs -l app.kubernetes.io/name=amphitrite`"
         )
-    directory = homes.logs(homes.path())
+    directory = homes.log_directory(homes.path())
     files = {name: directory / f"{name}.log" for name in _LOGS}
     if not any(file.exists() for file in files.values()):
         raise Error("LocalFileError", f"no logs in {directory}", hint=START_HINT)

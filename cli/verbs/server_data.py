@@ -54,8 +54,8 @@ def migrate(
     ] = None,
 ) -> dict[str, Any]:
     """Copy the state of a stopped control plane into another database."""
-    given = {"--from": source, "--to": target, "--models-from": models_from, "--models-to": models_to}
-    answer = _run(session, "migrate", {**given, "--compute": compute})
+    options = {"--from": source, "--to": target, "--models-from": models_from, "--models-to": models_to}
+    answer = _run(session, "migrate", {**options, "--compute": compute})
     session.note(f"copied {sum(answer['rows'].values())} rows; the old database is unchanged")
     session.note("start the control plane with --database or ML_DATABASE_URL set to the new database")
     return answer
@@ -102,12 +102,12 @@ def _run(session: Session, name: str, options: dict[str, str | None], *words: st
     command += ["--", *words] if words else []
     with session.progress(name) as progress:
         progress.phase("copying")
-        ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    if ended.returncode == 0:
-        answer: dict[str, Any] = json.loads(ended.stdout)
+        process = subprocess.run(command, capture_output=True, text=True, check=False)
+    if process.returncode == 0:
+        answer: dict[str, Any] = json.loads(process.stdout)
         return answer
-    for line in ended.stderr.splitlines():
-        if line.startswith(server_process.REFUSAL):
-            raise Error.from_body(json.loads(line.removeprefix(server_process.REFUSAL)))
-    tail = "\n".join(ended.stderr.strip().splitlines()[-_LINES:])
-    raise Error("InternalServerError", f"{name} exited with code {ended.returncode}\n{tail}")
+    for line in process.stderr.splitlines():
+        if line.startswith(server_process.ERROR_PREFIX):
+            raise Error.from_body(json.loads(line.removeprefix(server_process.ERROR_PREFIX)))
+    tail = "\n".join(process.stderr.strip().splitlines()[-_LINES:])
+    raise Error("InternalServerError", f"{name} exited with code {process.returncode}\n{tail}")

@@ -26,16 +26,16 @@ def show(
     ] = None,
 ) -> dict[str, Any]:
     """Show the workspace."""
-    return _shown(session.with_options(Options(workspace=name)) if name else session)
+    return _output(session.with_options(Options(workspace=name)) if name else session)
 
 
 @verb(app, "list", columns=_COLUMNS)
 def list_(session: Session) -> list[dict[str, Any]]:
     """List all workspaces. A control plane has one."""
-    return [_shown(session)]
+    return [_output(session)]
 
 
-def _shown(session: Session) -> dict[str, Any]:
+def _output(session: Session) -> dict[str, Any]:
     client = session.client
     body = client.get(client.workspace)
     return {

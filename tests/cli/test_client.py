@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from amphitrite.cli.session.rest_client import Client, relative
+from amphitrite.cli.session.rest_client import Client, path_and_query
 from amphitrite.cli.terminal.options import Scope
 from amphitrite.schemas.errors import Error
 
@@ -87,7 +87,7 @@ def test_a_refused_token_says_which_one_is_sent() -> None:
 
 
 def test_addresses_in_answers_are_asked_where_the_control_plane_was_reached() -> None:
-    assert relative("https://inside:8443/subscriptions/s?api-version=1&$skip=100") == (
+    assert path_and_query("https://inside:8443/subscriptions/s?api-version=1&$skip=100") == (
         "/subscriptions/s?api-version=1&$skip=100"
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from amphitrite.cli.terminal.arguments import spread
+from amphitrite.cli.terminal.arguments import repeat_options
 from amphitrite.cli.terminal.options import Options, Scope, scope
 
 SET = frozenset({"--set", "--tags"})
@@ -23,12 +23,12 @@ SET = frozenset({"--set", "--tags"})
     ],
 )
 def test_words_after_a_repeatable_option(given: str, wanted: str) -> None:
-    assert spread(given.split(), SET) == wanted.split()
+    assert repeat_options(given.split(), SET) == wanted.split()
 
 
 def test_options_after_the_verb_win() -> None:
     inner, outer = Options(output="tsv"), Options(output="json", workspace="ws", debug=True)
-    assert inner.over(outer) == Options(output="tsv", workspace="ws", debug=True)
+    assert inner.merged_with(outer) == Options(output="tsv", workspace="ws", debug=True)
 
 
 def test_scope_comes_from_options_then_environment_then_local() -> None:

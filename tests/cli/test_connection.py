@@ -35,27 +35,27 @@ ELSEWHERE_WITH_TOKEN = Server("https://elsewhere", "mine", None, local=False)
 
 def test_the_home_of_the_environment(home: Path) -> None:
     environ = {"ML_HOME": str(home)}
-    assert connection.find(None, environ) == own(home, "secret")
-    assert connection.find("https://127.0.0.1:1/", environ) == own(home, "secret")
-    assert connection.find(None, {**environ, "ML_TOKEN": "mine"}) == own(home, "mine")
+    assert connection.find_server(None, environ) == own(home, "secret")
+    assert connection.find_server("https://127.0.0.1:1/", environ) == own(home, "secret")
+    assert connection.find_server(None, {**environ, "ML_TOKEN": "mine"}) == own(home, "mine")
 
 
 def test_an_address_comes_before_the_home_and_never_gets_its_token(home: Path) -> None:
     environ = {"ML_HOME": str(home), "ML_SERVER_URL": "https://elsewhere"}
-    assert connection.find(None, environ) == ELSEWHERE
-    assert connection.find("https://elsewhere/", {"ML_HOME": str(home)}) == ELSEWHERE
-    assert connection.find("https://127.0.0.1:1", environ) == own(home, "secret")
-    assert connection.find(None, {**environ, "ML_TOKEN": "mine"}) == ELSEWHERE_WITH_TOKEN
+    assert connection.find_server(None, environ) == ELSEWHERE
+    assert connection.find_server("https://elsewhere/", {"ML_HOME": str(home)}) == ELSEWHERE
+    assert connection.find_server("https://127.0.0.1:1", environ) == own(home, "secret")
+    assert connection.find_server(None, {**environ, "ML_TOKEN": "mine"}) == ELSEWHERE_WITH_TOKEN
 
 
 def test_a_server_elsewhere_has_an_authority_of_its_own(home: Path) -> None:
     environ = {"ML_HOME": str(home), "ML_SERVER_URL": "https://elsewhere", "ML_CA_FILE": "/its/ca.pem"}
     named = Server("https://elsewhere", None, Path("/its/ca.pem"), local=False)
-    assert (connection.find(None, environ), connection.remote(None, environ)) == (named, named)
+    assert (connection.find_server(None, environ), connection.find_remote_server(None, environ)) == (named, named)
     # This home's is not judged by it, and is not "elsewhere" when it is named.
-    assert connection.find("https://127.0.0.1:1", environ) == own(home, "secret")
-    assert connection.remote("https://127.0.0.1:1", environ) is None
-    assert connection.remote(None, {"ML_HOME": str(home)}) is None
+    assert connection.find_server("https://127.0.0.1:1", environ) == own(home, "secret")
+    assert connection.find_remote_server("https://127.0.0.1:1", environ) is None
+    assert connection.find_remote_server(None, {"ML_HOME": str(home)}) is None
 
 
 @pytest.mark.parametrize(
@@ -64,13 +64,13 @@ def test_a_server_elsewhere_has_an_authority_of_its_own(home: Path) -> None:
 )
 def test_nothing_was_started(environ: dict[str, str], url: str, tmp_path: Path) -> None:
     with pytest.raises(Error) as caught:
-        connection.find(None, {"ML_HOME": str(tmp_path), **environ})
+        connection.find_server(None, {"ML_HOME": str(tmp_path), **environ})
     assert caught.value == Error("ServerUnreachable", f"no control plane at {url}", hint="run `ml server start -d`")
 
 
 def test_tokens_travel_encrypted_only(home: Path) -> None:
     with pytest.raises(Error) as caught:
-        connection.find("http://127.0.0.1:1", {"ML_HOME": str(home)})
+        connection.find_server("http://127.0.0.1:1", {"ML_HOME": str(home)})
     assert caught.value.code == "UsageError"
 
 
@@ -78,5 +78,5 @@ def test_tokens_travel_encrypted_only(home: Path) -> None:
 def test_a_damaged_file_is_named(text: str, tmp_path: Path) -> None:
     (tmp_path / "server.json").write_text(text)
     with pytest.raises(Error) as caught:
-        connection.find(None, {"ML_HOME": str(tmp_path)})
+        connection.find_server(None, {"ML_HOME": str(tmp_path)})
     assert caught.value.code == "LocalFileError" and str(tmp_path / "server.json") in caught.value.message

@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from amphitrite.cli.documents.document_files import Document, check, empty_document, load_document, override, with_value
+from amphitrite.cli.documents.document_files import (
+    Document,
+    empty_document,
+    load_document,
+    validate_and_normalize,
+    with_assignments,
+    with_value,
+)
 from amphitrite.schemas.errors import Error
 
 GOOD = """\
@@ -51,7 +58,7 @@ def lines(error: Error, tmp_path: Path) -> list[str]:
 def test_a_good_document_becomes_canonical(tmp_path: Path) -> None:
     document = load(tmp_path, GOOD)
     assert document.directory == tmp_path
-    assert check(document, "managed_online_deployment") == {
+    assert validate_and_normalize(document, "managed_online_deployment") == {
         "name": "blue",
         "endpoint_name": "my-endpoint",
         "model": {"name": "efficientnet", "version": "1.10", "path": "./models", "type": "triton_model"},
@@ -63,7 +70,7 @@ def test_a_good_document_becomes_canonical(tmp_path: Path) -> None:
 
 def test_every_problem_has_its_place(tmp_path: Path) -> None:
     with pytest.raises(Error) as caught:
-        check(load(tmp_path, BAD), "managed_online_deployment")
+        validate_and_normalize(load(tmp_path, BAD), "managed_online_deployment")
     assert (caught.value.code, caught.value.message) == ("InvalidDocument", f"{tmp_path}/doc.yml has 6 problems")
     assert lines(caught.value, tmp_path) == [
         "doc.yml:1:1: instance_type: required, but missing",
@@ -77,7 +84,7 @@ def test_every_problem_has_its_place(tmp_path: Path) -> None:
 
 def test_rules_between_fields_have_a_place_too(tmp_path: Path) -> None:
     with pytest.raises(Error) as caught:
-        check(load(tmp_path, BAD_ENDPOINT), "managed_online_endpoint")
+        validate_and_normalize(load(tmp_path, BAD_ENDPOINT), "managed_online_endpoint")
     assert lines(caught.value, tmp_path) == [
         "doc.yml:3:1: traffic: the percentages must sum to 0 or 100; found blue=60, green=30, which sum to 90",
         "doc.yml:6:24: mirror_traffic.blue: blue has live traffic; "
@@ -86,34 +93,36 @@ def test_rules_between_fields_have_a_place_too(tmp_path: Path) -> None:
 
 
 def test_what_an_option_set_is_located_at_the_option(tmp_path: Path) -> None:
-    document = override(load(tmp_path, GOOD), ["instance_count=0", "model.version=1.20", "tags.team=a b"])
+    document = with_assignments(load(tmp_path, GOOD), ["instance_count=0", "model.version=1.20", "tags.team=a b"])
     document = with_value(document, ("endpoint_name",), "x", "--endpoint-name")
     with pytest.raises(Error) as caught:
-        check(document, "managed_online_deployment")
+        validate_and_normalize(document, "managed_online_deployment")
     assert lines(caught.value, tmp_path) == [
         '--endpoint-name: endpoint_name: must have at least 3 characters; found "x"',
         "--set instance_count: instance_count: must be at least 1; found 0",
     ]
-    mended = check(override(document, ["instance_count=3", "endpoint_name=other"]), "managed_online_deployment")
+    mended = validate_and_normalize(
+        with_assignments(document, ["instance_count=3", "endpoint_name=other"]), "managed_online_deployment"
+    )
     assert (mended["instance_count"], mended["model"]["version"], mended["tags"]) == (3, "1.20", {"team": "a b"})
 
 
 def test_a_document_of_options_alone() -> None:
     document = with_value(empty_document(), ("name",), "my-endpoint", "--name")
-    assert check(document, "managed_online_endpoint") == {"name": "my-endpoint"}
+    assert validate_and_normalize(document, "managed_online_endpoint") == {"name": "my-endpoint"}
 
 
 def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"name: x")))
     with pytest.raises(Error) as caught:
-        check(load_document("-"), "managed_online_endpoint")
+        validate_and_normalize(load_document("-"), "managed_online_endpoint")
     assert caught.value.violations[0].location == "<stdin>:1:7"
 
 
 def test_a_template_says_which_placeholder_is_left(tmp_path: Path) -> None:
     for text in ("name: {{NAME}}\n", 'name: "{{ NAME }}"\n'):
         with pytest.raises(Error) as caught:
-            check(load(tmp_path, text), "managed_online_endpoint")
+            validate_and_normalize(load(tmp_path, text), "managed_online_endpoint")
         assert caught.value.hint is not None
         assert "replace the placeholder {{" in caught.value.hint
 

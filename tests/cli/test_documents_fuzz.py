@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from amphitrite.cli.documents.document_files import check, load_document, override
+from amphitrite.cli.documents.document_files import load_document, validate_and_normalize, with_assignments
 from amphitrite.schemas import documents as schemas
 from amphitrite.schemas import wire
 from amphitrite.schemas.errors import Error
@@ -111,7 +111,7 @@ def file() -> Any:
 def judge(file: Path, content: bytes, kind: str) -> None:
     file.write_bytes(content)
     try:
-        document = check(load_document(str(file)), kind)
+        document = validate_and_normalize(load_document(str(file)), kind)
     except Error as error:
         assert all(violation.location for violation in error.violations)
         str(error.to_body())
@@ -160,7 +160,7 @@ def test_mutations_of_valid_documents(file: Path, data: st.DataObject, kind: str
 def test_assignments(file: Path, text: str) -> None:
     file.write_text(yaml.safe_dump(VALID["managed_online_deployment"]))
     try:
-        check(override(load_document(str(file)), [text]), "managed_online_deployment")
+        validate_and_normalize(with_assignments(load_document(str(file)), [text]), "managed_online_deployment")
     except Error as error:
         assert error.message
 

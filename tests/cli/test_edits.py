@@ -14,7 +14,7 @@ from amphitrite.cli.documents import edits
 from amphitrite.cli.documents.assignments import parse_value
 from amphitrite.cli.documents.document_files import Document
 from amphitrite.cli.documents.edits import Edit
-from amphitrite.cli.terminal.arguments import DIVIDER
+from amphitrite.cli.terminal.arguments import SEPARATOR
 from amphitrite.schemas.errors import Error
 
 START: dict[str, Any] = {"name": "x", "tags": {"team": "a", "size": "b"}, "list": [{"id": "1"}, {"id": "2", "k": "v"}]}
@@ -109,13 +109,13 @@ def test_refused(wanted: str, message: str, hint: str | None) -> None:
 
 
 def test_options_are_read_in_the_order_of_the_command_line() -> None:
-    read = edits.read([f"1{DIVIDER}a=1{DIVIDER}b=2"], [f"2{DIVIDER}l{DIVIDER}x"], [f"0{DIVIDER}c"])
+    read = edits.parse_edits([f"1{SEPARATOR}a=1{SEPARATOR}b=2"], [f"2{SEPARATOR}l{SEPARATOR}x"], [f"0{SEPARATOR}c"])
     assert [(edit.kind, edit.words) for edit in read] == [
         ("remove", ("c",)),
         ("set", ("a=1", "b=2")),
         ("add", ("l", "x")),
     ]
-    assert edits.read(["a=1", "b=2"]) == [Edit("set", ("a=1",)), Edit("set", ("b=2",))]
+    assert edits.parse_edits(["a=1", "b=2"]) == [Edit("set", ("a=1",)), Edit("set", ("b=2",))]
 
 
 KEYS = st.text("abcxyz_", min_size=1, max_size=4)

@@ -34,7 +34,7 @@ def directory(tmp_path: Path) -> Path:
 
 
 def test_files_are_put_inside(directory: Path) -> None:
-    found = yaml.safe_load(kubeconfig_files.complete(directory / "config"))
+    found = yaml.safe_load(kubeconfig_files.embed_files(directory / "config"))
     assert found["clusters"][0]["cluster"] == {
         "server": "https://cluster",
         "certificate-authority-data": base64.b64encode(b"ca.pem\n").decode(),
@@ -69,7 +69,7 @@ def test_files_are_put_inside(directory: Path) -> None:
 def test_what_cannot_travel(directory: Path, text: str, code: str, message: str) -> None:
     (directory / "config").write_text(text)
     with pytest.raises(Error) as caught:
-        kubeconfig_files.complete(directory / "config")
+        kubeconfig_files.embed_files(directory / "config")
     assert caught.value.code == code
     assert message in caught.value.message
 
@@ -77,4 +77,4 @@ def test_what_cannot_travel(directory: Path, text: str, code: str, message: str)
 def test_what_is_no_text(directory: Path) -> None:
     (directory / "config").write_bytes(b"\xff")
     with pytest.raises(Error, match="it is not UTF-8"):
-        kubeconfig_files.complete(directory / "config")
+        kubeconfig_files.embed_files(directory / "config")

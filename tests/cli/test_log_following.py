@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from amphitrite.cli.terminal import log_stream
-from amphitrite.cli.terminal.log_stream import Following
+from amphitrite.cli.terminal.log_stream import LogFollower
 
 A, B = "==> ep-blue-1, ready <==", "==> ep-blue-2, ready <=="
 
@@ -23,8 +23,8 @@ ROWS: list[tuple[list[list[str]], list[list[str]]]] = [
 
 @pytest.mark.parametrize(("answers", "news"), ROWS)
 def test_rows(answers: list[list[str]], news: list[list[str]]) -> None:
-    following = Following()
-    assert [following.news("\n".join(answer)) for answer in answers] == news
+    following = LogFollower()
+    assert [following.new_lines("\n".join(answer)) for answer in answers] == news
 
 
 def test_following_ends_with_the_error_that_asking_raises() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from amphitrite.cli.terminal.request_trace import Trace, address, masked
+from amphitrite.cli.terminal.request_trace import Trace, mask_secrets, mask_url
 
 SECRET = "s3cr3t-s3cr3t"
 
@@ -33,7 +33,7 @@ SECRET = "s3cr3t-s3cr3t"
     ],
 )
 def test_secrets_are_masked(body: Any) -> None:
-    assert SECRET not in str(masked(body))
+    assert SECRET not in str(mask_secrets(body))
 
 
 def test_what_is_no_secret_is_shown() -> None:
@@ -43,8 +43,8 @@ def test_what_is_no_secret_is_shown() -> None:
         "n": 1,
         "u": "https://h/a?b=c",
     }
-    assert masked(body) == body
-    assert address("https://h/c?sv=1&sig=x&se=2#f") == "https://h/c?sv=1&sig=***&se=2#f"
+    assert mask_secrets(body) == body
+    assert mask_url("https://h/c?sv=1&sig=x&se=2#f") == "https://h/c?sv=1&sig=***&se=2#f"
 
 
 def test_an_exchange_shows_everything_but_secrets(capsys: pytest.CaptureFixture[str]) -> None:
@@ -53,7 +53,7 @@ def test_an_exchange_shows_everything_but_secrets(capsys: pytest.CaptureFixture[
         "POST", f"https://h/token?sig={SECRET}&a=b", headers=headers, json={"client_secret": SECRET, "x": 1}
     )
     answer = httpx.Response(200, json={"accessToken": SECRET}, headers={"Location": f"https://h/c?sig={SECRET}"})
-    Trace(lines=True, bodies=True).exchange(request, answer, 0.0125)
+    Trace(lines=True, bodies=True).print_exchange(request, answer, 0.0125)
     said = capsys.readouterr().err
     assert SECRET not in said
     assert said.splitlines()[0] == "POST https://h/token?sig=***&a=b -> 200 in 12 ms"
@@ -63,7 +63,7 @@ def test_an_exchange_shows_everything_but_secrets(capsys: pytest.CaptureFixture[
 
 def test_a_body_that_is_no_json_is_only_counted(capsys: pytest.CaptureFixture[str]) -> None:
     request = httpx.Request("PUT", "https://h/blob", content=SECRET.encode())
-    Trace(lines=False, bodies=True).exchange(request, httpx.Response(200, content=SECRET.encode()), 0)
+    Trace(lines=False, bodies=True).print_exchange(request, httpx.Response(200, content=SECRET.encode()), 0)
     said = capsys.readouterr().err
     assert SECRET not in said
     assert "< (13 bytes)" in said

@@ -130,7 +130,7 @@ def but(body: dict[str, Any], *path: str, value: object) -> dict[str, Any]:
 @given(document=ENDPOINTS)
 def test_endpoint(document: dict[str, Any]) -> None:
     path, before = endpoint_id(WORKSPACE, "ep-1"), wire.endpoint_to_wire(document, resource_changes.LOCATION)
-    wanted = edits.read(["tags.new=1"])
+    wanted = edits.parse_edits(["tags.new=1"])
     after = updated(
         path, before, lambda session: resource_changes.update_endpoint(session, None, "ep-1", {}, wanted, False)
     )
@@ -144,7 +144,7 @@ def test_deployment(document: dict[str, Any]) -> None:
     before = wire.deployment_to_wire(
         document, resource_changes.LOCATION, lambda kind, text: text.removeprefix("azureml:")
     )
-    wanted = edits.read(["instance_count=7"])
+    wanted = edits.parse_edits(["instance_count=7"])
     after = updated(
         path, before, lambda session: resource_changes.update_deployment(session, "ep-1", "blue", wanted, False)
     )
@@ -157,7 +157,7 @@ def test_model(document: dict[str, Any], archived: bool, anonymous: bool) -> Non
     path = model_id(WORKSPACE, "m", "1")
     uri = "azureml://datastores/workspaceblobstore/paths/LocalUpload/0/m"
     before = wire.model_to_wire(document, uri, archived=archived, anonymous=anonymous)
-    wanted = edits.read(["description=new"])
+    wanted = edits.parse_edits(["description=new"])
     after = updated(path, before, lambda session: model_changes.update(session.client, "m", "1", {}, wanted))
     assert after == said(but(before, "properties", "description", value="new"))
 
@@ -165,7 +165,7 @@ def test_model(document: dict[str, Any], archived: bool, anonymous: bool) -> Non
 def test_kubernetes_resources_stay_too() -> None:
     compute = compute_id(WORKSPACE, "k8s")
     before = wire.endpoint_to_wire({"name": "ep-1", "auth_mode": "key", "compute": compute}, resource_changes.LOCATION)
-    path, wanted = endpoint_id(WORKSPACE, "ep-1"), edits.read(["description=d"])
+    path, wanted = endpoint_id(WORKSPACE, "ep-1"), edits.parse_edits(["description=d"])
     after = updated(
         path, before, lambda session: resource_changes.update_endpoint(session, None, "ep-1", {}, wanted, False)
     )
@@ -184,5 +184,7 @@ def test_kubernetes_resources_stay_too() -> None:
 )
 def test_what_no_update_can_change_is_refused(wanted: Edit, message: str) -> None:
     with pytest.raises(Error, match=message):
-        edits.refuse_fixed([wanted], "managed_online_endpoint", {"name": "ep-1"})
-    edits.refuse_fixed([Edit("set", ("name=ep-1", "tags.name=x"))], "managed_online_endpoint", {"name": "ep-1"})
+        edits.refuse_immutable_fields([wanted], "managed_online_endpoint", {"name": "ep-1"})
+    edits.refuse_immutable_fields(
+        [Edit("set", ("name=ep-1", "tags.name=x"))], "managed_online_endpoint", {"name": "ep-1"}
+    )

@@ -28,7 +28,7 @@ from typing import Any, NoReturn
 
 import yaml
 
-from amphitrite.cli.documents.document_files import check, load_document
+from amphitrite.cli.documents.document_files import load_document, validate_and_normalize
 from amphitrite.cli.main import main as ml
 from amphitrite.schemas import documents
 from amphitrite.schemas.errors import Error
@@ -187,7 +187,7 @@ def _failing(report: Report, content: bytes, judge: Callable[[], None]) -> None:
 
 def _judge(file: Path, kind: str, report: Report) -> None:
     try:
-        document = check(load_document(str(file)), kind)
+        document = validate_and_normalize(load_document(str(file)), kind)
     except Error as error:
         report.outcomes["refused"] += 1
         places = [violation.location or "" for violation in error.violations] or [f"{error.message} {error.target}"]

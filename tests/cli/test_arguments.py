@@ -6,11 +6,11 @@ import pytest
 
 from amphitrite.cli.main import main
 from amphitrite.cli.session.rest_client import Client
-from amphitrite.cli.terminal.arguments import DIVIDER, Options, expanded, grouped
-from amphitrite.cli.terminal.options import Options as Given
+from amphitrite.cli.terminal.arguments import SEPARATOR, OptionTable, expand_abbreviations, join_edit_values
+from amphitrite.cli.terminal.options import Options as GlobalOptions
 from amphitrite.schemas.errors import Error
 
-OPTIONS = Options(
+OPTIONS = OptionTable(
     {
         "--endpoint-name": "endpoint_name",
         "--endpoint": "endpoint_name",
@@ -42,16 +42,21 @@ OPTIONS = Options(
     ],
 )
 def test_a_unique_beginning_stands_for_the_option(given: str, wanted: str) -> None:
-    assert expanded(given.split(), OPTIONS) == wanted.split()
+    assert expand_abbreviations(given.split(), OPTIONS) == wanted.split()
 
 
 def test_a_beginning_of_several_is_refused_and_names_them() -> None:
     with pytest.raises(ValueError, match=r"^ambiguous option: --n could be --name, --no-wait$"):
-        expanded(["--n", "x"], OPTIONS)
+        expand_abbreviations(["--n", "x"], OPTIONS)
 
 
 def test_what_follows_a_verb_is_the_verbs() -> None:
-    assert expanded(["--que", "x", "verb", "--na"], OPTIONS, to_first_word=True) == ["--query", "x", "verb", "--na"]
+    assert expand_abbreviations(["--que", "x", "verb", "--na"], OPTIONS, to_first_word=True) == [
+        "--query",
+        "x",
+        "verb",
+        "--na",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -67,7 +72,7 @@ def test_what_follows_a_verb_is_the_verbs() -> None:
 )
 def test_an_edit_keeps_its_words_and_its_place(given: str, wanted: str) -> None:
     edits = frozenset({"--set", "--add", "--remove"})
-    assert grouped(given.split(), edits) == wanted.replace("|", DIVIDER).split(" ")
+    assert join_edit_values(given.split(), edits) == wanted.replace("|", SEPARATOR).split(" ")
 
 
 @pytest.mark.parametrize(
@@ -81,7 +86,7 @@ def test_an_edit_keeps_its_words_and_its_place(given: str, wanted: str) -> None:
     ],
 )
 def test_in_a_command(line: str, code: int, said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    def nobody(options: Given) -> Client:
+    def nobody(options: GlobalOptions) -> Client:
         raise Error("ServerUnreachable", "no control plane")
 
     assert main(line.split(), nobody) == code
