@@ -92,7 +92,7 @@ class AgentCallbacks:
       ends the agent with status 1.
     - ``save_table``: write the table that has come into force to disk. It returns when the file is
       complete.
-    - ``on_progress``: :meth:`Proxy.progress` or :meth:`Proxy.process` has changed.
+    - ``on_progress``: :meth:`Proxy.progress` has changed.
     - ``on_metrics``: :meth:`Proxy.metrics` has changed.
     """
 

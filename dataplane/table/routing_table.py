@@ -1,8 +1,8 @@
 """The routing table: what the control plane tells every proxy, and all that a proxy needs.
 
 Decides the form of routes, clusters and credentials, and that a table is consistent in itself. It
-lies between two translators: the planner makes it from resources, and a proxy's room makes that
-proxy's configuration from it. Must not know endpoints, deployments, databases, REST or a proxy's
+is the value between two translators: the planner makes it from resources, and each proxy's folder
+makes a configuration from it. Must not know endpoints, deployments, databases, REST or that
 configuration.
 
 A table travels as JSON (``json_codec``) from the control plane to the agents and onto their disks.

@@ -21,7 +21,7 @@ TOKEN = "agent-token"
 
 
 class FakeControlPlane:
-    """Set ``table`` by ``publish``; ``reports`` grows; ``wait_for`` waits for a report; ``gone``: who said farewell."""
+    """Set ``table`` by ``publish``; ``reports`` grows; ``wait_for`` waits for a report; ``gone``: who has deregistered."""
 
     def __init__(self, certificate: Path, private_key: Path) -> None:
         self._files = (certificate, private_key)
@@ -81,7 +81,7 @@ class FakeControlPlane:
                 return encode_change(former, table)
             return self._text.whole(table)
 
-    def farewell(self, agent: str) -> None:
+    def deregister(self, agent: str) -> None:
         with self._changed:
             self.gone.append(agent)
 
@@ -152,7 +152,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(200, table.encode())
 
     def do_DELETE(self) -> None:
-        self.server.owner.farewell(self.path.rpartition("/")[2])
+        self.server.owner.deregister(self.path.rpartition("/")[2])
         self._send(204, b"")
 
     def do_PUT(self) -> None:

@@ -88,7 +88,7 @@ def test_any_row_of_tables_ends_in_the_last(row: list[RoutingTable]) -> None:
 
 def test_drained_after_a_quiet_moment_or_at_the_deadline() -> None:
     drains, x, y = DrainTracker(), DrainTarget("x"), DrainTarget("y", A)
-    drains.acknowledged({x: 10.0, y: 10.0}, before=4, now=0.0)
+    drains.acknowledge({x: 10.0, y: 10.0}, before=4, now=0.0)
     assert drains.drained_version(5) == 4
     assert drains.observe({x: 0, y: 1}, 1.0) == set()
     assert drains.observe({x: 0, y: 1}, 1.4) == {x}
@@ -103,19 +103,19 @@ def test_drained_after_a_quiet_moment_or_at_the_deadline() -> None:
 
 def test_newer_table_waits_for_what_an_older_one_left() -> None:
     drains, x, y = DrainTracker(), DrainTarget("x"), DrainTarget("y")
-    drains.acknowledged({x: 10.0}, before=1, now=0.0)
-    drains.acknowledged({x: 10.0, y: 10.0}, before=2, now=5.0)
+    drains.acknowledge({x: 10.0}, before=1, now=0.0)
+    drains.acknowledge({x: 10.0, y: 10.0}, before=2, now=5.0)
     assert drains.drained_version(3) == 1
     assert drains.observe({y: 1}, 10.0) == {x}  # counted from its own acknowledgement
     assert drains.drained_version(3) == 2
-    drains.acknowledged({}, before=3, now=11.0)  # y is wanted again
+    drains.acknowledge({}, before=3, now=11.0)  # y is wanted again
     assert drains.drained_version(4) == 4
 
 
 def test_what_an_earlier_agent_left_is_held_back_for_its_time() -> None:
     drains = DrainTracker()
     drains.add_unknown(before=6, timeout_s=3.0, now=0.0)
-    drains.acknowledged({}, before=0, now=0.5)
+    drains.acknowledge({}, before=0, now=0.5)
     assert drains.drained_version(7) == 6
     assert drains.observe({}, 2.9) == set()
     assert drains.drained_version(7) == 6

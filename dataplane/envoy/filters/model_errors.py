@@ -43,11 +43,11 @@ function envoy_on_response(handle)
   if (tonumber(headers:get("content-length")) or 0) > {_MESSAGE_BYTES_MAX} then return end
   local body = handle:body()
   if body == nil then return end
-  local words = string.match(body:getBytes(0, body:length()), '^%s*{{%s*"error"%s*:%s*(".*")%s*}}%s*$')
-  if words == nil then return end
-  local plain = string.gsub(string.sub(words, 2, -2), "\\\\.", "")
+  local message = string.match(body:getBytes(0, body:length()), '^%s*{{%s*"error"%s*:%s*(".*")%s*}}%s*$')
+  if message == nil then return end
+  local plain = string.gsub(string.sub(message, 2, -2), "\\\\.", "")
   if string.find(plain, '"', 1, true) ~= nil then return end
-  local size = body:setBytes('{{"error": {{"code": "ModelError", "message": ' .. words .. '}}}}')
+  local size = body:setBytes('{{"error": {{"code": "ModelError", "message": ' .. message .. '}}}}')
   handle:headers():replace("content-length", size)
 end
 """

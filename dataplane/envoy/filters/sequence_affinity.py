@@ -68,14 +68,14 @@ function envoy_on_request(handle)
   end
   local size = tonumber(headers:get("content-length") or "0") or 0
   if size > {BUFFERED_BYTES} then
-    local told = string.gsub('{_LARGE_BODY}', "{_SIZE}", string.format("%d", size))
-    handle:respond({{[":status"] = "413", ["content-type"] = "application/json"}}, told)
+    local refusal = string.gsub('{_LARGE_BODY}', "{_SIZE}", string.format("%d", size))
+    handle:respond({{[":status"] = "413", ["content-type"] = "application/json"}}, refusal)
     return
   end
-  local announced = headers:get("inference-header-content-length")
+  local header_length = headers:get("inference-header-content-length")
   local body = handle:body()
   if body == nil then return end
-  local length = announced ~= nil and tonumber(announced) or body:length()
+  local length = header_length ~= nil and tonumber(header_length) or body:length()
   local text = body:getBytes(0, math.min(math.max(length, 0), body:length()))
   local id = string.match(text, '"sequence_id"%s*:%s*"?([%w_%.:@/+=%-]+)')
   if id ~= nil and id ~= "0" then handle:headers():add("{SEQUENCE}", string.sub(id, 1, 256)) end

@@ -23,9 +23,9 @@ local function varint(body, at)
   return nil, body:length()
 end
 
--- Calls found(number, first, length) for each field with a length, and found(number, value) for each number, until
--- one of them returns something.
-local function fields(body, at, till, found)
+-- Calls visit(number, first, length) for each field with a length, and visit(number, value) for each
+-- integer, until one of them returns a value.
+local function fields(body, at, till, visit)
   while at < till do
     local key, value
     key, at = varint(body, at)
@@ -33,7 +33,7 @@ local function fields(body, at, till, found)
     local kind, number, result = key % 8, math.floor(key / 8), nil
     if kind == 0 then
       value, at = varint(body, at)
-      result = found(number, value)
+      result = visit(number, value)
     elseif kind == 1 then
       at = at + 8
     elseif kind == 5 then
@@ -41,7 +41,7 @@ local function fields(body, at, till, found)
     elseif kind == 2 then
       value, at = varint(body, at)
       if value == nil or at + value > till then return nil end
-      result = found(number, at, value)
+      result = visit(number, at, value)
       at = at + value
     else
       return nil

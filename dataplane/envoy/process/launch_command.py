@@ -30,17 +30,17 @@ LAUNCH_KEY = "launch"
 #: passes on the exit code. The pipe's descriptor is for Envoy's pid.
 _PARENT_PROGRAM = """
 import os, signal, sys
-told = int(sys.argv[1])
+pid_pipe = int(sys.argv[1])
 child = os.fork()
 if not child:
-    os.close(told)
+    os.close(pid_pipe)
     os.execv(sys.argv[2], sys.argv[2:])
 for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
     signal.signal(number, signal.SIG_IGN)
-os.write(told, str(child).encode())
-nothing = os.open(os.devnull, os.O_RDWR)
-for held in (told, 1, 2):
-    os.dup2(nothing, held)
+os.write(pid_pipe, str(child).encode())
+null = os.open(os.devnull, os.O_RDWR)
+for descriptor in (pid_pipe, 1, 2):
+    os.dup2(null, descriptor)
 os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) & 255)
 """
 

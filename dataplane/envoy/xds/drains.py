@@ -40,7 +40,7 @@ class DrainTracker:
         """Wait ``timeout_s``: an earlier agent had not seen everything drained."""
         self._drains[_UNKNOWN] = _Drain(before, now + timeout_s)
 
-    def acknowledged(self, draining: Mapping[DrainTarget, float], before: int, now: float) -> None:
+    def acknowledge(self, draining: Mapping[DrainTarget, float], before: int, now: float) -> None:
         """A table has come into force. ``draining``: what it no longer names, with the time to
         drain in seconds. ``before``: the version of the table before it."""
         continued = {key: drain for key, drain in self._drains.items() if key in draining or key == _UNKNOWN}

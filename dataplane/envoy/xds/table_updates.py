@@ -181,7 +181,7 @@ class TableUpdater:
     def _accept(self, table: RoutingTable) -> None:
         now = time.monotonic()
         self._accepted = self._published
-        self._drains.acknowledged(self._published.unrouted(), self._progress.acknowledged_version, now)
+        self._drains.acknowledge(self._published.unrouted(), self._progress.acknowledged_version, now)
         self._report_progress(Progress(table.version, self._drained_version(table.version)))
         log("info", "table in force", version=table.version)
 

@@ -1,7 +1,8 @@
-// The functions that Triton calls in a backend: its life, its models' and their copies'. No exception leaves them.
+// The functions that Triton calls in a backend, for the backend, its models and their instances. No
+// exception leaves them.
 //
-// Triton finds this library as <backend directory>/onnxruntime/libtriton_onnxruntime.so, and it finds ONNX Runtime
-// beside itself as libonnxruntime.so.
+// Triton finds this library as <backend directory>/onnxruntime/libtriton_onnxruntime.so. The
+// library finds ONNX Runtime beside itself as libonnxruntime.so.
 #include <sys/stat.h>
 
 #include <memory>
@@ -14,7 +15,7 @@
 
 namespace {
 
-// Triton shows a Python backend's errors with the class in front; both ways to serve a model word them the same.
+// Triton puts the class before a Python backend's errors. Both backends use the same text.
 template <class F>
 TRITONSERVER_Error* guarded(F body) {
   try {
@@ -47,7 +48,7 @@ void set_configuration(TRITONBACKEND_Model* model, const Json& config) {
   call(refused);
 }
 
-// Large models may come as a directory model.onnx that holds the file of that name and its weights.
+// A large model may be a directory model.onnx with the file of that name and its weights.
 std::string file_of(TRITONBACKEND_Model* model, const Json& config) {
   TRITONBACKEND_ArtifactType artifacts;
   const char* location = nullptr;

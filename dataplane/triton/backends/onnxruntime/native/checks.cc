@@ -1,5 +1,6 @@
-// What can be asked of this library without a server: whether an ONNX Runtime is as declared, the completion of
-// configurations, as JSON, and what a CPU needs. A text stays valid until the same thread asks again.
+// What this library answers without a server: whether an ONNX Runtime is as declared, the completion
+// of configurations, as JSON, and what a CPU needs. An answer is valid until the same thread asks
+// again.
 #include <cstring>
 #include <sstream>
 
@@ -9,8 +10,8 @@
 
 #define EXPORTED_CHECK extern "C" __attribute__((visibility("default")))
 
-// Writes and reads a tensor by functions from the first to the last place of the API that is used. Empty, or what is
-// wrong.
+// Writes and reads a tensor by functions from the first to the last place of the API that is used.
+// Returns what is wrong; empty: nothing.
 EXPORTED_CHECK const char* amphitrite_check(const char* runtime) {
   static thread_local std::string answer;
   answer.clear();

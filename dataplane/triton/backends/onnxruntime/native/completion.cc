@@ -9,7 +9,7 @@ constexpr int64_t kDefaultMaxBatchSize = 32;
 
 std::string hinted(const std::string& message, const std::string& hint) { return message + " (" + hint + ")"; }
 
-// The entry of that name, nullptr where there is none.
+// The entry of that name; nullptr: there is none.
 const Json* find(const Json& entries, const std::string& name) {
   const Json* found = nullptr;
   for (const Json& entry : entries.items()) {
@@ -61,7 +61,7 @@ bool stands_in(const std::string& symbol, const Shape& shape, size_t from) {
   return false;
 }
 
-// What speaks against taking the first dimension of all tensors for a batch; empty when nothing does.
+// Why the first dimension of all tensors may not be a batch; empty: it is one.
 std::string why_not_batched(const std::vector<Tensor>& tensors) {
   if (std::none_of(tensors.begin(), tensors.end(), [](const Tensor& t) { return t.input; })) {
     return "the model has no input";
@@ -85,7 +85,8 @@ std::string why_not_batched(const std::vector<Tensor>& tensors) {
 }
 
 void check_batchable(const Tensor& tensor, int64_t max_batch_size) {
-  if (tensor.shape.empty() && !tensor.input) return;  // The rank may be open; then each answer is checked.
+  // The file may leave an output's rank open. Then each answer is checked.
+  if (tensor.shape.empty() && !tensor.input) return;
   if (tensor.shape.empty() || tensor.shape[0].fixed()) {
     throw Error(hinted("config.pbtxt has max_batch_size " + std::to_string(max_batch_size) + ", but " +
                            tensor.shown() + " has no variable first dimension",
@@ -93,7 +94,8 @@ void check_batchable(const Tensor& tensor, int64_t max_batch_size) {
   }
 }
 
-// Dims (or, where there is one, the shape of reshape) agree with the model's; symbols agree with everything.
+// Checks that dims (or the shape of reshape, if any) agree with the model's. Symbols agree with
+// everything.
 void check_dims(const Tensor& tensor, const Shape& shape, const Json& given) {
   const Json& wanted = given.has("reshape") ? given["reshape"]["shape"] : given["dims"];
   if (tensor.shape.empty() && !tensor.input) return;
@@ -124,8 +126,9 @@ Json entry_of(const Tensor& tensor, const Json* given, bool batching) {
   }
   Shape shape(tensor.shape.begin() + (batching && !tensor.shape.empty() ? 1 : 0), tensor.shape.end());
   if (tensor.shape.empty()) {
-    // Triton has no tensors without dimensions: a scalar travels as one element. An output without dimensions may
-    // also be one whose rank the file leaves open, so it is declared as variable and travels as it comes.
+    // Triton has no tensors without dimensions: a scalar travels as one element. An output without
+    // dimensions may also be one whose rank the file leaves open, so it is declared as variable and
+    // travels as it is.
     shape.resize(1);
     if (tensor.input) shape[0].number = 1;
   }

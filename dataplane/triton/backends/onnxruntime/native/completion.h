@@ -1,5 +1,5 @@
-// Completes a model's Triton configuration from what the ONNX file declares, exactly as completion.py beside it does;
-// a test holds the two against each other. Must not know files, sessions or requests.
+// Completes a model's Triton configuration from what the ONNX file declares, exactly as
+// completion.py does; a test compares the two. Must not know files, sessions or requests.
 #pragma once
 
 #include <string>
@@ -15,5 +15,5 @@ struct Completion {
   std::string remark;  // why it batches or does not
 };
 
-// What the configuration says already stays and is held against the model. Throws Error.
+// What the configuration says already stays and is checked against the model. Throws Error.
 Completion complete(const Json& config, const std::vector<Tensor>& tensors);

@@ -8,9 +8,9 @@
 
 namespace {
 
-// Kernels may take for granted that numbers lie on such addresses.
+// Kernels may rely on this alignment of numbers.
 constexpr size_t kAlignment = 64;
-// A larger buffer is given back after it was used.
+// A larger buffer is released after its use.
 constexpr size_t kKeptBytes = 32 << 20;
 
 uint64_t now() {
@@ -27,7 +27,7 @@ std::vector<int64_t> shape_of(const Ort& ort, const OrtValue* value) {
   return shape;
 }
 
-// Whether two requests differ in the first dimension alone.
+// Whether two requests differ only in the first dimension.
 bool fit(const Request& one, const Request& other) {
   for (size_t i = 0; i < one.inputs.size(); ++i) {
     const auto &a = one.inputs[i].shape, &b = other.inputs[i].shape;
@@ -36,7 +36,7 @@ bool fit(const Request& one, const Request& other) {
   return true;
 }
 
-// The elements of an output, of which some go into each answer; strings in Triton's form.
+// The elements of an output, divided among the responses; strings in Triton's form.
 class Content {
  public:
   Content(const Ort& ort, OrtValue* value, const std::vector<int64_t>& shape) {
@@ -145,7 +145,7 @@ std::vector<Value> Execution::compute(const std::vector<Request*>& group, const 
   return outputs;
 }
 
-// False when these requests must be run one by one.
+// False: these requests must run one by one.
 bool Execution::run_group(std::vector<Request*>& group) {
   std::vector<std::string> wanted;
   int64_t rows = 0;
@@ -190,7 +190,7 @@ void Execution::run_alone(Request& request) {
   }
 }
 
-// The value of one input for a group of requests: where it lies, or copied together.
+// The value of one input for a group of requests: in place, or copied into one buffer.
 Value Execution::joined(size_t index, const std::vector<Request*>& group) {
   const Ort& ort = model_.session->ort();
   const Type& type = *type_of_name(model_.inputs[index].type);
@@ -234,8 +234,8 @@ Value Execution::joined(size_t index, const std::vector<Request*>& group) {
   return value;
 }
 
-// Each request of the group gets its rows of the outputs that it wants, and its answer. Throws only before the first
-// answer is begun.
+// Each request of the group gets its rows of the outputs that it wants, and its response. Throws
+// only before the first response is begun.
 void Execution::respond(std::vector<Request*>& group, const std::vector<std::string>& wanted,
                         const std::vector<Value>& outputs, const std::vector<std::vector<int64_t>>& shapes) {
   std::vector<Content> contents;
@@ -266,7 +266,8 @@ void Execution::respond(std::vector<Request*>& group, const std::vector<std::str
   for (Request* request : group) finish(*request, times_);
 }
 
-// Counts, answers and releases a request. The counters are true before the client has its answer.
+// Counts, answers and releases a request. The counters are right before the client has its
+// response.
 void Execution::finish(Request& request, const Times& times) {
   TRITONSERVER_Error* error = nullptr;
   if (!request.failure.empty()) {

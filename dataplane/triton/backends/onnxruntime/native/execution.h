@@ -1,5 +1,5 @@
-// Runs the requests of one call of Triton together where they fit, and alone where they do not, as batching.py does:
-// one request's failure stays its own.
+// Runs the requests of one call of Triton together where they fit, and alone where they do not, as
+// batching.py does: one request's failure does not affect others.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 // What is fixed when a model is loaded.
 struct Model {
   std::unique_ptr<Session> session;
-  int64_t max_batch_size;            // 0: no batching; else the first dimension of every tensor counts the batch
+  int64_t max_batch_size;            // 0: none; else every tensor's first dimension is the batch
   std::vector<Tensor> inputs;        // of the model
   std::vector<std::string> outputs;  // those that are served
 };
@@ -22,7 +22,7 @@ class Execution {
  public:
   Execution(const Model& model, TRITONBACKEND_ModelInstance* instance) : model_(model), instance_(instance) {}
 
-  // Answers and releases every request. Triton keeps the bound of batches, except when it warms a model up.
+  // Answers and releases every request. Triton limits the batch, except when it warms a model up.
   void run(TRITONBACKEND_Request** requests, uint32_t count);
 
  private:
@@ -43,5 +43,5 @@ class Execution {
   const Model& model_;
   TRITONBACKEND_ModelInstance* instance_;
   Times times_{};
-  std::vector<std::vector<char>> buffers_;  // by input, for what lies in pieces or must be joined
+  std::vector<std::vector<char>> buffers_;  // by input, for values that must be joined
 };

@@ -19,15 +19,15 @@ class Json {
   static Json parse(const std::string& source);
 
   Kind kind() const { return kind_; }
-  // As Python sees it: empty, zero and null are false.
+  // As in Python: empty, zero and null are false.
   bool truthy() const;
   // Text, or the digits of a number.
   const std::string& string() const { return scalar_; }
-  // Triton writes 64-bit numbers as text at times; 0 for what is no number.
+  // Triton sometimes writes 64-bit numbers as text. 0: not a number.
   int64_t integer() const;
   const std::vector<Json>& items() const { return items_; }
   const std::vector<std::pair<std::string, Json>>& members() const { return members_; }
-  // A member of an object, null where there is none.
+  // A member of an object; null: there is none.
   const Json& operator[](const std::string& name) const;
   bool has(const std::string& name) const;
   void set(const std::string& name, Json value);

@@ -1,7 +1,9 @@
-// The part of ONNX Runtime's C API that this backend uses, loaded from the shared library in the wheel.
+// The part of ONNX Runtime's C API that this backend uses, loaded from the shared library in the
+// wheel.
 //
-// OrtApi is a struct of function pointers that only ever grows at its end, so the place of a function is its ABI
-// (microsoft/onnxruntime, include/onnxruntime/core/session/onnxruntime_c_api.h). The table names each place used.
+// OrtApi is a struct of function pointers that only ever grows at its end, so the place of a
+// function is its ABI (microsoft/onnxruntime,
+// include/onnxruntime/core/session/onnxruntime_c_api.h). The table names each place used.
 #pragma once
 
 #include <cstddef>
@@ -86,16 +88,16 @@ struct Ort {
   OrtAllocator* allocator = nullptr;
   OrtMemoryInfo* memory = nullptr;
 
-  // Loads the library. Throws std::runtime_error that says what is wrong with it.
+  // Loads the library. Throws std::runtime_error with what is wrong with it.
   explicit Ort(const std::string& path);
   Ort(const Ort&) = delete;
   ~Ort();
 
-  // Throws ONNX Runtime's words as std::runtime_error, worded as its Python interface does.
+  // Throws ONNX Runtime's message as std::runtime_error, in the form of its Python interface.
   void check(OrtStatus* status) const;
 };
 
-// Owns what the API made; RELEASE is the member of Ort that gives it back.
+// Owns an object of the API. RELEASE is the member of Ort that releases it.
 template <class T, void (*Ort::*RELEASE)(T*)>
 class Owned {
  public:

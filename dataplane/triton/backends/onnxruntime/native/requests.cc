@@ -8,7 +8,7 @@ namespace {
 
 std::string at(const Tensor& tensor) { return "input '" + tensor.name + "' "; }
 
-// Triton's form of strings: for each a length of four bytes, little endian, and its bytes.
+// Triton's form of strings: for each a length of four bytes, little-endian, and its bytes.
 void split(const Tensor& tensor, Given& given) {
   std::string_view rest;
   if (given.pieces.size() == 1) {

@@ -1,4 +1,5 @@
-// What a request of Triton gives and wants, held against what the model declares. Must not know ONNX Runtime.
+// The inputs of a request and the outputs that it wants, checked against the model. Must not know
+// ONNX Runtime.
 #pragma once
 
 #include <string>
@@ -8,7 +9,7 @@
 #include "tensors.h"
 #include "triton_api.h"
 
-// The value of one input. Its bytes lie where Triton has them, in one or several pieces.
+// The value of one input. Its bytes stay where Triton has them, in one or several pieces.
 struct Given {
   std::vector<int64_t> shape;  // a scalar without its one dimension
   std::vector<std::string_view> pieces;
@@ -21,14 +22,15 @@ struct Request {
   TRITONBACKEND_Request* triton = nullptr;
   std::vector<Given> inputs;        // in the order of the model's
   std::vector<std::string> wanted;  // outputs; empty: all
-  std::string failure;              // why it cannot be run, or did not
+  std::string failure;              // why it cannot run, or did not
   TRITONSERVER_Error_Code code = TRITONSERVER_ERROR_INTERNAL;  // of the failure
   TRITONBACKEND_Response* response = nullptr;
 
   int64_t rows() const { return inputs.empty() || inputs[0].shape.empty() ? 0 : inputs[0].shape[0]; }
 };
 
-// Takes a request; ``failure`` says so where its type, shape or bytes are not those that the model declares.
+// Parses a request. ``failure`` is set where its type, shape or bytes are not as the model
+// declares.
 Request take(TRITONBACKEND_Request* triton, const std::vector<Tensor>& inputs);
 
 // Adds an output to the response of a request and returns where its bytes are to be written.

@@ -11,7 +11,7 @@ namespace {
 
 using Options = Owned<OrtSessionOptions, &Ort::ReleaseSessionOptions>;
 
-// The message on one line, so that it stays one line in Triton's log, at most 500 characters of it.
+// The message on one line, as Triton's log needs it, and at most 500 characters of it.
 std::string one_line(const std::string& words) {
   std::string out;
   for (char c : words) {
@@ -22,7 +22,8 @@ std::string one_line(const std::string& words) {
   while (!out.empty() && out.back() == ' ') out.pop_back();
   if (out.size() <= 500) return out;
   size_t end = 500;
-  while (end > 0 && (static_cast<unsigned char>(out[end]) & 0xC0) == 0x80) --end;  // Not within a character.
+  // Not within a character.
+  while (end > 0 && (static_cast<unsigned char>(out[end]) & 0xC0) == 0x80) --end;
   return out.substr(0, end);
 }
 
@@ -39,7 +40,8 @@ int number(const Json& config, const std::string& name) {
   return static_cast<int>(value);
 }
 
-// Values of optimization { graph { level } }, as Triton's own backend of this name reads them; 0: not given.
+// The values of optimization { graph { level } }, as Triton's own backend of this name reads them;
+// 0: not set.
 int optimization(const Json& config) {
   switch (int64_t level = config["optimization"]["graph"]["level"].integer()) {
     case 0: return 99;  // ORT_ENABLE_ALL
@@ -50,8 +52,8 @@ int optimization(const Json& config) {
   }
 }
 
-// The cores of this instance (AMPHITRITE_CORES). Copies that run at once share them: as threads do not spin, nothing is
-// lost, and a lone request has them all.
+// The cores of this instance (AMPHITRITE_CORES). Copies that run at once share them: threads do not
+// spin, so nothing is lost, and a single request has them all.
 int cores() {
   cpu_set_t set;
   int usable = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
@@ -67,7 +69,8 @@ void choose(const Ort& ort, const Json& config, Options& options) {
   ort.check(ort.SetIntraOpNumThreads(chosen, intra != 0 ? intra : cores()));
   ort.check(ort.SetInterOpNumThreads(chosen, inter != 0 ? inter : 1));
   if (number(config, "execution_mode") != 0) ort.check(ort.SetSessionExecutionMode(chosen, 1));
-  // Spinning threads would take the cores from Triton, the proxy and the other instances of a small machine.
+  // Spinning threads would take the cores from Triton, the proxy and the other instances of a small
+  // machine.
   ort.check(ort.AddSessionConfigEntry(chosen, "session.intra_op.allow_spinning", "0"));
   std::ifstream cpuinfo("/proc/cpuinfo");  // Where it cannot be read, answers are right rather than fast.
   if (overflows(cpuinfo)) ort.check(ort.AddSessionConfigEntry(chosen, "session.x64quantprecision", "1"));

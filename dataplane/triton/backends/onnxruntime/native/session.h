@@ -1,4 +1,5 @@
-// One ONNX Runtime session: opened, described, run. Must not know Triton's objects, requests or batching.
+// One ONNX Runtime session: opened, described, run. Must not know Triton's objects, requests or
+// batching.
 #pragma once
 
 #include <istream>
@@ -14,12 +15,14 @@ bool overflows(std::istream& cpuinfo);
 
 class Session {
  public:
-  // The copies of a model share one session and its threads. Throws Error when the file cannot be loaded.
+  // The copies of a model share one session and its threads. Throws Error when the file cannot be
+  // loaded.
   Session(const Ort& ort, const std::string& path, const Json& config);
 
   const Ort& ort() const { return ort_; }
   const std::vector<Tensor>& tensors() const { return tensors_; }
-  // The wanted outputs in that order; inputs in the order of the model. Throws Error with ONNX Runtime's message.
+  // The outputs in the order of ``wanted``; inputs in the order of the model. Throws Error with
+  // ONNX Runtime's message.
   std::vector<Value> run(const std::vector<Value>& inputs, const std::vector<const char*>& wanted) const;
 
  private:

@@ -73,7 +73,7 @@ bool is_utf8(std::string_view text) {
     if (first < 0x80) continue;
     int more = first >= 0xF0 ? 3 : first >= 0xE0 ? 2 : 1;
     if (first < 0xC2 || first > 0xF4 || end - at < more) return false;
-    // Overlong forms, surrogates and what lies beyond the last code point.
+    // Overlong forms, surrogates and values beyond the last code point.
     unsigned char low = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
     unsigned char high = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
     if (*at < low || *at > high) return false;

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-// What a user can be told.
+// A failure that a user can be told.
 struct Error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -23,7 +23,7 @@ struct Type {
 // nullptr for a type that cannot be served.
 const Type* type_of_onnx(int onnx);
 const Type* type_of_name(const std::string& name);
-// What the element type is called that cannot be served: bfloat16, complex64.
+// The name of an element type that cannot be served: bfloat16, complex64.
 std::string element_name(int onnx);
 
 // A number, a symbol, or neither where the model leaves it unnamed.

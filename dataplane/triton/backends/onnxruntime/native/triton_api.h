@@ -1,8 +1,10 @@
-// The part of Triton's backend API (major version 1, from minor version 15 on) that this backend uses.
+// The part of Triton's backend API (major version 1, from minor version 15 on) that this backend
+// uses.
 //
-// Declared here because the wheel carries the server without its headers: plain C functions over opaque pointers,
-// whose names, order of parameters and values of enumerations are Triton's ABI (triton-inference-server/core,
-// include/triton/core/tritonserver.h and tritonbackend.h). The server that loads this library defines them.
+// Declared here because the wheel has the server without its headers. These are plain C functions
+// over opaque pointers. Their names, the order of parameters and the values of enumerations are
+// Triton's ABI (triton-inference-server/core, include/triton/core/tritonserver.h and
+// tritonbackend.h). The server that loads this library defines them.
 #pragma once
 
 #include <cstddef>

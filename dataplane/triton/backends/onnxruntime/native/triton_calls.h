@@ -1,4 +1,4 @@
-// Triton's errors as exceptions inside this library, and back at its border.
+// Turns Triton's errors into exceptions inside this library, and back at its border.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ inline void call(TRITONSERVER_Error* error) {
   throw Error(message);
 }
 
-// Where nothing can be done about a failure any more.
+// For a failure that nothing can be done about.
 inline void ignore(TRITONSERVER_Error* error) {
   if (error != nullptr) TRITONSERVER_ErrorDelete(error);
 }
