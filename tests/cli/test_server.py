@@ -176,6 +176,7 @@ def used_port() -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
+@pytest.mark.slow
 def test_a_used_port_is_named_and_nothing_is_left_behind(
     stage: Stage, used_port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,6 +187,7 @@ def test_a_used_port_is_named_and_nothing_is_left_behind(
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("-d",)], ids=["foreground", "detached"])
 @pytest.mark.parametrize(
     ("name", "says"),

@@ -17,6 +17,8 @@ from .machine import ROOT
 from .node import Cluster
 from .pods import create, ended, restricted_pod, told
 
+pytestmark = pytest.mark.cluster
+
 PRODUCT = ("controlplane", "dataplane", "fetcher")
 
 #: What a container sees of itself, as JSON.

@@ -23,9 +23,8 @@ from ..controlplane.runtime_subjects import PROBE
 from .images import Images
 from .node import Cluster
 
-pytestmark = pytest.mark.serving
+pytestmark = [pytest.mark.serving, pytest.mark.cluster, pytest.mark.early]
 
-LONG = True
 GREEDY = """
 class TritonPythonModel:
     def initialize(self, args):

@@ -14,6 +14,8 @@ from amphitrite.controlplane.settings.home import Home
 from amphitrite.controlplane.settings.version import VERSION
 from amphitrite.dataplane.machine import processes
 
+from ..waiting import wait_until
+
 
 class Clock:
     """Seconds, as the test says."""
@@ -62,8 +64,9 @@ def test_an_agent_of_an_earlier_control_plane(home: Home, argv: list[str], relea
             agent = AgentProcess(home, SLEEPER)
             agent.keep()
             assert processes.alive(record) is stays
-            others = [p for p in psutil.Process().children() if p.pid != earlier.pid]
-            found = [p for p in others if p.status() != psutil.STATUS_ZOMBIE and p.cmdline() == SLEEPER]
+            found = [p for p in psutil.Process().children() if p.pid != earlier.pid]
+            if not stays:  # For a moment the kernel has no command line of a new process.
+                wait_until(lambda: any(p.cmdline() == SLEEPER for p in found), "the new one runs")
             assert len(found) == (0 if stays else 1)
             for process in found:
                 process.kill()

@@ -23,7 +23,7 @@ from amphitrite.schemas.errors import Error
 
 from ..stores import new_store
 
-LONG = True
+pytestmark = [pytest.mark.slow, pytest.mark.early]
 BLUE = Ref("ep", "blue")
 
 

@@ -23,6 +23,8 @@ from uv import find_uv_bin
 
 from deploy.lock import requirements
 
+from .. import tiers
+
 #: The newest, and the oldest that is promised. What lies between, as 1.31.0, speaks as the older one does and takes ten
 #: seconds of a run, so it is tested when ``AMPHITRITE_SDK_RELEASES`` names it (releases with a space between).
 RELEASES = tuple(os.environ.get("AMPHITRITE_SDK_RELEASES", "1.35.2 1.20.0").split())
@@ -33,6 +35,7 @@ KEPT = Path(__file__).resolve().parents[2] / ".venv-sdk"
 
 def provide() -> dict[str, Path]:
     """Release -> the interpreter of its environment, each made where it is missing or was made of other pins."""
+    tiers.needs("sdk")
     KEPT.mkdir(exist_ok=True)
     with ThreadPoolExecutor(len(RELEASES)) as pool:
         return dict(zip(RELEASES, pool.map(_environment, RELEASES), strict=True))
