@@ -35,7 +35,7 @@ def write_state(home: Path, **more: Any) -> dict[str, Any]:
     (home / "header file").write_text("it's a secret\n")
     state = {
         "state": "running",
-        "version": "0.1.0",
+        "version": "0.2.0",
         "runtime": "local",
         "api_url": "https://127.0.0.1:8443",
         "scoring_url": "https://127.0.0.1:9443",
