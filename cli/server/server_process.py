@@ -40,7 +40,7 @@ def require_server(modules: Sequence[str] = MODULES) -> None:
         raise Error(
             "Unsupported",
             f"the control plane is not installed here: no module {', '.join(missing)}",
-            hint="pip install 'amphitrite[serve]'",
+            hint="in a checkout of amphitrite: make install",
         )
 
 

@@ -65,7 +65,8 @@ def connect(place: str) -> S3Client:
         from botocore.config import Config
     except ImportError as exc:
         message = "models in S3 need the library boto3, which is not installed"
-        raise Error("Unsupported", message, target="models", hint="pip install 'amphitrite[cluster]'") from exc
+        hint = "in a checkout of amphitrite: pip install '.[cluster]'"
+        raise Error("Unsupported", message, target="models", hint=hint) from exc
     with _s3_errors(place):
         config = Config(
             signature_version="s3v4",
