@@ -30,7 +30,7 @@ test: $(VENV)/.test ## install what the tests need and run every test
 	$(BIN)/python -m pytest -n 4 --dist loadfile
 
 quick: export PYTHONDONTWRITEBYTECODE :=
-quick: $(VENV)/.test ## the tests that need no Envoy, Triton, PostgreSQL, Helm or cluster: under a minute
+quick: $(VENV)/.test ## the tests that need no Envoy, Triton, PostgreSQL, Helm or cluster
 	$(BIN)/python -m pytest --quick -n 2 --dist loadfile
 
 check: lint ## formatting, lint, types, then every test
@@ -52,7 +52,7 @@ golden: $(VENV)/.test ## rewrite golden files and docs/reference from what the c
 
 install: $(VENV)/.serve ## only install: the command ml, the server, Triton and Envoy, into .venv
 
-update: $(VENV)/.test ## the newest versions that pyproject.toml allows into deploy/lock.txt; prints what changed
+update: $(VENV)/.test ## write the newest versions into deploy/lock.txt and print what changed
 	@$(BIN)/python deploy/lock.py update $(UPDATE)
 
 images: ## build the images that a cluster runs, with docker or buildah; see deploy/images/README.md
@@ -96,7 +96,7 @@ endef
 # Of what pip says: files of 10 MB and more, what it compiles, and that it unpacks.
 TOLD := -e '/([0-9]\{2,\}\.[0-9]* MB)/p' -e '/^ *Building wheel/p' -e 's/^Installing collected.*/Unpacking all packages/p'
 
-# It takes seconds where there is a C++ compiler. Otherwise it says so, and the Python backend serves.
+# It takes seconds with a C++ compiler. Without one it says so, and the Python backend serves.
 COMPILE := import logging, os; from amphitrite.dataplane.triton import native_backend as native; \
   logging.basicConfig(level="INFO", format="%(message)s"); native.find({**os.environ, native.VARIABLE: "auto"})
 

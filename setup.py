@@ -1,4 +1,4 @@
-"""What pyproject.toml cannot say: a link in ``src/amphitrite`` is a link in the source distribution.
+"""What pyproject.toml cannot say: a link of ``src/amphitrite`` stays one in the source distribution.
 
 setuptools copies what a link leads to. The distribution would have each package twice, and its tests
 would judge one copy and import the other.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Which version of which package every installation gets, with the hashes of its files: ``lock.txt``.
+"""The version of each package that an installation gets, and the hashes of its files: ``lock.txt``.
 
 Decides what a set of packages is, how uv resolves it, how the sets share one file, and how one is
 taken out of it. Must not know who installs a set, or how. ``select`` needs the standard library
@@ -41,9 +41,9 @@ _IMAGE = ("--python-version", "3.11", "--python-platform", "x86_64-manylinux_2_3
 class Set:
     """What is installed together.
 
-    ``extras`` of the package, ``requirements`` besides, and those of ``file``. ``same``: the packages
-    that have the versions of the set ``test``, None for all. ``options``: uv's, for which Pythons and
-    machines.
+    ``extras`` of the package, ``requirements`` besides, and those of ``file``. ``same``: which of the
+    packages have the versions of the set ``test``; None is all. ``options``: uv's, for which Pythons
+    and machines.
     """
 
     extras: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ class Set:
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """One version. ``requirement``: ``name==version``, and a marker if it is not for every machine."""
+    """One version. ``requirement``: ``name==version``, and a marker if not every machine needs it."""
 
     requirement: str
     hashes: tuple[str, ...]

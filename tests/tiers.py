@@ -36,6 +36,6 @@ def split(items: Iterable[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.
 
 
 def needs(marker: Marker) -> None:
-    """Called where something is started that only tests with this marker may use. Fails a quick test."""
+    """Fails a quick test. For whatever starts what only tests with this marker may use."""
     if _VARIABLE in os.environ:
         pytest.fail(f"this is not a quick test: the marker {marker!r} is missing")
