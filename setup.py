@@ -1,7 +1,7 @@
-"""What pyproject.toml cannot say: a link of ``src/amphitrite`` stays one in the source distribution.
+"""What pyproject.toml cannot say: links of ``src/amphitrite`` stay links in the source distribution.
 
-setuptools copies what a link leads to. The distribution would have each package twice, and its tests
-would judge one copy and import the other.
+setuptools copies what a link leads to. The distribution would have each package twice, and its
+tests would judge one copy and import the other.
 """
 
 from __future__ import annotations

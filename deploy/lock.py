@@ -41,8 +41,8 @@ _IMAGE = ("--python-version", "3.11", "--python-platform", "x86_64-manylinux_2_3
 class Set:
     """What is installed together.
 
-    ``extras`` of the package, ``requirements`` besides, and those of ``file``. ``same``: which of the
-    packages have the versions of the set ``test``; None is all. ``options``: uv's, for which Pythons
+    ``extras`` of the package, ``requirements`` besides, and those of ``file``. ``same``: which of
+    them have the versions of the set ``test``; None is all. ``options``: uv's, for which Pythons
     and machines.
     """
 
@@ -55,7 +55,7 @@ class Set:
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """One version. ``requirement``: ``name==version``, and a marker if not every machine needs it."""
+    """One version. ``requirement``: ``name==version``, with a marker if some machines need none."""
 
     requirement: str
     hashes: tuple[str, ...]
