@@ -13,7 +13,7 @@ PYTHONS := $(or $(PYTHON),python3 python3.12 python3.11 python3.10 python3.13)
 PACKAGES := cli controlplane dataplane schemas
 CHECKED := $(PACKAGES) tests bench deploy examples docs
 
-.PHONY: help demo test check bench golden install images clean
+.PHONY: help demo test quick check lint bench golden install update images clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -29,8 +29,19 @@ test: $(VENV)/.test ## install what the tests need and run every test
 	@$(BIN)/python -m pytest --collect-only -qq >/dev/null || true
 	$(BIN)/python -m pytest -n 4 --dist loadfile
 
-check: $(VENV)/.test types ## formatting, lint, types, then the tests
+quick: export PYTHONDONTWRITEBYTECODE :=
+quick: $(VENV)/.test ## the tests that need no Envoy, Triton, PostgreSQL, Helm or cluster
+	$(BIN)/python -m pytest --quick -n 2 --dist loadfile
+
+check: lint ## formatting, lint, types, then every test
 	$(MAKE) test
+
+lint: $(VENV)/.test ## formatting, lint and types
+	$(BIN)/ruff format --check $(CHECKED)
+	$(BIN)/ruff check $(CHECKED)
+	$(BIN)/mypy --strict $(PACKAGES:%=-p amphitrite.%) -p bench
+	$(BIN)/mypy --strict examples/single-model/score.py deploy/lock.py
+	$(BIN)/mypy --strict --explicit-package-bases tests/load tests/certificate.py
 
 bench: $(VENV)/.test ## measure; prints tables and writes bench/results/*.json
 	$(BIN)/python -m bench
@@ -41,6 +52,9 @@ golden: $(VENV)/.test ## rewrite golden files and docs/reference from what the c
 
 install: $(VENV)/.serve ## only install: the command ml, the server, Triton and Envoy, into .venv
 
+update: $(VENV)/.test ## write the newest versions into deploy/lock.txt and print what changed
+	@$(BIN)/python deploy/lock.py update $(UPDATE)
+
 images: ## build the images that a cluster runs, with docker or buildah; see deploy/images/README.md
 	@deploy/images/build.sh
 
@@ -48,65 +62,58 @@ clean: ## remove .venv, caches and build outputs
 	rm -rf $(VENV) .venv-sdk build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find $(CHECKED) -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: types
-types: $(VENV)/.test
-	$(BIN)/ruff format --check $(CHECKED)
-	$(BIN)/ruff check $(CHECKED)
-	$(BIN)/mypy --strict $(PACKAGES:%=-p amphitrite.%) -p bench
-	$(BIN)/mypy --strict examples/single-model/score.py
-	$(BIN)/mypy --strict --explicit-package-bases tests/load tests/certificate.py
-
-# The stamps are younger than pyproject.toml exactly when the environment has what it asks for. `test` contains `serve`.
-$(VENV)/.serve: pyproject.toml | $(BIN)/python
-	@if [ -e $(VENV)/.test ]; then extras=test; else extras=serve,client; fi; $(INSTALL)
+# A stamp is younger than these exactly when the environment has what they ask for. The set `test`
+# contains the set `install`.
+LOCK := pyproject.toml deploy/lock.txt
+$(VENV)/.serve: $(LOCK) | $(BIN)/python
+	@if [ -e $(VENV)/.test ]; then set=test; else set=install; fi; $(INSTALL)
 	@touch $@
 
-$(VENV)/.test: pyproject.toml | $(BIN)/python
-	@$(COMPILER); extras=test; $(INSTALL)
+$(VENV)/.test: $(LOCK) | $(BIN)/python
+	@$(call provide,$(COMPILER),g++,The tests hold the native onnxruntime backend against the one in Python)
+	@set=test; $(INSTALL)
 	@touch $(VENV)/.serve $@
 
-# pip takes minutes to find versions of the tests' two hundred packages that fit each other, uv a second.
+# The versions of deploy/lock.txt: no resolver runs, and a file with another hash is refused. One
+# thing is not locked: the tools that compile NumPy on Python 3.13, which has no wheel of it.
 define INSTALL
-echo "Installing into $(VENV): about 650 MB, mostly Triton, Envoy and ONNX Runtime."; \
+locked=$(VENV)/requirements.txt; $(BIN)/python deploy/lock.py select $$set >$$locked; \
+echo "Installing the set $$set of deploy/lock.txt into $(VENV). The largest are Triton, Envoy and ONNX Runtime."; \
 if command -v uv >/dev/null; then \
-  set -x; uv pip install --quiet --python $(BIN)/python -e ".[$$extras]"; \
-elif [ "$$extras" = test ]; then \
-  set -x; $(BIN)/python -m pip install --quiet --disable-pip-version-check "uv>=0.9,<1"; \
-  env $${PIP_CERT:+SSL_CERT_FILE="$${SSL_CERT_FILE-$$PIP_CERT}"} \
-    $(BIN)/uv pip install --quiet --python $(BIN)/python -e ".[$$extras]" || \
-    $(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[$$extras]"; \
+  echo "uv pip install --require-hashes --no-deps -r $$locked"; \
+  uv pip install --python $(BIN)/python --require-hashes --no-deps -r $$locked 2>&1 | sed -u '/^ [-+~] /d'; \
+  uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --offline -e .; \
 else \
-  set -x; $(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[$$extras]"; \
-fi; { set +x; } 2>/dev/null; $(LIBRARY); $(BIN)/python -c '$(COMPILE)'
+  pip="$(BIN)/python -m pip --disable-pip-version-check install --no-deps"; \
+  echo "$$pip --require-hashes -r $$locked"; \
+  $$pip --progress-bar off --require-hashes -r $$locked | sed -un $(TOLD); \
+  $$pip --quiet --no-build-isolation --no-index -e .; \
+fi; \
+$(call provide,$(BIN)/python -c "$(FIND_TRITON)",$(LIBRARY),Triton's Python backend is linked with Python's library); \
+$(BIN)/python -c '$(COMPILE)'
 endef
 
-# In seconds where there is a C++ compiler; else it says so, and the Python backend serves.
+# Of what pip says: files of 10 MB and more, what it compiles, and that it unpacks.
+TOLD := -e '/([0-9]\{2,\}\.[0-9]* MB)/p' -e '/^ *Building wheel/p' -e 's/^Installing collected.*/Unpacking all packages/p'
+
+# It takes seconds with a C++ compiler. Without one it says so, and the Python backend serves.
 COMPILE := import logging, os; from amphitrite.dataplane.triton import native_backend as native; \
   logging.basicConfig(level="INFO", format="%(message)s"); native.find({**os.environ, native.VARIABLE: "auto"})
 
-# The tests hold both forms of the backend against each other.
-define COMPILER
-if ! { command -v c++ || command -v g++ || command -v clang++; } >/dev/null; then \
-  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-    echo "The native onnxruntime backend needs a C++ compiler: apt-get install g++"; \
-    apt-get update -qq && apt-get install -y -qq --no-install-recommends g++ >/dev/null; \
-  else \
-    echo "The tests need a C++ compiler. Run: sudo apt-get install g++" >&2; exit 1; \
-  fi; \
-fi
-endef
-
-# Triton's Python backend is linked with the shared library of the running Python. Debian packs that library apart from
-# the interpreter, so a machine may lack it.
+COMPILER := command -v c++ || command -v g++ || command -v clang++
 FIND_TRITON := import os; from amphitrite.dataplane.triton.installation import locate; locate(os.environ)
-define LIBRARY
-if ! $(BIN)/python -c "$(FIND_TRITON)" 2>/dev/null; then \
-  library=libpython$$($(BIN)/python -c "import sys; print('%d.%d' % sys.version_info[:2])"); \
+# Debian packs the shared library of Python apart from the interpreter, so a machine may lack it.
+LIBRARY = libpython$$($(BIN)/python -c "import sys; print('%d.%d' % sys.version_info[:2])")
+
+# $(call provide,COMMAND,PACKAGE,WHY): where COMMAND fails, installs Debian's PACKAGE or says how.
+define provide
+if ! { $(1); } >/dev/null 2>&1; then \
   if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-    echo "Triton's Python backend needs the shared library of Python: apt-get install $$library"; \
-    apt-get update -qq && apt-get install -y -qq --no-install-recommends "$$library" >/dev/null; \
+    echo "$(3): apt-get install $(2)"; \
+    apt-get update -qq && apt-get install -y -qq --no-install-recommends $(2) >/dev/null; \
   else \
-    echo "Triton's Python backend needs the shared library of Python. Run: sudo apt-get install $$library" >&2; exit 1; \
+    echo "error: something is missing. $(3)." >&2; \
+    echo "hint: sudo apt-get install $(2)" >&2; exit 1; \
   fi; \
 fi
 endef

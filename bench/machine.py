@@ -25,6 +25,7 @@ from typing import Any
 import psutil
 
 from bench.product import ROOT, Unavailable
+from deploy.lock import requirements
 
 BUILD = ROOT / "build" / "bench"
 ENVIRONMENTS = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "amphitrite-bench"
@@ -114,10 +115,12 @@ def compiled(name: str, *libraries: str) -> str:
 
 
 @cache
-def environment(name: str, *packages: str, python: str = "", within_s: int = _INSTALL_WITHIN_S) -> Path:
-    """A virtual environment of its own with ``packages``, kept for the next time. Raises Unavailable."""
-    version = python or f"{sys.version_info.major}.{sys.version_info.minor}"
-    key = hashlib.sha256(repr((packages, version)).encode()).hexdigest()[:8]
+def environment(name: str) -> Path:
+    """A virtual environment with the set ``bench-NAME`` of deploy/lock.txt, kept for the next time. Raises
+    Unavailable."""
+    locked = requirements(f"bench-{name}")
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    key = hashlib.sha256(repr((locked, version)).encode()).hexdigest()[:8]
     target = ENVIRONMENTS / f"{name}-{key}"
     if (target / "complete").exists():
         return target
@@ -125,18 +128,21 @@ def environment(name: str, *packages: str, python: str = "", within_s: int = _IN
     if uv is None:
         raise Unavailable("uv is missing: make .venv/.test")
     shutil.rmtree(target, ignore_errors=True)
-    print(f"$ uv pip install {' '.join(packages)}", flush=True)
+    print(f"$ uv pip install: the set bench-{name} of deploy/lock.txt", flush=True)
+    python = str(target / "bin" / "python")
     steps = [
-        [uv, "venv", "--quiet", "--python", python or sys.executable, str(target)],
-        [uv, "pip", "install", "--quiet", "--python", str(target / "bin" / "python"), *packages],
+        ([uv, "venv", "--quiet", "--python", sys.executable, str(target)], ""),
+        ([uv, "pip", "install", "--quiet", "--python", python, "--require-hashes", "--no-deps", "-r", "-"], locked),
     ]
     try:
-        for step in steps:
-            done = subprocess.run(step, capture_output=True, text=True, timeout=within_s, check=False)
+        for step, stdin in steps:
+            done = subprocess.run(
+                step, input=stdin, capture_output=True, text=True, timeout=_INSTALL_WITHIN_S, check=False
+            )
             if done.returncode:
                 raise Unavailable(f"{name} cannot be installed: {' '.join(done.stderr.split())[-300:]}")
     except subprocess.TimeoutExpired:
-        raise Unavailable(f"{name} was not installed within {within_s} s") from None
+        raise Unavailable(f"{name} was not installed within {_INSTALL_WITHIN_S} s") from None
     (target / "complete").touch()
     return target
 

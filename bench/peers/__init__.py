@@ -2,7 +2,7 @@
 
 They get plain HTTP without a key, and the request in the cheapest form that their documentation shows: raw bytes where
 a handler gets them, else base64 in JSON. Each is a row here and a program in ``programs/``, which runs in an
-environment of its own: ``PROGRAM PORT THREADS NAME=FILE...``.
+environment of its own, ``../requirements/PROGRAM.in``: ``PROGRAM PORT THREADS NAME=FILE...``.
 """
 
 from __future__ import annotations
@@ -25,25 +25,21 @@ _START_WITHIN_S = 90
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """``form``: what a request looks like. ``path``: where a model is asked, with its name in it."""
+    """``package``: whose version the tables show. ``form``: what a request looks like. ``path``: where
+    a model is asked, with its name in it."""
 
     program: str
-    packages: tuple[str, ...]
+    package: str
     form: Literal["raw", "base64", "v2"]
     path: str = "/{model}"
-    python: str = ""
-
-    def environment(self) -> Path:
-        """Raises Unavailable."""
-        return machine.environment(self.program, *self.packages, f"onnxruntime=={onnxruntime()}", python=self.python)
 
 
 PEERS = {
-    "FastAPI + onnxruntime": Peer("fastapi_onnx", ("fastapi", "uvicorn[standard]", "numpy"), "raw"),
-    "MLServer": Peer("mlserver_onnx", ("mlserver",), "v2", "/v2/models/{model}/infer"),
-    "LitServe": Peer("litserve_onnx", ("litserve", "numpy"), "base64"),
-    "BentoML": Peer("bentoml_onnx", ("bentoml", "numpy"), "base64"),
-    "Ray Serve": Peer("ray_onnx", ("ray[serve]", "numpy"), "raw"),
+    "FastAPI + onnxruntime": Peer("fastapi_onnx", "fastapi", "raw"),
+    "MLServer": Peer("mlserver_onnx", "mlserver", "v2", "/v2/models/{model}/infer"),
+    "LitServe": Peer("litserve_onnx", "litserve", "base64"),
+    "BentoML": Peer("bentoml_onnx", "bentoml", "base64"),
+    "Ray Serve": Peer("ray_onnx", "ray", "raw"),
 }
 
 
@@ -74,7 +70,7 @@ class Running:
 @contextmanager
 def started(peer: Peer, work: Path, models: dict[str, Path], threads: int) -> Iterator[Running]:
     """Raises Unavailable when it cannot be installed or does not start."""
-    env = peer.environment()
+    env = machine.environment(peer.program)
     port = machine.free_port()
     command: list[str | Path] = [env / "bin" / "python", _PROGRAMS / f"{peer.program}.py", str(port), str(threads)]
     command += [f"{name}={path}" for name, path in models.items()]
@@ -87,4 +83,4 @@ def started(peer: Peer, work: Path, models: dict[str, Path], threads: int) -> It
     }  # fmt: skip
     log = work / "output.log"
     with machine.running(command, log, port=port, env=environment, cwd=work, within_s=_START_WITHIN_S) as process:
-        yield Running(port, process.pid, machine.version_of(env, peer.packages[0].partition("[")[0]))
+        yield Running(port, process.pid, machine.version_of(env, peer.package))

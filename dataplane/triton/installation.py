@@ -20,7 +20,7 @@ from pathlib import Path
 
 from amphitrite.schemas.errors import Error
 
-_HINT = "pip install 'amphitrite[serve]', or set TRITON_SERVER to the tritonserver of a full installation"
+_HINT = "run `make install` in a checkout of amphitrite, or set TRITON_SERVER to a full installation's tritonserver"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 #   deploy/images/build.sh [--registry docker.io/amphitrite] [--tag VERSION] [--base IMAGE] [--wheels DIRECTORY] [--push]
 #     [NAME ...]
 # NAME: controlplane, dataplane, fetcher; all three without one. --base may name a digest. --wheels: a directory with every
-# wheel of requirements/*.txt (README.md says how to get one), and then the build needs no network.
+# wheel of the image's set in deploy/lock.txt (README.md says how to get one), and then the build needs no network.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 registry=docker.io/amphitrite base=docker.io/library/python:3.11-slim-bookworm wheels='' push='' names=()

@@ -9,9 +9,9 @@ FROM ${BASE} AS dependencies
 ARG SOURCE_DATE_EPOCH=315532800
 WORKDIR /build
 RUN python3 -m venv tools && python3 -m venv --without-pip /opt/amphitrite
-COPY deploy/images/requirements/build.txt deploy/images/requirements/controlplane.txt deploy/images/install.sh ./
+COPY deploy/lock.py deploy/lock.txt deploy/images/install.sh ./
 RUN --mount=type=bind,from=wheels,target=/wheels \
-    sh install.sh dependencies build.txt controlplane.txt
+    sh install.sh dependencies controlplane
 
 FROM dependencies AS product
 ARG SOURCE_DATE_EPOCH=315532800

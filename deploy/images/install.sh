@@ -1,7 +1,7 @@
 #!/bin/sh
 # Inside a build: installs into the virtual environment /opt/amphitrite, whose interpreter is the base image's.
-#   install.sh dependencies BUILD_LOCK LOCK    every wheel of LOCK, checked by hash, from /wheels where there are any
-#   install.sh product SOURCE                  the product alone, below /product
+#   install.sh dependencies SET    every wheel of this set of lock.txt, checked by hash, from /wheels where there are any
+#   install.sh product SOURCE      the product alone, below /product
 # Bytecode is compiled without file times, so that the same input gives the same bytes.
 set -eu
 export PYTHONHASHSEED=0 PYTHONDONTWRITEBYTECODE=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
@@ -15,10 +15,12 @@ compile() {
 case "$1" in
 dependencies)
   if ls /wheels/*.whl >/dev/null 2>&1; then set -- "$@" --no-index --find-links /wheels; fi
-  build=$2 lock=$3
-  shift 3
-  $pip /build/tools/bin/python install -q --no-compile --require-hashes --no-deps --only-binary :all: "$@" -r "$build"
-  $pip "$python" install -q --no-compile --require-hashes --no-deps --only-binary :all: "$@" -r "$lock"
+  set=$2
+  shift 2
+  "$python" lock.py select build >build.txt
+  "$python" lock.py select "$set" >set.txt
+  $pip /build/tools/bin/python install -q --no-compile --require-hashes --no-deps --only-binary :all: "$@" -r build.txt
+  $pip "$python" install -q --no-compile --require-hashes --no-deps --only-binary :all: "$@" -r set.txt
   rm -f /opt/amphitrite/lib/python3.*/site-packages/*.dist-info/direct_url.json
   compile /opt/amphitrite/lib
   ;;

@@ -35,7 +35,7 @@ def write_state(home: Path, **more: Any) -> dict[str, Any]:
     (home / "header file").write_text("it's a secret\n")
     state = {
         "state": "running",
-        "version": "0.1.0",
+        "version": "0.2.0",
         "runtime": "local",
         "api_url": "https://127.0.0.1:8443",
         "scoring_url": "https://127.0.0.1:9443",
@@ -176,6 +176,7 @@ def used_port() -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
+@pytest.mark.slow
 def test_a_used_port_is_named_and_nothing_is_left_behind(
     stage: Stage, used_port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,6 +187,7 @@ def test_a_used_port_is_named_and_nothing_is_left_behind(
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("-d",)], ids=["foreground", "detached"])
 @pytest.mark.parametrize(
     ("name", "says"),
@@ -216,7 +218,7 @@ def test_the_command_line_alone_says_what_to_install() -> None:
     assert caught.value == Error(
         "Unsupported",
         "the control plane is not installed; missing Python modules: a_module_that_is_not_there",
-        hint="pip install 'amphitrite[serve]'",
+        hint="in a checkout of amphitrite: make install",
     )
 
 

@@ -82,18 +82,19 @@ def builder(cache: Path) -> Builder:
     return Builder(command)
 
 
-def wheels(directory: Path, cache: Path, *locks: Path, hashes: bool) -> Path:
-    """``directory`` with the wheels of all lists, for Python 3.11 on Debian 12, fetched where it is not there yet."""
+def wheels(directory: Path, cache: Path, requirements: str) -> Path:
+    """``directory`` with the wheels of these, for Python 3.11 on Debian 12, fetched where it is not there yet."""
     if directory.is_dir():
         return directory
     with _making(directory) as temporary:
         platforms = [part for platform in _PLATFORMS for part in ("--platform", platform)]
-        for lock in locks:
+        with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+            file.write(requirements)
+            file.flush()
             run(
                 *(_pip(cache), "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"),
                 *("--only-binary", ":all:", "--python-version", "3.11", "--implementation", "cp", *platforms),
-                *(["--require-hashes"] if hashes else []),
-                *("--dest", temporary, "--requirement", lock),
+                *("--require-hashes", "--dest", temporary, "--requirement", file.name),
             )
     return directory
 

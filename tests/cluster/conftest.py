@@ -33,13 +33,13 @@ def images(cluster: Cluster) -> Images:
 
 @pytest.fixture(scope="module", autouse=True)
 def turn(request: pytest.FixtureRequest) -> Iterator[None]:
-    """A module that says ``ALONE = True`` has the cluster to itself, as far as these tests go; the others share it."""
+    """A module that is marked ``alone`` has the cluster to itself, as far as these tests go; the others share it."""
     tests = [item for item in request.session.items if item.getparent(pytest.Module) is request.node]
     if not any("cluster" in getattr(item, "fixturenames", ()) for item in tests):
         yield
         return
     cluster: Cluster = request.getfixturevalue("cluster")
-    with cluster.turn(alone=getattr(request.module, "ALONE", False)):
+    with cluster.turn(alone=request.node.get_closest_marker("alone") is not None):
         yield
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_settings import TRITON_IMAGE
 from amphitrite.dataplane.triton import native_backend
+from deploy.lock import requirements
 
 from .builder import Builder, builder, debian, wheels
 from .machine import ROOT, cache, install, locked, run
@@ -37,10 +38,12 @@ _LIBC = ("glibc", "2.36")  #: The image's.
 _BASE_RECIPE = f"bookworm minbase {_PACKAGES} 1"
 _SOURCES = ("pyproject.toml", "README.md", "LICENSE", "cli", "controlplane", "dataplane", "schemas")
 _SHARED = ("deploy/images/settle.sh", "deploy/images/build.sh", ".dockerignore")
-_LOCKED = ("deploy/images/install.sh", "deploy/images/requirements/build.txt")
+_LOCKED = ("deploy/images/install.sh", "deploy/lock.py")
+#: Image -> its sets in deploy/lock.txt.
+_SETS = {"controlplane": ("build", "controlplane"), "dataplane": ("build", "dataplane"), "triton": ("triton",)}
 _INPUTS: dict[str, tuple[str, ...]] = {
-    "controlplane": (*_SHARED, *_LOCKED, "deploy/images/requirements/controlplane.txt", *_SOURCES),
-    "dataplane": (*_SHARED, *_LOCKED, "deploy/images/requirements/dataplane.txt", *_SOURCES),
+    "controlplane": (*_SHARED, *_LOCKED, *_SOURCES),
+    "dataplane": (*_SHARED, *_LOCKED, *_SOURCES),
     "fetcher": (*_SHARED, "dataplane/__init__.py", "dataplane/fetch"),
     "triton": (
         "tests/cluster/triton_image",
@@ -88,11 +91,15 @@ def _build(name: str, reference: str) -> None:
         _build_triton(tool, base, reference)
         return
     fetched = []
-    if name != "fetcher":
-        locks = [DEPLOY / "requirements" / f"{lock}.txt" for lock in ("build", name)]
-        fetched = ["--wheels", str(wheels(cache() / "wheels" / f"{name}-{_hash(locks)}", cache(), *locks, hashes=True))]
+    if name in _SETS:
+        fetched = ["--wheels", str(_wheels(name))]
     tag = reference.rpartition(":")[2]
     run(DEPLOY / "build.sh", "--tag", tag, "--base", base, *fetched, name, env=tool.environment())
+
+
+def _wheels(name: str) -> Path:
+    locked = requirements(*_SETS[name])
+    return wheels(cache() / "wheels" / f"{name}-{_hash([], locked)}", cache(), locked)
 
 
 def _base(tool: Builder) -> str:
@@ -109,8 +116,7 @@ def _base(tool: Builder) -> str:
 
 
 def _build_triton(tool: Builder, base: str, reference: str) -> None:
-    lock = STAND_IN / "requirements.txt"
-    fetched = wheels(cache() / "wheels" / f"triton-{_hash([lock])}", cache(), lock, hashes=False)
+    fetched = _wheels("triton")
     with tempfile.TemporaryDirectory(dir=cache()) as temporary:
         context = Path(temporary)
         shutil.copytree(STAND_IN, context, dirs_exist_ok=True)
@@ -184,7 +190,7 @@ def _digest(name: str) -> str:
     paths = [ROOT / part for part in _INPUTS[name]]
     if name != "triton":
         paths.append(DEPLOY / f"{name}.Dockerfile")
-    return _hash(paths, _BASE_RECIPE)
+    return _hash(paths, _BASE_RECIPE, requirements(*_SETS[name]) if name in _SETS else "")
 
 
 def _hash(paths: Iterable[Path], *words: str) -> str:

@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 from kubernetes import client, config
 
+from .. import tiers
 from . import namespaces
 from .machine import ROOT, cache, is_root_on_linux, locked, run
 
@@ -116,6 +117,7 @@ class Cluster:
 @contextmanager
 def running() -> Iterator[Cluster]:
     """The cluster, shared with every other process that asks for it; skips the test where there is none."""
+    tiers.needs("cluster")
     if named := os.environ.get("AMPHITRITE_TEST_KUBECONFIG"):
         if not Path(named).is_file():
             pytest.fail(f"AMPHITRITE_TEST_KUBECONFIG names {named}, which is not a file")

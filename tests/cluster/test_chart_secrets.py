@@ -15,6 +15,8 @@ from kubernetes import client
 from ..helm.chart import CHART
 from .node import Cluster
 
+pytestmark = pytest.mark.cluster
+
 RELEASE = "kept"
 GENERATED = ("authority", "credentials", "controlplane-tls", "dataplane-tls")
 VALUES = (

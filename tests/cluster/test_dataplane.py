@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from kubernetes import client
 
 from amphitrite.dataplane.table.routing_table import Address, Cluster, HealthCheck, Route, RoutingTable, Secret, Target
@@ -19,7 +20,7 @@ from . import node
 from .images import Images
 from .pods import create, restricted_pod, told
 
-LONG = True
+pytestmark = [pytest.mark.cluster, pytest.mark.early]
 KEY = "a-key-of-this-test"
 PORT = 9443
 CONFIG = "/etc/amphitrite"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from ..system.models import REQUEST
 from .images import Images
 from .node import Cluster
@@ -11,7 +13,7 @@ from .test_kills import CONTROL_PLANE, INSTANCE, PROXY, all_ready, serving, unno
 from .test_product import INFER
 
 #: It is everybody's node.
-ALONE = True
+pytestmark = [pytest.mark.cluster, pytest.mark.alone]
 
 
 def test_a_drained_node(cluster: Cluster, images: Images, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from .node import Cluster
 from .release import Release, installed
 from .test_product import INFER
 
-LONG = True
+pytestmark = [pytest.mark.cluster, pytest.mark.early]
 GPU_TYPE = "Standard_NC6s_v3"
 
 

@@ -9,6 +9,8 @@ from .images import Images
 from .node import Cluster
 from .pods import create, ended, restricted_pod
 
+pytestmark = pytest.mark.cluster
+
 
 def test_a_namespace_is_restricted_and_tells_what_is_left_in_it(cluster: Cluster) -> None:
     with cluster.namespace() as name:

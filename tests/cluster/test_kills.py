@@ -19,7 +19,7 @@ from .node import Cluster
 from .release import NAME, Release, installed
 from .test_product import INFER
 
-LONG = True
+pytestmark = [pytest.mark.cluster, pytest.mark.early]
 CONTROL_PLANE, PROXY, INSTANCE = (
     "app.kubernetes.io/component=controlplane",
     "app.kubernetes.io/component=dataplane",

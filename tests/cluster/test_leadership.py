@@ -32,7 +32,7 @@ from ..system.product import free_ports
 from ..waiting import DEADLINE_S, wait_until
 from .node import Cluster
 
-LONG = True
+pytestmark = [pytest.mark.cluster, pytest.mark.early]
 WORKSPACE = "/subscriptions/local/resourceGroups/local/providers/Microsoft.MachineLearningServices/workspaces/local"
 
 

@@ -16,7 +16,7 @@ from .images import Images
 from .node import Cluster
 from .release import SMALL
 
-LONG = True
+pytestmark = [pytest.mark.cluster, pytest.mark.early]
 INFER = "/endpoints/cats/v2/models/tiny/infer"
 TYPES = f"""\
 instance_types:

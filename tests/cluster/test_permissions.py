@@ -34,7 +34,7 @@ from ..controlplane.runtime_subjects import PROBE
 from ..waiting import wait_until
 from .node import Cluster
 
-pytestmark = pytest.mark.serving
+pytestmark = [pytest.mark.serving, pytest.mark.cluster]
 
 ACCOUNT = "least"
 NOWHERE = PodShape("nowhere", (("cpu", "1m"),), (), {"nodeSelector": {"there-is": "no-such-node"}})

@@ -21,7 +21,7 @@ from .images import Images
 from .node import Cluster
 from .release import EXAMPLE, NAME, Release, installed
 
-LONG = True
+pytestmark = [pytest.mark.cluster, pytest.mark.early]
 REQUESTS = int(os.environ.get("AMPHITRITE_LOAD_REQUESTS", "20000"))
 INFER = "/endpoints/cats/v2/models/tiny/infer"
 

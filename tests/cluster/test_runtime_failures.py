@@ -24,9 +24,8 @@ from ..waiting import wait_until
 from .images import Images
 from .node import Cluster
 
-pytestmark = pytest.mark.serving
+pytestmark = [pytest.mark.serving, pytest.mark.cluster, pytest.mark.early]
 
-LONG = True
 GREEDY = """
 class TritonPythonModel:
     def initialize(self, args):

@@ -11,6 +11,8 @@ import pytest
 
 from .node import Cluster, one_node
 
+pytestmark = pytest.mark.cluster
+
 #: Keeps the promises that are leant on: `up` makes the files of a running cluster, `down` takes them away.
 KUBE = """#!/bin/sh
 echo "$1" >>{0}/told

@@ -14,6 +14,8 @@ from amphitrite.controlplane.settings.home import Home
 from amphitrite.controlplane.settings.version import VERSION
 from amphitrite.dataplane.machine import processes
 
+from ..waiting import wait_until
+
 
 class Clock:
     """Seconds, as the test says."""
@@ -49,6 +51,12 @@ def test_quick_deaths_are_counted_once_each(home: Home) -> None:
 SLEEPER = [sys.executable, "-c", "import signal; signal.pause()"]
 
 
+def sleepers(but: int) -> list[psutil.Process]:
+    """Those that this process has started and that run, without the one of this number."""
+    others = [process for process in psutil.Process().children() if process.pid != but]
+    return [p for p in others if p.status() != psutil.STATUS_ZOMBIE and p.cmdline() == SLEEPER]
+
+
 @pytest.mark.parametrize(
     ("argv", "release", "stays"),
     [(SLEEPER, VERSION, True), (SLEEPER, "0.0.1", False), ([*SLEEPER, "--listen", "other"], VERSION, False)],
@@ -62,8 +70,9 @@ def test_an_agent_of_an_earlier_control_plane(home: Home, argv: list[str], relea
             agent = AgentProcess(home, SLEEPER)
             agent.ensure_running()
             assert processes.alive(record) is stays
-            others = [p for p in psutil.Process().children() if p.pid != earlier.pid]
-            found = [p for p in others if p.status() != psutil.STATUS_ZOMBIE and p.cmdline() == SLEEPER]
+            if not stays:  # For a moment the kernel has no command line of a new process.
+                wait_until(lambda: sleepers(earlier.pid), "the new one runs")
+            found = sleepers(earlier.pid)
             assert len(found) == (0 if stays else 1)
             for process in found:
                 process.kill()

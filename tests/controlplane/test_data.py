@@ -140,6 +140,7 @@ def test_every_row_moves(home: Home, database: Databases, run: Run, source: str,
     assert caught.value.code == "Conflict"
 
 
+@pytest.mark.postgresql
 def test_deployments_and_content_move_along(home: Home, database: Databases, run: Run, tmp_path: Path) -> None:
     old, new = database("sqlite", "old"), database("postgresql", "new")
     fill(old, home)
@@ -181,6 +182,7 @@ def test_nothing_moves_while_a_control_plane_runs(home: Home, database: Database
     assert all(rows == [] for rows in kept_in(new).values())
 
 
+@pytest.mark.postgresql
 @pytest.mark.parametrize(
     ("source", "code", "message"),
     [
@@ -195,6 +197,7 @@ def test_a_source_must_be_ours(home: Home, database: Databases, run: Run, source
     assert caught.value.code == code
 
 
+@pytest.mark.postgresql
 def test_a_target_of_somebody_elses_is_left_alone(home: Home, database: Databases, run: Run) -> None:
     old, theirs = database("sqlite", "old"), database("postgresql", "theirs")
     fill(old, home)

@@ -23,7 +23,7 @@ from amphitrite.schemas.errors import Error
 from ..stores import new_store
 from .memory_runtime import MemoryRuntime
 
-LONG = True
+pytestmark = [pytest.mark.slow, pytest.mark.early]
 BLUE = Ref("ep", "blue")
 
 

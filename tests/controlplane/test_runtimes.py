@@ -18,7 +18,7 @@ from ..cluster.node import Cluster, running
 from .kubernetes_subject import Pods
 from .runtime_subjects import PROBE, Local, Memory
 
-LONG = True
+pytestmark = pytest.mark.early
 Subject = Memory | Local | Pods
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field, replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -197,6 +198,7 @@ def test_wait_never_takes_from_what_serves(count: int, seed: int) -> None:
         assert cluster.served("blue") == count
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(st.integers(2, GPUS), st.integers())
 def test_drain_first_never_leaves_less_than_half(count: int, seed: int) -> None:

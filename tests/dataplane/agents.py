@@ -19,6 +19,7 @@ from amphitrite.dataplane.machine import processes
 from amphitrite.dataplane.machine.processes import ProcessRecord
 from amphitrite.dataplane.table.routing_table import Address, Cluster, HealthCheck, Route, RoutingTable, Secret, Target
 
+from .. import tiers
 from ..waiting import wait_until
 from .fake_control_plane import TOKEN, FakeControlPlane
 from .upstream import Upstream
@@ -94,6 +95,7 @@ class RunningAgent:
 
     def start(self, stdout: IO[bytes] | None = None, stderr: IO[bytes] | None = None) -> subprocess.Popen[bytes]:
         """Its output goes to ``agent.log`` unless both streams are given."""
+        tiers.needs("serving")
         command = [
             *(*self.program, "--id", "test"),
             *("--state", str(self.state), "--run", str(self.run), "--logs", str(self.logs)),

@@ -10,6 +10,8 @@ from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+import pytest
+
 from amphitrite.dataplane.machine import processes
 from amphitrite.dataplane.metrics.counters import Totals, Use, totals_from_json
 from amphitrite.dataplane.table.routing_table import Route, RoutingTable, Secret, Target
@@ -24,6 +26,7 @@ PATH = "/endpoints/images/v2/models/m/infer"
 DEPLOYMENT = "azureml-model-deployment"
 
 
+@pytest.mark.serving
 def test_every_outcome_is_counted_once_and_goes_on_after_a_new_envoy(make_agent: MakeAgent) -> None:
     with ExitStack() as stack:
         blue, green, shadow = (stack.enter_context(Upstream(name)) for name in ("blue", "green", "shadow"))

@@ -49,6 +49,7 @@ def test_what_survives_a_long_full_collection_is_set_aside(
     assert (gc.get_freeze_count() > clocks.before) == aside
 
 
+@pytest.mark.slow
 def test_what_became_garbage_while_set_aside_goes_within_hours(clocks: Clocks) -> None:
     knot = Knot()
     there = weakref.ref(knot)

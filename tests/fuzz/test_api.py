@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from .api import fuzzed, run
 
-LONG = True
+pytestmark = [pytest.mark.slow, pytest.mark.early]
 
 
 def test_no_fault_and_no_answer_outside_the_document() -> None:

@@ -19,6 +19,8 @@ from typing import Any
 import pytest
 import yaml
 
+from .. import tiers
+
 ROOT = Path(__file__).resolve().parents[2]
 CHART = ROOT / "deploy" / "helm" / "amphitrite"
 EXAMPLES = {path.stem: path for path in sorted((CHART / "examples").glob("*.yaml"))}
@@ -34,6 +36,7 @@ Document = dict[str, Any]
 @cache
 def binary() -> Path:
     """Skips the test where there is no Helm."""
+    tiers.needs("helm")
     beside = Path(os.environ.get("KUBE_DIR", "/tmp/amphitrite-kube")) / "bin" / "helm"
     if found := shutil.which("helm"):
         return Path(found)

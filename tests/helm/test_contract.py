@@ -23,6 +23,8 @@ from amphitrite.schemas.documents.schema_files import resolve
 
 from .chart import CHART, EXAMPLES, ROOT, Document, containers, documents, example, one
 
+pytestmark = pytest.mark.helm
+
 each_example = pytest.mark.parametrize("name", EXAMPLES)
 
 

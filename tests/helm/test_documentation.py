@@ -6,6 +6,8 @@ import re
 import runpy
 from typing import Any
 
+import pytest
+
 from amphitrite.schemas.errors import CODES
 
 from .chart import EXAMPLES, ROOT
@@ -17,10 +19,12 @@ def tables() -> dict[str, Any]:
     return runpy.run_path(str(DOCS / "kubernetes_tables.py"))
 
 
+@pytest.mark.slow
 def test_the_generated_tables_are_up_to_date() -> None:
     assert (DOCS / "kubernetes.md").read_text(encoding="utf-8") == tables()["page"](), "run: python docs/generate.py"
 
 
+@pytest.mark.slow
 def test_the_contract_is_run_against_every_runtime() -> None:
     rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in tables()["parity"]().splitlines()]
     assert rows[0] == ["what holds", "memory", "local", "kubernetes"]

@@ -19,6 +19,8 @@ from amphitrite.controlplane.metrics.prometheus import render
 from ..kubernetes_schemas import offences
 from .chart import CHART, EXAMPLES, Document, containers, documents, example, one, pods
 
+pytestmark = pytest.mark.helm
+
 GOLDEN = Path(__file__).parent / "golden"
 #: The oldest and the newest that the chart supports: what the one knows already and the other still has, those between
 #: them have as well.

@@ -10,6 +10,8 @@ import yaml
 
 from .chart import CHART, EXAMPLES, KUBERNETES, documents, helm, one, template
 
+pytestmark = pytest.mark.helm
+
 SCHEMA: dict[str, Any] = json.loads((CHART / "values.schema.json").read_text())
 VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text())
 

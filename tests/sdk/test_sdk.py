@@ -10,7 +10,7 @@ import pytest
 
 from . import environments, runs
 
-pytestmark = pytest.mark.serving
+pytestmark = [pytest.mark.serving, pytest.mark.sdk]
 
 
 STEPS = [(release, name) for release in environments.RELEASES for name in runs.names(release)]

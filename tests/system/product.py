@@ -19,6 +19,7 @@ import psutil
 
 from amphitrite.dataplane.machine import processes
 
+from .. import tiers
 from ..waiting import wait_until
 from .user import Answer, User
 
@@ -140,6 +141,7 @@ class Product(User):
 
 def running(root: Path, **environment: str) -> Iterator[Product]:
     """A started product, ended afterwards; for fixtures. ``environment``: variables besides its own."""
+    tiers.needs("serving")
     product = Product(root)
     product.environment |= environment
     try:

@@ -16,9 +16,8 @@ import pytest
 from .models import REQUEST, adding, pooling
 from .product import Product
 
-pytestmark = pytest.mark.serving
+pytestmark = [pytest.mark.serving, pytest.mark.early]
 
-LONG = True
 SCRIPTS = Path(__file__).parent / "az"
 GROUP, WORKSPACE = "azureml-examples", "main"
 SCHEMA = "$schema: https://azuremlschemas.azureedge.net/latest/"

@@ -13,9 +13,7 @@ from .conftest import register
 from .models import INFER, REQUEST
 from .product import Product
 
-pytestmark = pytest.mark.serving
-
-LONG = True
+pytestmark = [pytest.mark.serving, pytest.mark.postgresql, pytest.mark.early]
 
 
 @pytest.fixture

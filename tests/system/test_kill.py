@@ -17,9 +17,8 @@ from .killing import CONNECTIONS, RETRY, kill_instances
 from .models import INFER, REQUEST
 from .product import Product, running
 
-pytestmark = pytest.mark.serving
+pytestmark = [pytest.mark.serving, pytest.mark.early]
 
-LONG = True
 KILLS = int(os.environ.get("AMPHITRITE_LOAD_KILLS", "1"))
 
 

@@ -15,9 +15,8 @@ import pytest
 from .changing import Shape, through
 from .product import Product, running
 
-pytestmark = pytest.mark.serving
+pytestmark = [pytest.mark.serving, pytest.mark.early]
 
-LONG = True
 SHAPE = Shape.of(int(os.environ.get("AMPHITRITE_LOAD_REQUESTS", "5000")))
 
 

@@ -68,7 +68,8 @@ def connect(place: str) -> S3Client:
         from botocore.config import Config
     except ImportError as exc:
         message = "boto3, which is required for models in S3, is not installed"
-        raise Error("Unsupported", message, target="models", hint="pip install 'amphitrite[cluster]'") from exc
+        hint = "in a checkout of amphitrite: pip install '.[cluster]'"
+        raise Error("Unsupported", message, target="models", hint=hint) from exc
     with _s3_errors(place):
         config = Config(
             signature_version="s3v4",

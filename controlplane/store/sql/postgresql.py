@@ -78,7 +78,8 @@ class Postgresql:
             )
         except ImportError as exc:
             message = "the PostgreSQL driver is not installed"
-            raise Error("Unsupported", message, target="database", hint="pip install 'amphitrite[cluster]'") from exc
+            hint = "in a checkout of amphitrite: pip install '.[cluster]'"
+            raise Error("Unsupported", message, target="database", hint=hint) from exc
         self.readers: Engine = self.engine.execution_options(
             isolation_level="REPEATABLE READ", postgresql_readonly=True
         )

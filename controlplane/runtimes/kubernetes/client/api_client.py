@@ -26,7 +26,7 @@ except ImportError as exc:
     raise Error(
         "RuntimeUnavailable",
         "the Kubernetes client is not installed",
-        hint="pip install 'amphitrite[cluster]'",
+        hint="in a checkout of amphitrite: pip install '.[cluster]'",
     ) from exc
 
 #: Timeouts for connecting and for an answer, in seconds.
