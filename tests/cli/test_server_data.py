@@ -9,6 +9,8 @@ import pytest
 
 from .conftest import Stage
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def _no_database_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -16,7 +18,6 @@ def _no_database_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-@pytest.mark.slow
 def test_there_and_back(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert stage.run("online-endpoint", "create", "-n", "ep1")[0] == 0
     code, out, err = stage.run("server", "backup", "state.tar")

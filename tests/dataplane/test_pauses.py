@@ -12,6 +12,8 @@ import pytest
 from amphitrite.dataplane.machine import garbage_collection
 from amphitrite.dataplane.machine.garbage_collection import CollectionCallback
 
+pytestmark = pytest.mark.slow
+
 
 class Clocks:
     """``each``: what one collection takes of the processor. ``before``: what the tests themselves have set aside."""
@@ -49,7 +51,6 @@ def test_what_survives_a_long_full_collection_is_set_aside(
     assert (gc.get_freeze_count() > clocks.before) == aside
 
 
-@pytest.mark.slow
 def test_what_became_garbage_while_set_aside_goes_within_hours(clocks: Clocks) -> None:
     knot = Knot()
     there = weakref.ref(knot)

@@ -23,6 +23,8 @@ from ... import s3
 from ...waiting import DEADLINE_S, wait_until
 from .fetching import FILES, SIZE, Site, site
 
+pytestmark = pytest.mark.slow
+
 PLACES = ["directory", "s3"]
 
 
