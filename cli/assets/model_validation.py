@@ -84,9 +84,9 @@ def server_for(session: Session, instance_type: str | None) -> Server:
     sizes = [wire.show_size(size) for size in client.get(f"{compute_id(client.workspace, name)}/vmSizes")["value"]]
     known = {key(str(size["name"])): size for size in sizes}
     if key(instance_type) not in known:
-        from amphitrite.schemas.repository.files.findings import near
+        from amphitrite.schemas.repository.files.findings import closest
 
-        guess = near(key(instance_type), known)
+        guess = closest(key(instance_type), known)
         hint = (
             f'did you mean "{known[guess]["name"]}"?'
             if guess

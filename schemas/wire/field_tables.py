@@ -123,9 +123,9 @@ def show(fields: Sequence[Field], body: Mapping[str, Any]) -> dict[str, Any]:
 
     Like ``Reader.read``, but keeps empty maps.
     """
-    shown = {}
+    output = {}
     for field in fields:
         value = body.get(field.wire)
         if value is not None:
-            shown[field.name] = show(field.fields, value) if field.fields else field.read(value)
-    return shown
+            output[field.name] = show(field.fields, value) if field.fields else field.read(value)
+    return output

@@ -53,7 +53,7 @@ def declared(config: Message) -> Signature:
         for entry in config.children(kind):
             name = entry.text("name")
             optional = kind == "input" and bool(entry.number("optional"))
-            found.setdefault(name, Tensor(name, entry.word("data_type"), entry.numbers("dims"), optional, entry))
+            found.setdefault(name, Tensor(name, entry.enum_name("data_type"), entry.numbers("dims"), optional, entry))
         return tuple(found.values())
 
     policy = config.child("model_transaction_policy")
@@ -72,7 +72,7 @@ def check(report: Report, config: Message, server: Server, *, platform: str, com
             _check_entry(report, entry, kind, platform, completed=completed, batching=batching)
             name = entry.text("name")
             if name and name in first:
-                line = first[name].place.line
+                line = first[name].position.line
                 report.field(
                     entry,
                     "name",
@@ -112,7 +112,7 @@ def _check_entry(report: Report, entry: Message, kind: str, platform: str, *, co
             entry,
             "format",
             "format",
-            f"`{entry.word('format')}` needs 3 dims",
+            f"`{entry.enum_name('format')}` needs 3 dims",
             found=f"{len(entry.numbers('dims'))}",
             fix="remove `format`, or add height, width and channels to dims",
         )
