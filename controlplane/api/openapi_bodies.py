@@ -86,7 +86,7 @@ def _endpoint() -> Schema:
     managed = more(_document("managed_online_endpoint", endpoints.PROPERTIES), **state)
     cluster = more(_document("kubernetes_online_endpoint", endpoints.PROPERTIES), **state)
     texts = _texts("properties")
-    injected = {**texts, "properties": unread(endpoints.SYSTEM_VALUES)}
+    injected = {**texts, "properties": unread(endpoints.INJECTED)}
     managed, cluster = (more(one, properties=optional(injected)) for one in (managed, cluster))
     return _envelope(optional({"anyOf": [managed, cluster]}), tags=_tags(), identity=optional(_IDENTITY), sku={})
 

@@ -153,10 +153,10 @@ def _unknown_field(path: tuple[str | int, ...], name: str, known: Mapping[str, A
 
 def _closest(word: str, words: Iterable[str]) -> str | None:
     candidates = list(words)
-    spelled = casing.snake(word[:_QUOTED_LENGTH]).replace("-", "_")
-    if spelled in candidates:
-        return spelled
-    return next(iter(difflib.get_close_matches(spelled, candidates, n=1, cutoff=0.6)), None)
+    normalized = casing.snake(word[:_QUOTED_LENGTH]).replace("-", "_")
+    if normalized in candidates:
+        return normalized
+    return next(iter(difflib.get_close_matches(normalized, candidates, n=1, cutoff=0.6)), None)
 
 
 def _suggestion(value: object, words: Iterable[Any]) -> str | None:

@@ -17,7 +17,7 @@ ENVELOPE = frozenset({"id", "name", "type", "kind", "location", "systemData", "e
 #: Properties below ``properties`` that only responses have.
 STATE = frozenset({"provisioningState", "status", "error"})
 #: Values of systemData that clients copy into ``properties`` and send back.
-SYSTEM_VALUES = frozenset({"createdBy", "createdAt", "lastModifiedAt"})
+INJECTED = frozenset({"createdBy", "createdAt", "lastModifiedAt"})
 
 
 def _write_identity(identity: Mapping[str, Any]) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def without_system_values(document: dict[str, Any]) -> dict[str, Any]:
     """The document without the entries of INJECTED in ``properties``."""
     properties = document.get("properties")
     if isinstance(properties, Mapping):
-        entries = {key: value for key, value in properties.items() if key not in SYSTEM_VALUES}
+        entries = {key: value for key, value in properties.items() if key not in INJECTED}
         document = {key: value for key, value in document.items() if key != "properties"}
         if entries:
             document["properties"] = entries

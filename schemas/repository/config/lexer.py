@@ -99,8 +99,8 @@ def error_message(text: str) -> str:
     if text[0] in "0123456789.":
         return f"a space is missing after the number; found `{shorten(text)}`"
     if text[0] not in "\"'":
-        shown = repr(text[0]) if text[0].isprintable() else "a character"
-        return f"{shown} (U+{ord(text[0]):04X}) is allowed only inside quotes"
+        character = repr(text[0]) if text[0].isprintable() else "a character"
+        return f"{character} (U+{ord(text[0]):04X}) is allowed only inside quotes"
     if len(text) > 1 and text[0] == text[-1] and (bad := _BAD_ESCAPE.search(text)):
         return f"`{bad[0]}` is not an escape sequence"
     return "the closing quote is missing on this line"

@@ -88,11 +88,6 @@ class Message:
         """A map field: key -> its last value, in the order of the file."""
         return {str(key): value for key, value in self._entries(name)}
 
-    def position_of(self, name: str) -> Position:
-        """Where the last value of a field stands; the message's own place without one."""
-        values = self.all(name)
-        return values[-1].position if values else self.position
-
     def at(self, name: str) -> str:
         """The path of a field in this message."""
         return f"{self.path}.{name}" if self.path else name

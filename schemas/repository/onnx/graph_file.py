@@ -68,7 +68,7 @@ class Graph:
 
     ir_version: int = 0
     opsets: dict[str, int] = field(default_factory=dict)
-    found: bool = False
+    has_graph: bool = False
     inputs: tuple[Tensor, ...] = ()
     outputs: tuple[Tensor, ...] = ()
     operators: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -84,11 +84,11 @@ class Graph:
 def read(stream: BinaryIO, size: int) -> Graph:
     """Read a file of ``size`` bytes. Raises Damaged (not ONNX, or truncated), TooMuch, OSError."""
     walker, graph = Walker(stream, size), Graph()
-    for number, value in walker.fields(walker.whole):
+    for number, value in walker.fields(walker.file_span):
         if number == 1 and isinstance(value, int):
             graph.ir_version = signed(value)
         elif number == 7 and isinstance(value, Span):
-            graph.found = True
+            graph.has_graph = True
             _graph(walker, value, graph)
         elif number == 8 and isinstance(value, Span):
             parts = _parts(walker, value, texts={1}, numbers={2})

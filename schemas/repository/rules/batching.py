@@ -159,26 +159,26 @@ def _is_share(value: float) -> bool:
 
 
 def _check_boolean(report: Report, control: Message) -> None:
-    given = [field for field in _VALUES if control.has(field)]
+    present = [field for field in _VALUES if control.has(field)]
     kind = control.enum_name("kind")
-    if len(given) != 1:
-        found = " and ".join(given) if given else "none of them"
+    if len(present) != 1:
+        found = " and ".join(present) if present else "none of them"
         report.field(
             control,
-            given[1] if given else "",
+            present[1] if present else "",
             "sequence-control",
             f"{kind} needs its values for false and true in one field",
             found=found,
             allowed=f"one of {', '.join(_VALUES)}",
-            fix=None if given else "add int32_false_true: [ 0, 1 ]",
+            fix=None if present else "add int32_false_true: [ 0, 1 ]",
         )
-    elif len(control.all(given[0])) != 2:
+    elif len(control.all(present[0])) != 2:
         report.field(
             control,
-            given[0],
+            present[0],
             "sequence-control",
-            f"`{given[0]}` must have one value for false and one for true",
-            found=f"{len(control.all(given[0]))} values",
+            f"`{present[0]}` must have one value for false and one for true",
+            found=f"{len(control.all(present[0]))} values",
             allowed="2 values",
         )
 

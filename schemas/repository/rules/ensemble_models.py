@@ -110,28 +110,28 @@ def _cycle(name: str, models: Mapping[str, CheckedModel]) -> list[str] | None:
     return None
 
 
-def _check_tensors(ensemble: CheckedModel, own: Signature, models: Mapping[str, CheckedModel]) -> None:
+def _check_tensors(ensemble: CheckedModel, signature: Signature, models: Mapping[str, CheckedModel]) -> None:
     known: dict[str, _TensorInfo] = {}
-    for tensor in (*own.inputs, *own.outputs):
-        reshape = tensor.given.child("reshape") if tensor.given else None
+    for tensor in (*signature.inputs, *signature.outputs):
+        reshape = tensor.entry.child("reshape") if tensor.entry else None
         dims = reshape.numbers("shape") if reshape else tensor.dims
-        known.setdefault(tensor.name, _TensorInfo(tensor.type, dims, own.max_batch_size > 0, "the ensemble"))
+        known.setdefault(tensor.name, _TensorInfo(tensor.type, dims, signature.max_batch_size > 0, "the ensemble"))
     for step in ensemble.steps:
         model = models[step.text("model_name")]
         if model.signature is None:
             continue
-        signature = model.signature
-        if signature.max_batch_size and signature.max_batch_size < own.max_batch_size:
+        model_signature = model.signature
+        if model_signature.max_batch_size and model_signature.max_batch_size < signature.max_batch_size:
             ensemble.report.field(
                 ensemble.config,
                 "max_batch_size",
                 "ensemble-batch",
                 f'must not be greater than that of its model "{step.text("model_name")}"',
-                found=str(own.max_batch_size),
-                allowed=f"at most {signature.max_batch_size}",
+                found=str(signature.max_batch_size),
+                allowed=f"at most {model_signature.max_batch_size}",
             )
-        _check_inputs(ensemble.report, step, signature, known)
-        _check_outputs(ensemble.report, step, signature, known)
+        _check_inputs(ensemble.report, step, model_signature, known)
+        _check_outputs(ensemble.report, step, model_signature, known)
 
 
 def _check_inputs(report: Report, step: Message, signature: Signature, known: dict[str, _TensorInfo]) -> None:

@@ -22,14 +22,14 @@ def signature(model: ModelContext, backend_fields: BackendFields, versions: tupl
     """Report problems of the files; return inputs and outputs, None if they are unknown."""
     report, config, server = model.report, model.config, model.server
     is_ours = backend_fields.backend == "onnxruntime" and server.onnxruntime_is_ours
-    own: Signature | None = tensors.declared(config)
+    result: Signature | None = tensors.declared(config)
     completed = is_ours
     if backend_fields.backend == "python":
-        completed, own = _python(model, backend_fields, versions, own)
+        completed, result = _python(model, backend_fields, versions, result)
     elif backend_fields.backend == "onnxruntime":
-        own = _onnx(model, backend_fields, versions)
+        result = _onnx(model, backend_fields, versions)
     elif backend_fields.platform != ENSEMBLE:
-        completed, own = True, None
+        completed, result = True, None
         _require_file(model, backend_fields, versions)
     if is_ours and any(f.code == "dims" for f in report.findings):
         return None
@@ -39,13 +39,13 @@ def signature(model: ModelContext, backend_fields: BackendFields, versions: tupl
         server,
         platform=backend_fields.platform,
         completed=completed,
-        batching=config.number("max_batch_size") > 0 or (own is not None and own.max_batch_size > 0),
+        batching=config.number("max_batch_size") > 0 or (result is not None and result.max_batch_size > 0),
     )
-    return own
+    return result
 
 
 def _python(
-    model: ModelContext, backend_fields: BackendFields, versions: tuple[int, ...], own: Signature | None
+    model: ModelContext, backend_fields: BackendFields, versions: tuple[int, ...], declared: Signature | None
 ) -> tuple[bool, Signature | None]:
     """(whether the model completes its configuration itself, its signature)."""
     completes = False
@@ -84,7 +84,7 @@ def _python(
                 fix="add def execute(self, requests)",
             )
     _check_environment(model)
-    return completes, None if completes else own
+    return completes, None if completes else declared
 
 
 def _onnx(model: ModelContext, backend_fields: BackendFields, versions: tuple[int, ...]) -> Signature | None:
