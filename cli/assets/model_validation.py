@@ -69,8 +69,8 @@ def violation(finding: Finding, root: Path) -> Violation:
 def server_for(session: Session, instance_type: str | None) -> Server:
     """This machine's server, with the GPUs of an instance type.
 
-    The control plane knows the instance types. Raises Error BadArgument for an unknown type, and the
-    errors of the control plane.
+    The control plane knows the instance types. Raises Error BadArgument for an unknown type, and
+    the errors of the control plane.
     """
     from amphitrite.schemas import wire
     from amphitrite.schemas.names import compute_id

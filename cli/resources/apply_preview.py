@@ -34,8 +34,10 @@ class Preview:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._planned_assets: set[str] = set()  # ARM ids of assets that earlier steps create, in lower case
-        self._planned_latest: dict[tuple[str, str], str] = {}  # (models or environments, name) -> ARM id
+        # What earlier steps create: ARM ids of assets in lower case; (kind of asset, name) -> the
+        # ARM id of its latest version; names of endpoints in lower case.
+        self._planned_assets: set[str] = set()
+        self._planned_latest: dict[tuple[str, str], str] = {}
         self._planned_endpoints: set[str] = set()
 
     def steps(self, items: Sequence[RequestedResource]) -> list[Step]:

@@ -124,7 +124,7 @@ def show_compute(resource: Mapping[str, Any], nodes: Mapping[str, Any] | None = 
 
 
 def show_node(node: Mapping[str, Any]) -> dict[str, Any]:
-    """A node in the output of ``list-nodes``: keys of Azure ML's AmlComputeNodeInfo, and resources."""
+    """A node in the output of ``list-nodes``: Azure ML's AmlComputeNodeInfo, and resources."""
     return {
         "node_id": node["nodeId"],
         "node_state": node["nodeState"],

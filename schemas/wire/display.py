@@ -172,7 +172,7 @@ def _creation(resource: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _system_values(resource: Mapping[str, Any]) -> dict[str, str]:
-    """The values of systemData that Azure ML shows in ``properties``, with UTC offsets without colon."""
+    """The values of systemData that Azure ML shows in ``properties``."""
     system_data = resource.get("systemData") or {}
     output = {name: system_data[name] for name in ("createdBy", "createdAt", "lastModifiedAt") if system_data.get(name)}
     return {

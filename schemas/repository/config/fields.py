@@ -41,6 +41,7 @@ class Table:
 
 @cache
 def table() -> Table:
+    """The table in ``model_config.json``."""
     document = json.loads((files(__package__) / "model_config.json").read_text(encoding="utf-8"))
     messages = {
         message: {name: _field(given) for name, given in fields.items()}

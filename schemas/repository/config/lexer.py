@@ -107,6 +107,7 @@ def error_message(text: str) -> str:
 
 
 def shorten(text: str) -> str:
+    """``text``, cut after 60 characters, for messages."""
     return text if len(text) <= 60 else text[:60] + "..."
 
 

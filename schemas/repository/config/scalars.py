@@ -50,6 +50,7 @@ class ScalarReader:
         self._tokens, self._at, self._kind = tokens, at, kind
 
     def read(self) -> ScalarResult:
+        """The value, or the problem if there is none."""
         if self._kind in ("string", "bytes"):
             return self._text()
         if self._kind in ("double", "float"):

@@ -54,9 +54,11 @@ class Message:
     incomplete: bool = False
 
     def has(self, name: str) -> bool:
+        """Whether a field has a value."""
         return bool(self.values.get(name))
 
     def all(self, name: str) -> Sequence[Value]:
+        """All values of a field."""
         return self.values.get(name, ())
 
     def text(self, name: str) -> str:
@@ -70,6 +72,7 @@ class Message:
         return values[-1].number if values else 0
 
     def numbers(self, name: str) -> tuple[int, ...]:
+        """All values of a numeric field."""
         return tuple(value.number for value in self.all(name))
 
     def child(self, name: str) -> Message | None:
@@ -78,6 +81,7 @@ class Message:
         return values[-1].message if values else None
 
     def children(self, name: str) -> list[Message]:
+        """All messages of a repeated field."""
         return [value.message for value in self.all(name)]
 
     def enum_name(self, name: str) -> str:

@@ -58,7 +58,7 @@ class _Reader:
     # Messages and fields.
 
     def message(self, into: Message, opening: Token | None) -> None:
-        """Read fields up to the symbol that closes ``opened``, or to the end of the file for None."""
+        """Read fields up to the symbol that closes ``opening``, or to the end of the file."""
         closing = _CLOSING[opening.text] if opening else None
         while True:
             token = self._next
@@ -231,7 +231,7 @@ class _Reader:
     # Recovery: the next field.
 
     def _recover(self, began: Token) -> None:
-        """Skip the rest of a field, with nested messages, up to the next line or a closing symbol."""
+        """Skip the rest of a field, up to the next line or a closing symbol."""
         line = self._next.line if self._next.line == began.line else began.line
         while self._next.kind != "end" and self._next.line == line:
             if self._next.kind == "symbol" and self._next.text in "}>]":

@@ -43,6 +43,7 @@ class ModelFiles:
         return None
 
     def files_of(self, version: int) -> list[str]:
+        """The paths below the directory of a version, relative to it, sorted."""
         start = f"{version}/"
         return sorted(path.removeprefix(start) for path in self.sizes if path.startswith(start))
 

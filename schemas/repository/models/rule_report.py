@@ -100,9 +100,11 @@ class Report:
         self.add(Finding(path, text, code, severity, line, column, "", found, allowed, near, fix))
 
     def add(self, finding: Finding) -> None:
+        """Add a finding, unless it is a duplicate or there are too many."""
         if len(self.findings) < FINDINGS_MAX and finding not in self.findings:
             self.findings.append(finding)
 
     @property
     def failed(self) -> bool:
+        """Whether there is an error."""
         return any(finding.severity == "error" for finding in self.findings)

@@ -75,6 +75,7 @@ class Walker:
             at = value_span.end
 
     def text(self, span: Span) -> str:
+        """The string in ``span``; invalid UTF-8 is replaced."""
         return self._bytes(span).decode("utf-8", errors="replace")
 
     def numbers(self, value: int | Span) -> list[int]:
