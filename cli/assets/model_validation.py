@@ -32,8 +32,7 @@ def findings(path: Path, server: Server) -> list[Finding]:
 
 
 def check(document: Mapping[str, Any]) -> None:
-    """Raises Error UserError if no Triton would load the model of ``document``, which has the type
-    triton_model.
+    """Raises Error UserError if no Triton would load the triton_model of ``document``.
 
     The control plane checks what depends on the server when the version is registered.
     """

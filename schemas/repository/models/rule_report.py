@@ -40,8 +40,7 @@ class Report:
         fix: str | None = None,
         index: int | None = None,
     ) -> None:
-        """Add a finding about a field: at its value (the ``index``-th), or at its message if it is
-        absent.
+        """Add a finding at the value of a field (the ``index``-th), or at its message.
 
         An empty ``name`` stands for the message itself.
         """

@@ -43,8 +43,7 @@ class Walker:
         self._left = FIELDS_MAX
 
     def fields(self, span: Span) -> Iterator[tuple[int, int | Span]]:
-        """(number, value) of each field of the message in ``span``: an int for a varint, else a
-        Span.
+        """(number, value) of each field of the message in ``span``; a value is an int or a Span.
 
         Raises Damaged, TooMuch, OSError.
         """
