@@ -43,7 +43,7 @@ def require_server(modules: Sequence[str] = MODULES) -> None:
         raise Error(
             "Unsupported",
             f"the control plane is not installed; missing Python modules: {', '.join(missing)}",
-            hint="install the package with its extra `serve`",
+            hint="in a checkout of amphitrite: make install",
         )
 
 

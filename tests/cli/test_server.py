@@ -216,7 +216,7 @@ def test_the_command_line_alone_says_what_to_install() -> None:
     assert caught.value == Error(
         "Unsupported",
         "the control plane is not installed; missing Python modules: a_module_that_is_not_there",
-        hint="install the package with its extra `serve`",
+        hint="in a checkout of amphitrite: make install",
     )
 
 
