@@ -1,7 +1,7 @@
 """The command line ``ml``.
 
-It reaches the control plane over HTTP only, and imports no other package of ours but ``schemas``.
-Its folders:
+Decides what users type and read. Must not reach the control plane other than over HTTP, and must
+not import a package of ours other than ``schemas``. Its folders:
 
 - ``verbs``: one function for each command
 - ``resources``: changes and queries of endpoints, deployments and computes

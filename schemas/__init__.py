@@ -1,7 +1,7 @@
 """Data that cross process boundaries: documents, their wire form, names, and the error.
 
-It must not import any other package of ours, and it must be cheap to import: every process of the
-product imports ``amphitrite.schemas.errors`` first. Its folders:
+Decides the form of these data. Must not import any other package of ours, and must be cheap to
+import: every process of the product imports ``amphitrite.schemas.errors`` first. Its folders:
 
 - ``documents``: JSON Schemas, validation, normalization
 - ``wire``: the form of Azure Resource Manager

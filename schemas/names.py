@@ -41,6 +41,7 @@ def endpoint_id(workspace: str, endpoint: str) -> str:
 
 
 def deployment_id(workspace: str, endpoint: str, deployment: str) -> str:
+    """The ARM id of a deployment. ``workspace``: the ARM id of its workspace."""
     return f"{endpoint_id(workspace, endpoint)}/deployments/{deployment}"
 
 
@@ -55,6 +56,7 @@ def environment_id(workspace: str, name: str, version: str | None = None) -> str
 
 
 def code_id(workspace: str, name: str, version: str) -> str:
+    """The ARM id of a code version."""
     return f"{workspace}/codes/{name}/versions/{version}"
 
 

@@ -1,4 +1,4 @@
 """Files of models and environments: reading, validation, upload, registration, download.
 
-It knows the asset routes of the REST API. It must not know endpoints or deployments.
+Decides how assets are sent and registered. Must not know endpoints or deployments.
 """

@@ -35,8 +35,7 @@ class Blob:
 
 
 def download(client: Client, uri: str, directory: Path, progress: Progress) -> None:
-    """Write the files at ``uri`` (a model version's ``path``) below ``directory``, under the last
-    part of ``uri``.
+    """Write the files at ``uri`` to ``directory``, under the last part of ``uri``.
 
     Raises Error Unsupported for a URI outside the workspace's store, ResourceNotFound,
     LocalFileError, and the errors of the store.

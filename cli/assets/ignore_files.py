@@ -1,5 +1,4 @@
-"""The files of a directory that are not uploaded: ``.amlignore``, else ``.gitignore``, as in Azure
-ML's clients.
+"""The files that are not uploaded: ``.amlignore``, else ``.gitignore``, as in Azure ML's clients.
 
 Decides the meaning of a pattern. Must not know what happens to the other files. Outside contract:
 gitignore(5). The last pattern that matches decides, and a file below an ignored directory cannot be

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 def update(
     client: Client, name: str, version: str, options: dict[str, Any], field_edits: Sequence[Edit]
 ) -> dict[str, Any]:
-    """Change a version with ``options`` (field -> value), then ``field_edits``, and return its resource.
+    """Change a version with ``options`` (field -> value), then ``field_edits``.
 
-    Raises Error.
+    Returns its resource. Raises Error.
     """
     path = model_id(client.workspace, name, version)
     resource = client.get(path)

@@ -28,8 +28,7 @@ _WITHOUT = {
 
 
 def register(client: Client, document: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
-    """Upload the files at ``path`` and register them under ``name`` and ``version`` (default: the
-    next one).
+    """Upload the files at ``path`` and register them as a version (default: the next one).
 
     Returns the version's resource. Raises Error LocalFileError, and the errors of the server.
     """

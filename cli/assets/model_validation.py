@@ -32,8 +32,7 @@ def findings(path: Path, server: Server) -> list[Finding]:
 
 
 def check(document: Mapping[str, Any]) -> None:
-    """Raises Error UserError if no Triton would load the model of ``document``, which has the type
-    triton_model.
+    """Raises Error UserError if no Triton would load the triton_model of ``document``.
 
     The control plane checks what depends on the server when the version is registered.
     """
@@ -69,8 +68,8 @@ def violation(finding: Finding, root: Path) -> Violation:
 def server_for(session: Session, instance_type: str | None) -> Server:
     """This machine's server, with its ONNX Runtime if it has one, and the GPUs of an instance type.
 
-    The control plane knows the instance types. Raises Error BadArgument for an unknown type, and the
-    errors of the control plane.
+    The control plane knows the instance types. Raises Error BadArgument for an unknown type, and
+    the errors of the control plane.
     """
     from amphitrite.schemas import wire
     from amphitrite.schemas.names import compute_id
@@ -85,9 +84,9 @@ def server_for(session: Session, instance_type: str | None) -> Server:
     sizes = [wire.show_size(size) for size in client.get(f"{compute_id(client.workspace, name)}/vmSizes")["value"]]
     known = {key(str(size["name"])): size for size in sizes}
     if key(instance_type) not in known:
-        from amphitrite.schemas.repository.files.findings import near
+        from amphitrite.schemas.repository.files.findings import closest
 
-        guess = near(key(instance_type), known)
+        guess = closest(key(instance_type), known)
         hint = (
             f'did you mean "{known[guess]["name"]}"?'
             if guess

@@ -1,5 +1,4 @@
-"""YAML files, standard input and ``--set`` as validated documents with the locations of their
-fields.
+"""YAML files, standard input and ``--set`` as validated documents with locations.
 
-It knows files and text. It must not send requests.
+Decides how files and options become documents. Must not send requests.
 """

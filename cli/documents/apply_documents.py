@@ -1,5 +1,4 @@
-"""The documents of ``ml apply``: files, directories and standard input as validated resources in
-order.
+"""The documents of ``ml apply``: files and directories as validated resources in order.
 
 Decides the kind of each document, by ``$schema`` or else by its fields, and the order in which
 resources can be created. Must not know the server.

@@ -55,9 +55,7 @@ class Document:
     placeholder: str | None = None
 
     def location(self, path: Path, *, about_key: bool = False) -> str | None:
-        """``file:line:column`` of the value at ``path`` or the nearest one above it, or the option
-        that set it.
-        """
+        """``file:line:column`` of the value at ``path`` or above it, or the option that set it."""
         if about_key and path in self.keys and path not in self.origins:
             return f"{self.name}:{self.keys[path]}"
         for length in range(len(path), -1, -1):
@@ -145,8 +143,7 @@ def with_value(document: Document, path: Path, value: Any, origin: str) -> Docum
 
 
 def validate_and_normalize(document: Document, kind: str) -> dict[str, Any]:
-    """Validate ``document`` and return its canonical form (see
-    ``amphitrite.schemas.documents.normalize``).
+    """Validate ``document`` and return its canonical form (see ``documents.normalize``).
 
     Raises one Error InvalidDocument with all violations, each with its location, in the order of
     the file.

@@ -71,6 +71,7 @@ def endpoint_name(document: Document | None) -> str:
 
 
 def with_options(document: Document, options: Mapping[str, Any]) -> Document:
+    """``document`` with ``options`` (field -> value) set; their locations are the options."""
     for field, value in options.items():
         document = document_files.with_value(document, (field,), value, f"--{field.replace('_', '-')}")
     return document
@@ -102,7 +103,7 @@ def validate_endpoint_with_deployments(document: Document) -> tuple[Submission, 
 
 
 def validate_endpoint(document: Document) -> Submission:
-    """Raises Error InvalidDocument."""
+    """An endpoint. Raises Error InvalidDocument."""
     return Submission(document_files.validate_and_normalize(document, endpoint_kind(document.value)), document)
 
 
@@ -112,7 +113,7 @@ def read_deployment(file: str, options: Mapping[str, Any], field_edits: Sequence
 
 
 def validate_deployment(document: Document) -> Submission:
-    """Raises Error InvalidDocument."""
+    """A deployment. Raises Error InvalidDocument, LocalFileError."""
     checked = document_files.validate_and_normalize(document, deployment_kind(document.value))
     return Submission(_with_local_paths(checked, document), document)
 
@@ -123,13 +124,13 @@ def read_model(file: str | None, options: Mapping[str, Any], field_edits: Sequen
 
 
 def validate_model(document: Document) -> Submission:
-    """Raises Error InvalidDocument, LocalFileError."""
+    """A model. Raises Error InvalidDocument, LocalFileError."""
     checked = document_files.validate_and_normalize(document, "model")
     return Submission({**checked, "path": _local(checked["path"], document, ("path",))}, document)
 
 
 def validate_environment(document: Document) -> Submission:
-    """Raises Error InvalidDocument, LocalFileError."""
+    """An environment. Raises Error InvalidDocument, LocalFileError."""
     checked = document_files.validate_and_normalize(document, "environment")
     if isinstance(checked.get("conda_file"), str):
         checked = {**checked, "conda_file": _local(checked["conda_file"], document, ("conda_file",))}

@@ -45,8 +45,7 @@ def parse_edits(
     *,
     force_string: bool = False,
 ) -> list[Edit]:
-    """The edits in ``options.Set``, ``options.Add`` and ``options.Remove``, in their order on the
-    command line.
+    """The values of ``--set``, ``--add`` and ``--remove``, in their order on the command line.
 
     A verb without ``options.Add`` has plain assignments in ``set_``.
     """

@@ -38,10 +38,10 @@ def embed_files(file: Path) -> str:
         raise Error("InvalidDocument", f"{file} is not YAML") from exc
     if not isinstance(config, Mapping) or not config.get("clusters"):
         raise Error("InvalidDocument", f"{file} is not a kubeconfig: it has no clusters")
-    whole = dict(config)
-    whole["clusters"] = _each(config, "clusters", "cluster", lambda entry: _inline(entry, file.parent))
-    whole["users"] = _each(config, "users", "user", lambda entry: _user(entry, file))
-    return yaml.safe_dump(whole, sort_keys=False)
+    result = dict(config)
+    result["clusters"] = _each(config, "clusters", "cluster", lambda entry: _inline(entry, file.parent))
+    result["users"] = _each(config, "users", "user", lambda entry: _user(entry, file))
+    return yaml.safe_dump(result, sort_keys=False)
 
 
 def _each(
@@ -61,19 +61,19 @@ def _user(entry: Mapping[str, Any], file: Path) -> dict[str, Any]:
                 f"{file} logs in with a program ({way}), which the control plane does not run",
                 hint="use a kubeconfig with the token of a service account (`kubectl create token`)",
             )
-    whole = _inline(entry, file.parent)
-    if "tokenFile" in whole:
-        whole["token"] = _read(file.parent / whole.pop("tokenFile")).strip()
-    return whole
+    result = _inline(entry, file.parent)
+    if "tokenFile" in result:
+        result["token"] = _read(file.parent / result.pop("tokenFile")).strip()
+    return result
 
 
 def _inline(entry: Mapping[str, Any], directory: Path) -> dict[str, Any]:
-    whole = dict(entry)
+    result = dict(entry)
     for field, data in _FILES.items():
-        if field in whole:
-            content = _bytes(directory / str(whole.pop(field)))
-            whole.setdefault(data, base64.b64encode(content).decode())
-    return whole
+        if field in result:
+            content = _bytes(directory / str(result.pop(field)))
+            result.setdefault(data, base64.b64encode(content).decode())
+    return result
 
 
 def _read(file: Path) -> str:

@@ -60,6 +60,7 @@ def invalid_document(name: str, violations: list[Violation], hint: str | None = 
 
 
 def violation(name: str, mark: Mark, message: str, hint: str | None = None, path: Path = ()) -> Violation:
+    """A violation at ``mark`` in the file ``name``."""
     return Violation(path, message, hint, f"{name}:{mark}")
 
 

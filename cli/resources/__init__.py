@@ -1,4 +1,4 @@
 """Changes and queries of endpoints, deployments and computes.
 
-It knows the resource routes of the REST API. It must not print.
+Decides the requests of each change and query. Must not print.
 """

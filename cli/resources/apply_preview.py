@@ -34,8 +34,10 @@ class Preview:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._planned_assets: set[str] = set()  # ARM ids of assets that earlier steps create, in lower case
-        self._planned_latest: dict[tuple[str, str], str] = {}  # (models or environments, name) -> ARM id
+        # What earlier steps create: ARM ids of assets in lower case; (kind of asset, name) -> the
+        # ARM id of its latest version; names of endpoints in lower case.
+        self._planned_assets: set[str] = set()
+        self._planned_latest: dict[tuple[str, str], str] = {}
         self._planned_endpoints: set[str] = set()
 
     def steps(self, items: Sequence[RequestedResource]) -> list[Step]:
@@ -125,15 +127,18 @@ class Preview:
             self._planned_endpoints.add(key(name))
             return Step(item, name, "create", (), differences(None, document))
         before = _without_zeros(wire.endpoint_from_wire(name, existing))
-        wanted = _without_zeros({**{f: before[f] for f in _SHARES if f in before}, **document})
+        requested = _without_zeros({**{f: before[f] for f in _SHARES if f in before}, **document})
         # The control plane cannot check the traffic of deployments that this command creates.
         deployments = {key(one["name"]) for one in self._client.list_all(f"{path}/deployments")}
-        checked = {**wanted, **{f: before.get(f, {}) for f in _SHARES if not _names(wanted.get(f)) <= deployments}}
+        testable = {
+            **requested,
+            **{f: before.get(f, {}) for f in _SHARES if not _names(requested.get(f)) <= deployments},
+        }
         answer = self._dry_run(
-            path, resource_changes.endpoint_body(self._client, Submission(checked, item.submission.source))
+            path, resource_changes.endpoint_body(self._client, Submission(testable, item.submission.source))
         )
         after = _without_zeros(wire.endpoint_from_wire(name, answer["resource"]))
-        after |= {f: wanted[f] for f in _SHARES if f in wanted}
+        after |= {f: requested[f] for f in _SHARES if f in requested}
         fields = differences(before, after)
         change: Change = answer["change"] if answer["change"] != "none" or not fields else "update"
         return Step(item, name, change, (), fields)

@@ -54,7 +54,9 @@ def read_update(name: str, current: Mapping[str, Any], file: str | None, assignm
         )
     if assignments:
         raise Error(
-            "UsageError", "--set cannot be combined with a file of instance types", hint="run the command twice"
+            "UsageError",
+            "--set cannot be combined with a file of instance types",
+            hint="run one command with --set and one with --file",
         )
     return _with_types(current, documents)
 

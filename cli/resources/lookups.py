@@ -18,10 +18,12 @@ SCORING_RESOURCE = "https://ml.azure.com"
 
 
 def endpoint_path(client: Client, name: str) -> str:
+    """The path of an endpoint in the REST API: its ARM id."""
     return endpoint_id(client.workspace, name)
 
 
 def deployment_path(client: Client, endpoint: str, name: str) -> str:
+    """The path of a deployment in the REST API: its ARM id."""
     return deployment_id(client.workspace, endpoint, name)
 
 

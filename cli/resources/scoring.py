@@ -26,8 +26,7 @@ _HINTS = {
 
 
 def invoke(client: Client, name: str, request_file: str | None, deployment: str | None) -> str:
-    """Send the JSON in ``request_file`` to the endpoint's scoring URI; return the body of the
-    response.
+    """Send the JSON in ``request_file`` to the endpoint; return the body of the response.
 
     Raises Error LocalFileError (not JSON), ResourceNotFound (endpoint, deployment), ScoringFailed.
     """

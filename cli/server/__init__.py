@@ -1,5 +1,4 @@
-"""The server process on this machine: start, stop, logs, and the environment variables of its
-clients.
+"""The server process on this machine: start, stop, logs, environment variables of clients.
 
-It knows processes and files below ML_HOME. It must not know resources.
+Decides how processes are started and stopped. Must not know resources.
 """

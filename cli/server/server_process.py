@@ -130,7 +130,7 @@ def stop(home: Path, *, keep_serving: bool) -> None:
 
 
 def _exit_error(code: int, output: str, log: Path) -> Error:
-    """The Error on a line with the prefix ``ERROR_PREFIX``, or one with the last lines of the log."""
+    """The Error on a line with ERROR_PREFIX, or one with the last lines of the log."""
     for line in output.splitlines():
         if line.startswith(ERROR_PREFIX):
             return Error.from_body(json.loads(line.removeprefix(ERROR_PREFIX)))

@@ -1,4 +1,4 @@
 """One run of a command: its declaration, its connection, its operations.
 
-It knows HTTP. It must not know any resource.
+Decides how requests are sent and how verbs are declared. Must not know any resource.
 """

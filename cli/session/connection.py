@@ -60,8 +60,7 @@ def find_server(server_url: str | None, environ: Mapping[str, str] = os.environ)
 
 
 def find_remote_server(server_url: str | None, environ: Mapping[str, str] = os.environ) -> Server | None:
-    """The control plane of ``--server-url`` or ``ML_SERVER_URL``; None if neither names a remote
-    one.
+    """The remote control plane of ``--server-url`` or ``ML_SERVER_URL``; None without one.
 
     Raises Error UsageError.
     """

@@ -48,8 +48,7 @@ def run_operation(session: Session, subject: str, send: Callable[[], httpx.Respo
 
 
 def wait(client: Client, answer: httpx.Response, progress: Progress) -> None:
-    """Return when the operation of ``answer`` has succeeded; at once if ``answer`` names no
-    operation.
+    """Return when the operation of ``answer`` has succeeded; at once if it names none.
 
     Raises the Error with which the operation failed, OperationCanceled, or ServerUnreachable.
     """

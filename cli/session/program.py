@@ -22,7 +22,7 @@ class Root(LazyGroup):
 
     groups: ClassVar[Mapping[str, tuple[str, str]]] = {
         "online-endpoint": ("endpoint", "Scoring addresses, their traffic and their keys (alias: endpoint)."),
-        "online-deployment": ("deployment", "Models that serve behind an endpoint (alias: deployment)."),
+        "online-deployment": ("deployment", "Models served behind an endpoint (alias: deployment)."),
         "model": ("model", "Immutable, numbered versions of model files."),
         "environment": ("environment", "Immutable, numbered versions of container images."),
         "compute": ("compute", "Kubernetes clusters on which instances run."),

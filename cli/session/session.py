@@ -34,6 +34,7 @@ class Session:
         self._client: Client | None = None
 
     def with_options(self, inner: Options) -> Session:
+        """A session with ``inner`` merged over the present options."""
         return Session(inner.merged_with(self.options), self._connect)
 
     @property

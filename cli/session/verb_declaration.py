@@ -120,8 +120,8 @@ def verb(
             if result is not None:
                 session.print(result, columns)
 
-        own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
-        set_signature(invoke, [*own, *global_parameters()], function.__doc__)
+        own_parameters = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+        set_signature(invoke, [*own_parameters, *global_parameters()], function.__doc__)
         anything = {"ignore_unknown_options": any_words, "allow_extra_args": any_words}
         app.command(name, cls=Command, context_settings=anything)(invoke)
         return function

@@ -1,4 +1,4 @@
 """Options and text: output formats, progress, errors, logs, configured defaults.
 
-It must not know the REST API.
+Decides what a terminal shows. Must not know the REST API.
 """

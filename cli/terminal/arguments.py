@@ -73,9 +73,7 @@ def expand_abbreviations(args: Sequence[str], options: OptionTable, *, to_first_
 
 
 def _full_name(name: str, options: OptionTable) -> str:
-    """The option with the prefix ``name``; ``name`` itself if there is none, so that the parser
-    refuses it.
-    """
+    """The option with the prefix ``name``; without one ``name``, which the parser refuses."""
     if name in options.owners:
         return name
     matches = [spelling for spelling in options.owners if spelling.startswith(name)]

@@ -21,16 +21,16 @@ class LogFollower:
 
     def __init__(self) -> None:
         self._previous: dict[str, list[str]] = {}
-        self._last_heading: str | None = None
+        self._last_instance: str | None = None
 
     def new_lines(self, text: str) -> list[str]:
         """The lines added since the last call, below the headings of their instances."""
         result = []
         for instance, heading, lines in _sections(text):
             new = _lines_after(self._previous.get(instance, []), lines)
-            if heading and (new or instance not in self._previous) and instance != self._last_heading:
+            if heading and (new or instance not in self._previous) and instance != self._last_instance:
                 result.append(heading)
-                self._last_heading = instance
+                self._last_instance = instance
             self._previous[instance] = lines
             result += new
         return result

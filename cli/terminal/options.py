@@ -109,8 +109,7 @@ class Scope:
 
 
 def scope(options: Options, environ: Mapping[str, str] = os.environ) -> Scope:
-    """The scope; each name comes from ``options``, else the environment, else the configuration,
-    else is ``local``.
+    """The names from ``options``, the environment or the configuration; the default is ``local``.
 
     Raises Error LocalFileError if the configuration cannot be read.
     """

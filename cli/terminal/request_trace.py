@@ -43,6 +43,7 @@ class Trace:
 
     @classmethod
     def of(cls, options: Options) -> Trace:
+        """The trace that ``--verbose`` and ``--debug`` ask for."""
         return cls(lines=options.verbose or options.debug, bodies=options.debug)
 
     def print_exchange(self, request: httpx.Request, response: httpx.Response, seconds: float) -> None:

@@ -1,5 +1,4 @@
 """The verbs: one module for each group of commands, one function for each verb.
 
-A verb declares its options, calls the other folders and returns the data to print. It decides
-nothing else.
+A verb decides its options and the data to print. It must not know how the other folders work.
 """

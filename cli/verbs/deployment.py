@@ -18,7 +18,7 @@ from amphitrite.cli.terminal import options
 from amphitrite.cli.verbs import azure_only
 from amphitrite.schemas.errors import Error
 
-app = group("online-deployment", "Models that serve behind an endpoint.")
+app = group("online-deployment", "Models served behind an endpoint.")
 
 _COLUMNS = ("name", "endpoint_name", "instance_type", "instance_count", "provisioning_state")
 #: Option -> the wire's name.

@@ -42,7 +42,7 @@ def register(app: typer.Typer) -> None:
 
 def migrate(
     session: Session,
-    source: Annotated[str, typer.Option("--from", metavar="URL", help="Present database, such as sqlite:///FILE.")],
+    source: Annotated[str, typer.Option("--from", metavar="URL", help="Current database, such as sqlite:///FILE.")],
     target: Annotated[str, typer.Option("--to", metavar="URL", help="New database. It must be empty.")],
     models_from: Annotated[
         str | None,

@@ -27,18 +27,18 @@ def check(kind: str, document: object) -> Iterator[Violation]:
     if kind == "kubernetes_online_deployment":
         yield from _scale(document)
     if kind == "environment":
-        yield from _container(document)
+        yield from _environment(document)
 
 
 def _shares(value: object) -> dict[str, int] | None:
     """The traffic map; None if the JSON Schema refuses it."""
     if not isinstance(value, Mapping):
         return None
-    right = all(type(share) is int and 0 <= share <= 100 for share in value.values())
-    return dict(value) if right else None
+    is_valid = all(type(share) is int and 0 <= share <= 100 for share in value.values())
+    return dict(value) if is_valid else None
 
 
-def _twice(names: Iterable[tuple[tuple[str | int, ...], object]]) -> Iterator[Violation]:
+def _duplicate_names(names: Iterable[tuple[tuple[str | int, ...], object]]) -> Iterator[Violation]:
     """A violation for each name that equals an earlier one without regard to case."""
     seen: dict[str, str] = {}
     for path, name in names:
@@ -56,7 +56,7 @@ def _traffic(document: Mapping[str, Any]) -> Iterator[Violation]:
     traffic = _shares(document.get("traffic"))
     mirror = _shares(document.get("mirror_traffic"))
     if traffic:
-        yield from _twice([(("traffic", name), name) for name in traffic])
+        yield from _duplicate_names([(("traffic", name), name) for name in traffic])
         total = sum(traffic.values())
         if total not in (0, 100):
             listed = ", ".join(f"{name}={share}" for name, share in traffic.items())
@@ -66,7 +66,7 @@ def _traffic(document: Mapping[str, Any]) -> Iterator[Violation]:
                 _missing_share(total),
             )
     if mirror:
-        yield from _twice([(("mirror_traffic", name), name) for name in mirror])
+        yield from _duplicate_names([(("mirror_traffic", name), name) for name in mirror])
     live = {name.lower() for name, share in (traffic or {}).items() if share}
     for name, share in (mirror or {}).items():
         if share and name.lower() in live:
@@ -103,12 +103,14 @@ def _scale(document: Mapping[str, Any]) -> Iterator[Violation]:
             if name in settings:
                 path = ("scale_settings", name)
                 yield Violation(path, "not allowed for type default", "set type to target_utilization")
-    least, most = settings.get("min_instances"), settings.get("max_instances")
-    if type(least) is int and type(most) is int and least > most:
-        yield Violation(("scale_settings", "min_instances"), f"must be at most max_instances {most}; found {least}")
+    minimum, maximum = settings.get("min_instances"), settings.get("max_instances")
+    if type(minimum) is int and type(maximum) is int and minimum > maximum:
+        yield Violation(
+            ("scale_settings", "min_instances"), f"must be at most max_instances {maximum}; found {minimum}"
+        )
 
 
-def _container(document: Mapping[str, Any]) -> Iterator[Violation]:
+def _environment(document: Mapping[str, Any]) -> Iterator[Violation]:
     """An environment has an image, with an optional conda specification, or a build."""
     if document.get("build") is None:
         if "image" not in document:
@@ -129,7 +131,7 @@ def _legacy(document: Mapping[str, Any]) -> Iterator[Violation]:
             for index, deployment in enumerate(deployments)
             if isinstance(deployment, Mapping)
         ]
-        yield from _twice(names)
+        yield from _duplicate_names(names)
         yield from _endpoint_names(document.get("name"), deployments)
 
 

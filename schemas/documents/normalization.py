@@ -13,7 +13,7 @@ from typing import Any
 
 from amphitrite.schemas import casing
 from amphitrite.schemas.documents import schema_files
-from amphitrite.schemas.wire.endpoints import without_injected
+from amphitrite.schemas.wire.endpoints import without_system_values
 
 Path = tuple[str | int, ...]
 Texts = Mapping[Path, str]
@@ -29,7 +29,7 @@ _BOOLEANS = {
 def canonical(kind: str, document: Mapping[str, Any], texts: Texts) -> dict[str, Any]:
     """See ``amphitrite.schemas.documents.normalize``."""
     root = schema_files.schema(kind)
-    pruned = _pruned(coerce(kind, document, texts), root, root)
+    result = _without_read_only(coerce(kind, document, texts), root, root)
     if kind == "legacy_endpoint":
         from amphitrite.schemas.documents import inline_deployments
 
@@ -37,8 +37,8 @@ def canonical(kind: str, document: Mapping[str, Any], texts: Texts) -> dict[str,
             canonical(deployment_kind, deployment, shifted)
             for deployment_kind, deployment, shifted in inline_deployments.inline_deployments(document, texts)
         ]
-        pruned["deployments"] = deployments
-    return without_injected(pruned) if kind.endswith("endpoint") else dict(pruned)
+        result["deployments"] = deployments
+    return without_system_values(result) if kind.endswith("endpoint") else dict(result)
 
 
 def coerce(kind: str, document: object, texts: Texts) -> Any:
@@ -53,17 +53,17 @@ def _coerce(value: Any, node: Mapping[str, Any], root: Mapping[str, Any], path: 
         value = str(value)  # not a number in JSON
     if node.get("x-text"):
         value = _text(value, texts.get(path))
-    wanted = node.get("type")
-    if wanted == "object" and isinstance(value, Mapping):
+    type_name = node.get("type")
+    if type_name == "object" and isinstance(value, Mapping):
         return _coerce_object(value, node, root, path, texts)
-    if wanted == "array" and isinstance(value, list):
+    if type_name == "array" and isinstance(value, list):
         items = node.get("items", {})
         return [_coerce(item, items, root, (*path, index), texts) for index, item in enumerate(value)]
-    if wanted == "integer":
+    if type_name == "integer":
         return _integer(value)
-    if wanted == "number" and isinstance(value, str) and _NUMBER.fullmatch(value):
+    if type_name == "number" and isinstance(value, str) and _NUMBER.fullmatch(value):
         return float(value)
-    if wanted == "boolean" and isinstance(value, str):
+    if type_name == "boolean" and isinstance(value, str):
         return _BOOLEANS.get(value.lower(), value)
     if "enum" in node and isinstance(value, str) and casing.snake(value) in node["enum"]:
         return casing.snake(value)
@@ -105,18 +105,18 @@ def _text(value: Any, source: str | None) -> Any:
     return value
 
 
-def _pruned(value: Any, node: Mapping[str, Any], root: Mapping[str, Any]) -> Any:
+def _without_read_only(value: Any, node: Mapping[str, Any], root: Mapping[str, Any]) -> Any:
     """``value`` without ``$schema`` and read-only fields."""
     node = schema_files.branch(schema_files.resolve(node, root), value, root)
     if isinstance(value, list):
-        return [_pruned(item, node.get("items", {}), root) for item in value]
+        return [_without_read_only(item, node.get("items", {}), root) for item in value]
     if not isinstance(value, dict):
         return value
     properties = node.get("properties", {})
     others = node.get("additionalProperties") or {}
-    kept = {}
+    result = {}
     for name, entry in value.items():
         below = schema_files.resolve(properties.get(name, others), root)
         if not below.get("readOnly") and not (name == "$schema" and name in properties):
-            kept[name] = _pruned(entry, below, root)
-    return kept
+            result[name] = _without_read_only(entry, below, root)
+    return result

@@ -22,15 +22,15 @@ def schema(kind: str) -> dict[str, Any]:
     if kind not in KINDS:
         raise ValueError(f"unknown kind {kind!r}; known: {', '.join(KINDS)}")
     definitions = _read(_COMMON)["$defs"]
-    document = _localized(_read(f"{kind}.schema.json"))
-    used: dict[str, Any] = {}
-    waiting = _references(document)
-    while waiting:
-        name = waiting.pop()
-        if name not in used:
-            used[name] = definitions[name]
-            waiting |= _references(definitions[name])
-    document["$defs"] = {name: used[name] for name in sorted(used)}
+    document = _with_local_references(_read(f"{kind}.schema.json"))
+    needed: dict[str, Any] = {}
+    pending = _references(document)
+    while pending:
+        name = pending.pop()
+        if name not in needed:
+            needed[name] = definitions[name]
+            pending |= _references(definitions[name])
+    document["$defs"] = {name: needed[name] for name in sorted(needed)}
     return dict(document)
 
 
@@ -54,10 +54,10 @@ def branch(node: Mapping[str, Any], value: object, root: Mapping[str, Any]) -> M
     """The alternative of an ``anyOf`` for the type of ``value``: text or a mapping."""
     if "anyOf" not in node:
         return node
-    wanted = "string" if isinstance(value, str) else "object" if isinstance(value, Mapping) else None
+    type_name = "string" if isinstance(value, str) else "object" if isinstance(value, Mapping) else None
     for alternative in node["anyOf"]:
         resolved = resolve(alternative, root)
-        if resolved.get("type") == wanted:
+        if resolved.get("type") == type_name:
             return resolved
     return node
 
@@ -67,11 +67,14 @@ def _read(name: str) -> dict[str, Any]:
     return dict(json.loads(text))
 
 
-def _localized(node: Any) -> Any:
+def _with_local_references(node: Any) -> Any:
     if isinstance(node, dict):
-        return {key: value.removeprefix(_COMMON) if key == "$ref" else _localized(value) for key, value in node.items()}
+        return {
+            key: value.removeprefix(_COMMON) if key == "$ref" else _with_local_references(value)
+            for key, value in node.items()
+        }
     if isinstance(node, list):
-        return [_localized(value) for value in node]
+        return [_with_local_references(value) for value in node]
     return node
 
 
@@ -80,6 +83,6 @@ def _references(node: Any) -> set[str]:
         return set().union(*map(_references, node))
     if not isinstance(node, dict):
         return set()
-    found = set().union(*map(_references, node.values()))
+    names = set().union(*map(_references, node.values()))
     reference = node.get("$ref")
-    return found | {reference.removeprefix("#/$defs/")} if isinstance(reference, str) else found
+    return names | {reference.removeprefix("#/$defs/")} if isinstance(reference, str) else names

@@ -38,7 +38,7 @@ _OTHER_KIND = {
 _QUOTED_LENGTH = 60
 
 
-def worded(error: ValidationError, kind: str) -> Iterator[Violation]:
+def violations_for(error: ValidationError, kind: str) -> Iterator[Violation]:
     """The violations for one error of the validator."""
     path = tuple(error.absolute_path)
     rule = str(error.validator)
@@ -51,7 +51,7 @@ def worded(error: ValidationError, kind: str) -> Iterator[Violation]:
     elif rule == "additionalProperties":
         for name in value:
             if name not in schema.get("properties", {}):
-                yield _unknown((*path, name), name, schema["properties"], kind)
+                yield _unknown_field((*path, name), name, schema["properties"], kind)
     elif rule == "required":
         for name in allowed:
             if name not in value:
@@ -65,17 +65,17 @@ def worded(error: ValidationError, kind: str) -> Iterator[Violation]:
                     )
     elif "propertyNames" in error.schema_path:
         name = str(value)
-        message = _sentence(rule, allowed, name, hint)
+        message = _message(rule, allowed, name, hint)
         yield Violation((*path, name), message, hint if rule != "pattern" else None, about_key=True)
     elif rule == "type" and value is None:
         message = f"must be {_TYPES[allowed]}; found nothing"
         yield Violation(path, message, "set a value, or remove the field")
     elif rule == "enum":
-        yield Violation(path, _sentence(rule, allowed, value, hint), _near_word(value, allowed) or hint)
+        yield Violation(path, _message(rule, allowed, value, hint), _suggestion(value, allowed) or hint)
     elif rule == "pattern":
-        yield Violation(path, _sentence(rule, allowed, value, hint), _prefixed(allowed, value))
+        yield Violation(path, _message(rule, allowed, value, hint), _reference_suggestion(allowed, value))
     else:
-        yield Violation(path, _sentence(rule, allowed, value, hint), hint)
+        yield Violation(path, _message(rule, allowed, value, hint), hint)
 
 
 def full_pattern(pattern: str) -> re.Pattern[str]:
@@ -83,7 +83,7 @@ def full_pattern(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern[:-1] + r"\Z" if pattern.endswith("$") else pattern)
 
 
-def found(value: object) -> str:
+def describe_value(value: object) -> str:
     """A short description of a value: a scalar itself, a container only by its type."""
     if value is None:
         return "nothing"
@@ -102,22 +102,22 @@ def found(value: object) -> str:
     return f"a {type(value).__name__}"
 
 
-def _sentence(rule: str, allowed: Any, value: object, hint: str | None) -> str:
+def _message(rule: str, allowed: Any, value: object, hint: str | None) -> str:
     if rule == "type":
-        shown = found(value) if not isinstance(value, str) or allowed != "object" else "text"
-        return f"must be {_TYPES[allowed]}; found {shown}"
+        described = describe_value(value) if not isinstance(value, str) or allowed != "object" else "text"
+        return f"must be {_TYPES[allowed]}; found {described}"
     if rule in ("enum", "const"):
         words = [str(word) for word in allowed]
-        return f"must be {words[0] if len(words) == 1 else 'one of ' + ', '.join(words)}; found {found(value)}"
+        return f"must be {words[0] if len(words) == 1 else 'one of ' + ', '.join(words)}; found {describe_value(value)}"
     if rule == "pattern":
-        return f"found {found(value)}; allowed: {hint or allowed}"
+        return f"found {describe_value(value)}; allowed: {hint or allowed}"
     if rule == "minimum":
-        return f"must be at least {allowed}; found {found(value)}"
+        return f"must be at least {allowed}; found {describe_value(value)}"
     if rule == "maximum":
-        return f"must be at most {allowed}; found {found(value)}"
+        return f"must be at most {allowed}; found {describe_value(value)}"
     if rule in ("minLength", "maxLength"):
         bound = "at least" if rule == "minLength" else "at most"
-        return f"must have {bound} {allowed} character{'s' if allowed != 1 else ''}; found {found(value)}"
+        return f"must have {bound} {allowed} character{'s' if allowed != 1 else ''}; found {describe_value(value)}"
     if rule in ("maxProperties", "maxItems") and isinstance(value, (Mapping, list)):
         return f"must have at most {allowed} entr{'ies' if allowed != 1 else 'y'}; found {len(value)}"
     return f"violates the rule {rule}: {allowed}"
@@ -131,19 +131,19 @@ def _alternative(error: ValidationError, kind: str) -> Iterator[Violation]:
     for inners in branches.values():
         if not any(inner.validator == "type" and not inner.relative_path for inner in inners):
             for inner in inners:
-                yield from worded(inner, kind)
+                yield from violations_for(inner, kind)
             return
     types = [inner.validator_value for inners in branches.values() for inner in inners if inner.validator == "type"]
     allowed = " or ".join(_TYPES[name] for name in types if isinstance(name, str))
-    yield Violation(tuple(error.absolute_path), f"must be {allowed}; found {found(error.instance)}")
+    yield Violation(tuple(error.absolute_path), f"must be {allowed}; found {describe_value(error.instance)}")
 
 
-def _unknown(path: tuple[str | int, ...], name: str, known: Mapping[str, Any], kind: str) -> Violation:
-    near = _near(name, known)
+def _unknown_field(path: tuple[str | int, ...], name: str, known: Mapping[str, Any], kind: str) -> Violation:
+    closest = _closest(name, known)
     resolved = {field: schema_files.resolve(node, schema_files.schema(kind)) for field, node in known.items()}
     writable = [field for field, node in resolved.items() if not node.get("readOnly") and field != "$schema"]
-    if near:
-        hint = f'did you mean "{near}"?'
+    if closest:
+        hint = f'did you mean "{closest}"?'
     elif len(path) == 1 and kind in _OTHER_KIND and name in schema_files.schema(_OTHER_KIND[kind][0])["properties"]:
         hint = f"remove it; only documents {_OTHER_KIND[kind][1]} have this field"
     else:
@@ -151,20 +151,20 @@ def _unknown(path: tuple[str | int, ...], name: str, known: Mapping[str, Any], k
     return Violation(path, "unknown field", hint, about_key=True)
 
 
-def _near(word: str, words: Iterable[str]) -> str | None:
+def _closest(word: str, words: Iterable[str]) -> str | None:
     candidates = list(words)
-    spelled = casing.snake(word[:_QUOTED_LENGTH]).replace("-", "_")
-    if spelled in candidates:
-        return spelled
-    return next(iter(difflib.get_close_matches(spelled, candidates, n=1, cutoff=0.6)), None)
+    normalized = casing.snake(word[:_QUOTED_LENGTH]).replace("-", "_")
+    if normalized in candidates:
+        return normalized
+    return next(iter(difflib.get_close_matches(normalized, candidates, n=1, cutoff=0.6)), None)
 
 
-def _near_word(value: object, words: Iterable[Any]) -> str | None:
-    near = _near(value, [str(word) for word in words]) if isinstance(value, str) else None
-    return f'did you mean "{near}"?' if near else None
+def _suggestion(value: object, words: Iterable[Any]) -> str | None:
+    closest = _closest(value, [str(word) for word in words]) if isinstance(value, str) else None
+    return f'did you mean "{closest}"?' if closest else None
 
 
-def _prefixed(pattern: str, value: object) -> str | None:
+def _reference_suggestion(pattern: str, value: object) -> str | None:
     """A suggestion for a reference without its prefix or its version."""
     corrected = f"{value}@latest" if str(value).startswith("azureml:") else f"azureml:{value}"
     return f'did you mean "{corrected}"?' if full_pattern(pattern).search(corrected) else None

@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from amphitrite.schemas.documents import cross_field_rules, inline_deployments, normalization, schema_files
-from amphitrite.schemas.documents.violation_messages import full_pattern, worded
+from amphitrite.schemas.documents.violation_messages import full_pattern, violations_for
 from amphitrite.schemas.errors import Violation
 
 if TYPE_CHECKING:
@@ -22,24 +22,24 @@ Path = tuple[str | int, ...]
 
 #: Levels of nesting: more than any schema has, and few enough for recursive functions.
 MAX_DEPTH = 64
-_UNFIT_CHARACTER = re.compile("[\\x00\\ud800-\\udfff]")
+_FORBIDDEN_CHARACTER = re.compile("[\\x00\\ud800-\\udfff]")
 
 
 def violations(kind: str, document: object, texts: normalization.Texts) -> list[Violation]:
     """See ``amphitrite.schemas.documents.validate``."""
-    unfit = list(_unfit(document))
-    if unfit:
-        return unfit
+    forbidden = list(_forbidden_values(document))
+    if forbidden:
+        return forbidden
     coerced = normalization.coerce(kind, document, texts)
-    found = [violation for error in _validator(kind).iter_errors(coerced) for violation in worded(error, kind)]
-    found.extend(cross_field_rules.check(kind, coerced))
+    result = [violation for error in _validator(kind).iter_errors(coerced) for violation in violations_for(error, kind)]
+    result.extend(cross_field_rules.check(kind, coerced))
     if kind == "legacy_endpoint" and isinstance(document, Mapping):
-        found.extend(_inside(document, texts))
-    unique = {(violation.path, violation.message): violation for violation in found}
+        result.extend(_inline_violations(document, texts))
+    unique = {(violation.path, violation.message): violation for violation in result}
     return sorted(unique.values(), key=lambda violation: [str(step) for step in violation.path])
 
 
-def _inside(document: Mapping[str, object], texts: normalization.Texts) -> Iterator[Violation]:
+def _inline_violations(document: Mapping[str, object], texts: normalization.Texts) -> Iterator[Violation]:
     """Violations of inline deployments, with paths from the root of the document."""
     for index, (kind, deployment, shifted) in enumerate(inline_deployments.inline_deployments(document, texts)):
         for inner in violations(kind, deployment, shifted):
@@ -62,20 +62,20 @@ def _validator(kind: str) -> Any:
     return extend(Draft202012Validator, {"pattern": matches})(schema_files.schema(kind))
 
 
-def _unfit(document: object) -> Iterator[Violation]:
+def _forbidden_values(document: object) -> Iterator[Violation]:
     """Values that no document may contain anywhere, because they break storage or recursion."""
-    waiting: list[tuple[object, Path]] = [(document, ())]
-    while waiting:
-        value, path = waiting.pop()
+    queue: list[tuple[object, Path]] = [(document, ())]
+    while queue:
+        value, path = queue.pop()
         if len(path) > MAX_DEPTH:
             yield Violation(path[:1], f"the nesting is too deep; allowed: {MAX_DEPTH} levels")
             return
         if isinstance(value, Mapping):
             for key, entry in value.items():
-                waiting.append((entry, (*path, str(key))))
-                if _UNFIT_CHARACTER.search(str(key)):
+                queue.append((entry, (*path, str(key))))
+                if _FORBIDDEN_CHARACTER.search(str(key)):
                     yield Violation(path, "the name of a field must not contain NUL or an unpaired surrogate")
         elif isinstance(value, (list, tuple)):
-            waiting.extend((entry, (*path, index)) for index, entry in enumerate(value))
-        elif isinstance(value, str) and _UNFIT_CHARACTER.search(value):
+            queue.extend((entry, (*path, index)) for index, entry in enumerate(value))
+        elif isinstance(value, str) and _FORBIDDEN_CHARACTER.search(value):
             yield Violation(path, "must not contain NUL or an unpaired surrogate")

@@ -103,7 +103,7 @@ def show_compute(resource: Mapping[str, Any], nodes: Mapping[str, Any] | None = 
     """
     body = resource["properties"]
     inner = body.get("properties") or {}
-    shown = {
+    output = {
         "name": resource.get("name"),
         "id": resource.get("id"),
         "type": casing.to_document(body.get("computeType")),
@@ -120,11 +120,11 @@ def show_compute(resource: Mapping[str, Any], nodes: Mapping[str, Any] | None = 
         "nodes": [show_node(node) for node in nodes["nodes"]] if nodes is not None else None,
         "status": {casing.snake(name): value for name, value in (body.get("status") or {}).items()} or None,
     }
-    return {name: value for name, value in shown.items() if value is not None}
+    return {name: value for name, value in output.items() if value is not None}
 
 
 def show_node(node: Mapping[str, Any]) -> dict[str, Any]:
-    """A node in the output of ``list-nodes``: keys of Azure ML's AmlComputeNodeInfo, and resources."""
+    """A node in the output of ``list-nodes``: Azure ML's AmlComputeNodeInfo, and resources."""
     return {
         "node_id": node["nodeId"],
         "node_state": node["nodeState"],

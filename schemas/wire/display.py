@@ -62,13 +62,13 @@ def show_endpoint(resource: Mapping[str, Any], deployments: Sequence[Mapping[str
         if deployment["name"].lower() not in named:
             traffic[deployment["name"]] = 0
     compute = body.get("compute")
-    return _present(
+    return _without_none(
         id=resource.get("id"),
         name=resource.get("name"),
         description=body.get("description"),
         tags=resource.get("tags") or {},
         provisioning_state=body.get("provisioningState"),
-        properties={**_injected(resource), **(body.get("properties") or {})},
+        properties={**_system_values(resource), **(body.get("properties") or {})},
         auth_mode=casing.to_document(body.get("authMode")),
         scoring_uri=body.get("scoringUri"),
         location=resource.get("location"),
@@ -89,7 +89,7 @@ def show_deployment(resource: Mapping[str, Any]) -> dict[str, Any]:
     tail = show(_DEPLOYMENT_TAIL, body)
     kubernetes = tail.get("type") == "kubernetes"
     segments = resource["id"].split("/")
-    return _present(
+    return _without_none(
         name=resource.get("name"),
         endpoint_name=segments[-3],
         id=resource["id"],
@@ -107,7 +107,7 @@ def show_deployment(resource: Mapping[str, Any]) -> dict[str, Any]:
 def show_model(resource: Mapping[str, Any]) -> dict[str, Any]:
     """A model version. Its name comes from the ARM id; its version is the name of the resource."""
     body = resource["properties"]
-    return _present(
+    return _without_none(
         name=resource["id"].split("/")[-3],
         id=_reference(resource["id"]),
         **show(_MODEL_HEAD, body),
@@ -124,7 +124,7 @@ def show_model_container(resource: Mapping[str, Any]) -> dict[str, Any]:
     ``type`` is always the default, as Azure ML prints it.
     """
     body = resource["properties"]
-    return _present(
+    return _without_none(
         name=resource["name"],
         id=_reference(resource["id"]),
         description=body.get("description"),
@@ -139,26 +139,26 @@ def show_model_container(resource: Mapping[str, Any]) -> dict[str, Any]:
 def show_environment(resource: Mapping[str, Any]) -> dict[str, Any]:
     """An environment version."""
     body = resource["properties"]
-    shown = show(assets.ENVIRONMENT, body)
-    return _present(
+    output = show(assets.ENVIRONMENT, body)
+    return _without_none(
         name=resource["id"].split("/")[-3],
         id=_reference(resource["id"]),
-        description=shown.pop("description", None),
-        tags=shown.pop("tags", {}),
+        description=output.pop("description", None),
+        tags=output.pop("tags", {}),
         version=resource["name"],
         creation_context=_creation(resource),
-        **{key: value for key, value in shown.items() if key != "properties"},
+        **{key: value for key, value in output.items() if key != "properties"},
     )
 
 
 def show_environment_container(resource: Mapping[str, Any]) -> dict[str, Any]:
     """The container of all versions of an environment."""
-    shown = show_model_container(resource)
-    del shown["type"]
-    return shown
+    output = show_model_container(resource)
+    del output["type"]
+    return output
 
 
-def _present(**values: Any) -> dict[str, Any]:
+def _without_none(**values: Any) -> dict[str, Any]:
     return {key: value for key, value in values.items() if value is not None}
 
 
@@ -170,13 +170,13 @@ def _creation(resource: Mapping[str, Any]) -> dict[str, Any] | None:
     return show(_CREATION, resource.get("systemData") or {}) or None
 
 
-def _injected(resource: Mapping[str, Any]) -> dict[str, str]:
-    """The values of systemData that Azure ML shows in ``properties``, with UTC offsets without colon."""
-    facts = resource.get("systemData") or {}
-    shown = {name: facts[name] for name in ("createdBy", "createdAt", "lastModifiedAt") if facts.get(name)}
+def _system_values(resource: Mapping[str, Any]) -> dict[str, str]:
+    """The values of systemData that Azure ML shows in ``properties``."""
+    system_data = resource.get("systemData") or {}
+    output = {name: system_data[name] for name in ("createdBy", "createdAt", "lastModifiedAt") if system_data.get(name)}
     return {
         name: f"{value[:-6]}{value[-6:].replace(':', '')}" if name.endswith("At") else value
-        for name, value in shown.items()
+        for name, value in output.items()
     }
 
 
@@ -184,13 +184,13 @@ def _identity(body: Mapping[str, Any] | None) -> dict[str, Any] | None:
     if not body:
         return None
     fields = [enumeration("type", "type"), Field("principal_id", "principalId"), Field("tenant_id", "tenantId")]
-    shown = show(fields, body)
+    output = show(fields, body)
     if body.get("userAssignedIdentities"):
-        shown["user_assigned_identities"] = [
+        output["user_assigned_identities"] = [
             {"resource_id": name, **show([Field("client_id", "clientId")], facts or {})}
             for name, facts in body["userAssignedIdentities"].items()
         ]
-    return shown
+    return output
 
 
 def _status(body: Mapping[str, Any]) -> dict[str, Any] | None:

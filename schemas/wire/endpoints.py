@@ -83,15 +83,15 @@ def endpoint_from_wire(name: str, body: object) -> dict[str, Any]:
     properties = reader.object(envelope.get("properties"), ("properties",))
     document.update(reader.read(PROPERTIES, properties, ("properties",), _READ_ONLY))
     reader.finish(f"onlineEndpoints/{name}")
-    return without_injected(document)
+    return without_system_values(document)
 
 
-def without_injected(document: dict[str, Any]) -> dict[str, Any]:
+def without_system_values(document: dict[str, Any]) -> dict[str, Any]:
     """The document without the entries of INJECTED in ``properties``."""
     properties = document.get("properties")
     if isinstance(properties, Mapping):
-        kept = {key: value for key, value in properties.items() if key not in INJECTED}
+        entries = {key: value for key, value in properties.items() if key not in INJECTED}
         document = {key: value for key, value in document.items() if key != "properties"}
-        if kept:
-            document["properties"] = kept
+        if entries:
+            document["properties"] = entries
     return document

@@ -37,14 +37,17 @@ class Field:
 
 
 def enumeration(name: str, wire: str) -> Field:
+    """A field whose value is an enumeration."""
     return Field(name, wire, casing.to_wire, casing.to_document)
 
 
 def milliseconds(name: str, wire: str) -> Field:
+    """A field in milliseconds; on the wire an ISO 8601 duration."""
     return Field(name, wire, durations.from_milliseconds, durations.to_milliseconds)
 
 
 def seconds(name: str, wire: str) -> Field:
+    """A field in seconds; on the wire an ISO 8601 duration."""
     return Field(name, wire, durations.from_seconds, durations.to_seconds)
 
 
@@ -65,6 +68,7 @@ class Reader:
         self.violations: list[Violation] = []
 
     def refuse(self, path: Path, message: str, hint: str | None = None) -> None:
+        """Add a violation."""
         self.violations.append(Violation(path, message, hint))
 
     def object(self, body: object, path: Path) -> Mapping[str, Any]:
@@ -123,9 +127,9 @@ def show(fields: Sequence[Field], body: Mapping[str, Any]) -> dict[str, Any]:
 
     Like ``Reader.read``, but keeps empty maps.
     """
-    shown = {}
+    output = {}
     for field in fields:
         value = body.get(field.wire)
         if value is not None:
-            shown[field.name] = show(field.fields, value) if field.fields else field.read(value)
-    return shown
+            output[field.name] = show(field.fields, value) if field.fields else field.read(value)
+    return output

@@ -41,6 +41,7 @@ class Table:
 
 @cache
 def table() -> Table:
+    """The table in ``model_config.json``."""
     document = json.loads((files(__package__) / "model_config.json").read_text(encoding="utf-8"))
     messages = {
         message: {name: _field(given) for name, given in fields.items()}
@@ -49,18 +50,18 @@ def table() -> Table:
     return Table(messages, document["enums"])
 
 
-def word(enum: str, number: int) -> str:
+def enum_name(enum: str, number: int) -> str:
     """The name of an enumeration's value, or its number if it has no name."""
     return next((name for name, value in table().enums[enum].items() if value == number), str(number))
 
 
-def _field(given: Mapping[str, str]) -> Field:
-    since = given.get("since")
+def _field(entry: Mapping[str, str]) -> Field:
+    since = entry.get("since")
     major, _, minor = (since or "0.0").partition(".")
     return Field(
-        type=given["type"],
-        repeated=bool(given.get("repeated")),
-        key=given.get("map"),
-        oneof=given.get("oneof"),
+        type=entry["type"],
+        repeated=bool(entry.get("repeated")),
+        key=entry.get("map"),
+        oneof=entry.get("oneof"),
         since=(int(major), int(minor)) if since else None,
     )

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["word", "integer", "float", "string", "symbol", "end", "wrong"]
+Kind = Literal["word", "integer", "float", "string", "symbol", "end", "invalid"]
 
 _TOKEN = re.compile(
     r"""
@@ -26,7 +26,7 @@ _TOKEN = re.compile(
 )
 _ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|[xX]([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL)
 #: Characters that must not follow a number without a space.
-_GLUED = re.compile(r"[A-Za-z_.][A-Za-z0-9_.]*")
+_WORD_AFTER_NUMBER = re.compile(r"[A-Za-z_.][A-Za-z0-9_.]*")
 _BAD_ESCAPE = re.compile(
     r"""
     (?<!\\)(?:\\\\)*\\(?:
@@ -43,7 +43,7 @@ _TAB = 8
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """``text``: as in the file. ``kind``: ``wrong`` for characters that are not a token."""
+    """``text``: as in the file. ``kind``: ``invalid`` for characters that are not a token."""
 
     kind: Kind
     text: str
@@ -51,7 +51,7 @@ class Token:
     column: int
 
     def __str__(self) -> str:
-        return "the end of the file" if self.kind == "end" else f"`{shortened(self.text)}`"
+        return "the end of the file" if self.kind == "end" else f"`{shorten(self.text)}`"
 
 
 def tokens(text: str) -> Iterator[Token]:
@@ -64,24 +64,24 @@ def tokens(text: str) -> Iterator[Token]:
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
-            length, kind = _other(text, at)
+            length, kind = _symbol_or_invalid(text, at)
         else:
             length, kind = match.end() - at, match.lastgroup or "space"
-            if kind in ("integer", "float") and (glued := _GLUED.match(text, match.end())):
-                length, kind = length + len(glued[0]), "wrong"
+            if kind in ("integer", "float") and (rest := _WORD_AFTER_NUMBER.match(text, match.end())):
+                length, kind = length + len(rest[0]), "invalid"
             elif kind == "string" and _BAD_ESCAPE.search(match[0]):
-                kind = "wrong"
+                kind = "invalid"
         piece = text[at : at + length]
         if kind != "space":
             yield Token(kind, piece, line, column)  # type: ignore[arg-type]  # Names of the groups.
-        line, column = _after(piece, line, column)
+        line, column = _advance(piece, line, column)
         at += length
     yield Token("end", "", line, column)
 
 
 def string_value(text: str) -> str:
     """The value of a string token, without quotes and with escape sequences resolved."""
-    return _ESCAPE.sub(_escaped, text[1:-1])
+    return _ESCAPE.sub(_unescape, text[1:-1])
 
 
 def integer_value(text: str) -> int:
@@ -94,32 +94,33 @@ def integer_value(text: str) -> int:
     return int(text, 8) if text.startswith("0") and text != "0" else int(text)
 
 
-def wrong(text: str) -> str:
-    """The message for a token of kind ``wrong``."""
+def error_message(text: str) -> str:
+    """The message for a token of kind ``invalid``."""
     if text[0] in "0123456789.":
-        return f"a space is missing after the number; found `{shortened(text)}`"
+        return f"a space is missing after the number; found `{shorten(text)}`"
     if text[0] not in "\"'":
-        shown = repr(text[0]) if text[0].isprintable() else "a character"
-        return f"{shown} (U+{ord(text[0]):04X}) is allowed only inside quotes"
+        character = repr(text[0]) if text[0].isprintable() else "a character"
+        return f"{character} (U+{ord(text[0]):04X}) is allowed only inside quotes"
     if len(text) > 1 and text[0] == text[-1] and (bad := _BAD_ESCAPE.search(text)):
         return f"`{bad[0]}` is not an escape sequence"
     return "the closing quote is missing on this line"
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
+    """``text``, cut after 60 characters, for messages."""
     return text if len(text) <= 60 else text[:60] + "..."
 
 
-def _other(text: str, at: int) -> tuple[int, str]:
+def _symbol_or_invalid(text: str, at: int) -> tuple[int, str]:
     """(length, kind) of a symbol, an unclosed string or a character that is not ASCII."""
     character = text[at]
     if character in "\"'":
         end = text.find("\n", at)
-        return (len(text) if end < 0 else end) - at, "wrong"
-    return 1, "symbol" if "!" <= character <= "~" else "wrong"
+        return (len(text) if end < 0 else end) - at, "invalid"
+    return 1, "symbol" if "!" <= character <= "~" else "invalid"
 
 
-def _after(piece: str, line: int, column: int) -> tuple[int, int]:
+def _advance(piece: str, line: int, column: int) -> tuple[int, int]:
     for character in piece:
         if character == "\n":
             line, column = line + 1, 1
@@ -130,7 +131,7 @@ def _after(piece: str, line: int, column: int) -> tuple[int, int]:
     return line, column
 
 
-def _escaped(match: re.Match[str]) -> str:
+def _unescape(match: re.Match[str]) -> str:
     octal, hexadecimal, short, long, character = match.groups()
     if octal:
         return chr(int(octal, 8) & 0xFF)

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from amphitrite.schemas.repository.config import fields
-from amphitrite.schemas.repository.config.lexer import Token, integer_value, string_value, wrong
-from amphitrite.schemas.repository.files.findings import listed, near
+from amphitrite.schemas.repository.config.lexer import Token, error_message, integer_value, string_value
+from amphitrite.schemas.repository.files.findings import closest, listed
 
 _RANGES = {
     "int32": (-(2**31), 2**31 - 1),
@@ -35,7 +35,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class ScalarResult:
     """``length``: number of tokens of the value; 0 if there is no value."""
 
     value: str | int | float | bool
@@ -49,7 +49,8 @@ class ScalarReader:
     def __init__(self, tokens: Sequence[Token], at: int, kind: str) -> None:
         self._tokens, self._at, self._kind = tokens, at, kind
 
-    def read(self) -> Read:
+    def read(self) -> ScalarResult:
+        """The value, or the problem if there is none."""
         if self._kind in ("string", "bytes"):
             return self._text()
         if self._kind in ("double", "float"):
@@ -61,7 +62,7 @@ class ScalarReader:
     def _token(self, offset: int = 0) -> Token:
         return self._tokens[min(self._at + offset, len(self._tokens) - 1)]
 
-    def _wrong(self, message: str, allowed: str, *, near: str | None = None, fix: str | None = None) -> Read:
+    def _invalid(self, message: str, allowed: str, *, near: str | None = None, fix: str | None = None) -> ScalarResult:
         """The result for an invalid value.
 
         A scalar of another type is skipped as if it were the value.
@@ -69,60 +70,60 @@ class ScalarReader:
         token = self._token()
         sign = 1 if token.text == "-" else 0
         after = self._token(sign)
-        if token.kind == "wrong":
-            return Read(0, 1, Problem(wrong(token.text), allowed, fix=fix))
+        if token.kind == "invalid":
+            return ScalarResult(0, 1, Problem(error_message(token.text), allowed, fix=fix))
         length = 0 if after.kind in ("symbol", "end") else sign + 1
         found = f"`-{after.text}`" if sign and length else None
-        return Read(0, length, Problem(message, allowed, found, near, fix))
+        return ScalarResult(0, length, Problem(message, allowed, found, near, fix))
 
-    def _text(self) -> Read:
+    def _text(self) -> ScalarResult:
         parts: list[str] = []
         while self._token(len(parts)).kind == "string":
             parts.append(string_value(self._token(len(parts)).text))
         if not parts:
             token = self._token()
             fix = f'write "{token.text}"' if token.kind in ("word", "integer", "float") else None
-            return self._wrong("must be a string in quotes", "a string in quotes", fix=fix)
-        return Read("".join(parts), len(parts))
+            return self._invalid("must be a string in quotes", "a string in quotes", fix=fix)
+        return ScalarResult("".join(parts), len(parts))
 
-    def _integer(self, low: int, high: int) -> Read:
+    def _integer(self, low: int, high: int) -> ScalarResult:
         sign = 1 if self._token().text == "-" else 0
         token = self._token(sign)
         allowed = "a whole number" + (" of 0 or more" if low == 0 else "")
         if token.kind != "integer" or (sign and low == 0):
-            return self._wrong(f"must be {allowed}", allowed, fix=_unquoted(token))
+            return self._invalid(f"must be {allowed}", allowed, fix=_unquote_hint(token))
         try:
             value = integer_value(token.text)
         except ValueError:
-            return self._wrong("a number with a leading 0 is octal", allowed, fix=f"write {token.text.lstrip('0')}")
+            return self._invalid("a number with a leading 0 is octal", allowed, fix=f"write {token.text.lstrip('0')}")
         value = -value if sign else value
         if not low <= value <= high:
-            return self._wrong("the number is out of range", f"{low} to {high}")
-        return Read(value, sign + 1)
+            return self._invalid("the number is out of range", f"{low} to {high}")
+        return ScalarResult(value, sign + 1)
 
-    def _decimal(self) -> Read:
+    def _decimal(self) -> ScalarResult:
         sign = 1 if self._token().text == "-" else 0
         token = self._token(sign)
         text = token.text.lower()
         is_special = token.kind == "word" and text in _SPECIAL
         if token.kind not in ("integer", "float") and not is_special:
-            return self._wrong("must be a number", "a number", fix=_unquoted(token))
+            return self._invalid("must be a number", "a number", fix=_unquote_hint(token))
         try:
             value = float(text if is_special else text.rstrip("f"))
         except ValueError:  # 0x10 is not a decimal number.
-            return self._wrong("must be a decimal number", "a decimal number")
-        return Read(-value if sign else value, sign + 1)
+            return self._invalid("must be a decimal number", "a decimal number")
+        return ScalarResult(-value if sign else value, sign + 1)
 
-    def _flag(self) -> Read:
+    def _flag(self) -> ScalarResult:
         token = self._token()
         if token.kind == "word" and token.text in _FLAGS:
-            return Read(_FLAGS[token.text], 1)
+            return ScalarResult(_FLAGS[token.text], 1)
         if token.kind == "integer" and token.text in ("0", "1"):
-            return Read(token.text == "1", 1)
+            return ScalarResult(token.text == "1", 1)
         guess = token.text.strip("\"'").lower()
-        return self._wrong("must be true or false", "true, false", near=guess if guess in ("true", "false") else None)
+        return self._invalid("must be true or false", "true, false", near=guess if guess in ("true", "false") else None)
 
-    def _word(self) -> Read:
+    def _word(self) -> ScalarResult:
         words = fields.table().enums[self._kind]
         sign = 1 if self._token().text == "-" else 0
         token = self._token(sign)
@@ -133,24 +134,24 @@ class ScalarReader:
             except ValueError:
                 value = 2**31
             if value < 2**31:
-                return Read(-value if sign else value, sign + 1)
+                return ScalarResult(-value if sign else value, sign + 1)
         if token.kind == "word" and not sign and token.text in words:
-            return Read(words[token.text], 1)
+            return ScalarResult(words[token.text], 1)
         plain = token.text.strip("\"'").upper()
-        return self._wrong("unknown value", listed(list(words)), near=_near(plain, list(words)))
+        return self._invalid("unknown value", listed(list(words)), near=_suggestion(plain, list(words)))
 
 
-def _near(word: str, words: list[str]) -> str | None:
+def _suggestion(word: str, words: list[str]) -> str | None:
     """A suggestion: TYPE_FP32 for ``FP32``, ``fp32`` and ``float32``, KIND_GPU for ``GPU``."""
     ends = [known for known in words if known == word or known.endswith(f"_{word}")]
     if ends:
         return ends[0]
     alias = {"FLOAT": "FP32", "FLOAT32": "FP32", "FLOAT64": "FP64", "DOUBLE": "FP64", "FLOAT16": "FP16", "HALF": "FP16",
              "BFLOAT16": "BF16", "BYTES": "STRING", "INT": "INT32", "LONG": "INT64", "BOOLEAN": "BOOL"}  # fmt: skip
-    meant = f"TYPE_{alias.get(word.removeprefix('TYPE_'), '')}"
-    return meant if meant in words else near(word, words)
+    type_name = f"TYPE_{alias.get(word.removeprefix('TYPE_'), '')}"
+    return type_name if type_name in words else closest(word, words)
 
 
-def _unquoted(token: Token) -> str | None:
+def _unquote_hint(token: Token) -> str | None:
     inner = token.text.strip("\"'")
     return f"write {inner}, without quotes" if token.kind == "string" and inner.lstrip("-").isdigit() else None

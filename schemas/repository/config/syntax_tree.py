@@ -14,7 +14,7 @@ Scalar = str | int | float | bool
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Position:
     """A position in config.pbtxt, 1-based."""
 
     line: int
@@ -23,11 +23,11 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A scalar or a message. ``key_place``: the position of the field's name."""
+    """A scalar or a message. ``key_position``: the position of the field's name."""
 
     value: Scalar | Message
-    place: Place
-    key_place: Place
+    position: Position
+    key_position: Position
 
     @property
     def message(self) -> Message:
@@ -48,41 +48,45 @@ class Message:
     """
 
     type: str
-    place: Place
+    position: Position
     path: str = ""
     values: dict[str, list[Value]] = field(default_factory=dict)
     incomplete: bool = False
 
     def has(self, name: str) -> bool:
+        """Whether a field has a value."""
         return bool(self.values.get(name))
 
     def all(self, name: str) -> Sequence[Value]:
+        """All values of a field."""
         return self.values.get(name, ())
 
     def text(self, name: str) -> str:
         """The last value of a string field; empty by default."""
-        found = self.all(name)
-        return str(found[-1].value) if found else ""
+        values = self.all(name)
+        return str(values[-1].value) if values else ""
 
     def number(self, name: str) -> int:
         """The last value of a number, a boolean or an enumeration (as its number); 0 by default."""
-        found = self.all(name)
-        return found[-1].number if found else 0
+        values = self.all(name)
+        return values[-1].number if values else 0
 
     def numbers(self, name: str) -> tuple[int, ...]:
+        """All values of a numeric field."""
         return tuple(value.number for value in self.all(name))
 
     def child(self, name: str) -> Message | None:
         """The message of a field that is not repeated; None if it is absent."""
-        found = self.all(name)
-        return found[-1].message if found else None
+        values = self.all(name)
+        return values[-1].message if values else None
 
     def children(self, name: str) -> list[Message]:
+        """All messages of a repeated field."""
         return [value.message for value in self.all(name)]
 
-    def word(self, name: str) -> str:
+    def enum_name(self, name: str) -> str:
         """The last value of an enumeration as its name."""
-        return fields.word(fields.table().messages[self.type][name].type, self.number(name))
+        return fields.enum_name(fields.table().messages[self.type][name].type, self.number(name))
 
     def mapping(self, name: str) -> Mapping[str, Value]:
         """A map field: key -> its last value, in the order of the file."""
@@ -99,13 +103,13 @@ class Message:
             value = entry.all("value")
             yield (
                 key[-1].value if key and not isinstance(key[-1].value, Message) else default,
-                value[-1] if value else Value(_empty(self.type, name, entry), entry.place, entry.place),
+                value[-1] if value else Value(_default_value(self.type, name, entry), entry.position, entry.position),
             )
 
 
-def _empty(message: str, name: str, entry: Message) -> Scalar | Message:
+def _default_value(message: str, name: str, entry: Message) -> Scalar | Message:
     """The value of a map entry without one: the default of its type."""
     kind = fields.table().messages[message][name].type
     if kind in fields.table().messages:
-        return Message(kind, entry.place, entry.path)
+        return Message(kind, entry.position, entry.path)
     return "" if kind in ("string", "bytes") else 0

@@ -59,8 +59,8 @@ class Finding:
     @property
     def hint(self) -> str | None:
         """The suggestion and the fix; None if there is neither."""
-        near = f'did you mean "{self.near}"?' if self.near else None
-        return "; ".join(part for part in (near, self.fix) if part) or None
+        suggestion = f'did you mean "{self.near}"?' if self.near else None
+        return "; ".join(part for part in (suggestion, self.fix) if part) or None
 
     def __str__(self) -> str:
         return ": ".join(part for part in (self.location, self.path, self.sentence) if part)
@@ -87,12 +87,12 @@ def errors(findings: Iterable[Finding]) -> list[Finding]:
     return [finding for finding in findings if finding.severity == "error"]
 
 
-def near(word: str, words: Iterable[str], cutoff: float = 0.6) -> str | None:
+def closest(word: str, words: Iterable[str], cutoff: float = 0.6) -> str | None:
     """The one of ``words`` that is most similar to ``word``; None if none is."""
     known = list(words)
-    same = [one for one in known if one.lower() == word.lower()]
-    found = same or difflib.get_close_matches(word[:60], known, n=1, cutoff=cutoff)
-    return found[0] if found else None
+    exact = [one for one in known if one.lower() == word.lower()]
+    matches = exact or difflib.get_close_matches(word[:60], known, n=1, cutoff=cutoff)
+    return matches[0] if matches else None
 
 
 def listed(words: Sequence[str]) -> str:

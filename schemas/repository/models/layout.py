@@ -43,19 +43,19 @@ _VERSION_MAX = 2**63 - 1
 
 def models(paths: Iterable[str]) -> dict[str, list[str]]:
     """Top-level directory -> the paths below it, relative to it. Both are sorted."""
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     for path in sorted(paths):
         first, slash, rest = path.partition("/")
         if slash:
-            found.setdefault(first, []).append(rest)
-    return dict(sorted(found.items()))
+            result.setdefault(first, []).append(rest)
+    return dict(sorted(result.items()))
 
 
 def check(paths: Sequence[str]) -> list[Finding]:
     """The problems of the layout that do not depend on config.pbtxt."""
     top = sorted(path for path in paths if "/" not in path)
-    found = models(paths)
-    if _is_single_model(top, found):
+    by_model = models(paths)
+    if _is_single_model(top, by_model):
         message = "this is the directory of a single model, not a model repository"
         return [Finding("", message, "single-model", fix="set `path` to the parent directory")]
     findings = [
@@ -63,15 +63,15 @@ def check(paths: Sequence[str]) -> list[Finding]:
             path,
             f"`{path}` is at the top of the repository, where Triton does not look for models",
             "stray-file",
-            "warning" if found else "error",
+            "warning" if by_model else "error",
             fix=EXPECTED,
         )
         for path in top
         if PurePosixPath(path).suffix in _MODEL_SUFFIXES
     ]
-    for name, files in found.items():
+    for name, files in by_model.items():
         findings += _check_model(name, files)
-    if not found and not findings:
+    if not by_model and not findings:
         findings.append(Finding("", "the repository has no model directory", "no-model", fix=EXPECTED))
     return findings
 
@@ -82,8 +82,8 @@ def subdirectories(paths: Iterable[str]) -> list[str]:
     ``paths``: relative to the model's directory. One that ends with a slash is a directory without
     files.
     """
-    found = {path.partition("/")[0] for path in paths if "/" in path}
-    return sorted(found, key=str.encode)
+    names = {path.partition("/")[0] for path in paths if "/" in path}
+    return sorted(names, key=str.encode)
 
 
 def version_directories(directories: Iterable[str]) -> dict[int, str]:
@@ -132,13 +132,13 @@ def lost_versions(config: Message, paths: Sequence[str]) -> tuple[str, ...]:
     return tuple(str(version) for version in sorted(set(versions)) if 0 <= version <= _VERSION_MAX) or ("1",)
 
 
-def _is_single_model(top: Sequence[str], found: Mapping[str, Sequence[str]]) -> bool:
+def _is_single_model(top: Sequence[str], by_model: Mapping[str, Sequence[str]]) -> bool:
     """Whether ``1/model.onnx`` (and perhaps ``config.pbtxt``) is at the top.
 
     A model with the name ``1`` has version directories below it.
     """
-    versions = [name for name in found if _VERSION.fullmatch(name) and not _versions_of(found[name])]
-    return bool(versions) and (CONFIG in top or len(versions) == len(found))
+    versions = [name for name in by_model if _VERSION.fullmatch(name) and not _versions_of(by_model[name])]
+    return bool(versions) and (CONFIG in top or len(versions) == len(by_model))
 
 
 def _check_model(name: str, files: Sequence[str]) -> list[Finding]:

@@ -32,8 +32,8 @@ class ModelFiles:
     @property
     def first_directory(self) -> Mapping[str, bool] | None:
         """Entries of the first directory: name -> whether it is a directory; None without one."""
-        found = self.directories
-        return backends.entries(iter(self.sizes), found[0]) if found else None
+        directories = self.directories
+        return backends.entries(iter(self.sizes), directories[0]) if directories else None
 
     def file_of(self, version: int, filename: str) -> str | None:
         """The path of a version's file in the repository; None if it does not exist."""
@@ -43,14 +43,15 @@ class ModelFiles:
         return None
 
     def files_of(self, version: int) -> list[str]:
+        """The paths below the directory of a version, relative to it, sorted."""
         start = f"{version}/"
         return sorted(path.removeprefix(start) for path in self.sizes if path.startswith(start))
 
     def resolved(self, path: str) -> str | None:
         """A path in config.pbtxt as a path in the repository; None if it leaves the repository."""
-        found = normpath(f"{self.name}/{path.lstrip('/')}")
-        return None if found.startswith("..") else found
+        normalized = normpath(f"{self.name}/{path.lstrip('/')}")
+        return None if normalized.startswith("..") else normalized
 
-    def holds(self, path: str) -> bool:
+    def exists(self, path: str) -> bool:
         """Whether ``path`` is a file, or a directory with files."""
         return path in self.sizes or any(file.startswith(f"{path.rstrip('/')}/") for file in self.sizes)

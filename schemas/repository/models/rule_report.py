@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from amphitrite.schemas.repository.config.syntax_tree import Message, Place
+from amphitrite.schemas.repository.config.syntax_tree import Message, Position
 from amphitrite.schemas.repository.files.findings import FINDINGS_MAX, Finding, Severity
 
 
@@ -40,28 +40,38 @@ class Report:
         fix: str | None = None,
         index: int | None = None,
     ) -> None:
-        """Add a finding about a field: at its value (the ``index``-th), or at its message if it is
-        absent.
+        """Add a finding at the value of a field (the ``index``-th), or at its message.
 
         An empty ``name`` stands for the message itself.
         """
         values = message.all(name) if name else ()
-        place = message.place
+        position = message.position
         if values:
-            place = values[index if index is not None and index < len(values) else -1].place
+            position = values[index if index is not None and index < len(values) else -1].position
         path = message.path if not name else message.at(name) + (f"[{index}]" if index is not None else "")
-        self.at(place, path, code, text, severity=severity, found=found, allowed=allowed, near=near, fix=fix)
+        self.at(position, path, code, text, severity=severity, found=found, allowed=allowed, near=near, fix=fix)
 
     def at(
-        self, place: Place, path: str, code: str, text: str, *, severity: Severity = "error", found: str | None = None,
-        allowed: str | None = None, near: str | None = None, fix: str | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        position: Position,
+        path: str,
+        code: str,
+        text: str,
+        *,
+        severity: Severity = "error",
+        found: str | None = None,
+        allowed: str | None = None,
+        near: str | None = None,
+        fix: str | None = None,
+    ) -> None:
         """Add a finding at a position of config.pbtxt, or about the model without one."""
         if self.config is None:
             self.model(code, text, severity=severity, found=found, allowed=allowed, near=near, fix=fix)
         else:
             self.add(
-                Finding(self.config, text, code, severity, place.line, place.column, path, found, allowed, near, fix)
+                Finding(
+                    self.config, text, code, severity, position.line, position.column, path, found, allowed, near, fix
+                )
             )
 
     def model(
@@ -89,9 +99,11 @@ class Report:
         self.add(Finding(path, text, code, severity, line, column, "", found, allowed, near, fix))
 
     def add(self, finding: Finding) -> None:
+        """Add a finding, unless it is a duplicate or there are too many."""
         if len(self.findings) < FINDINGS_MAX and finding not in self.findings:
             self.findings.append(finding)
 
     @property
     def failed(self) -> bool:
+        """Whether there is an error."""
         return any(finding.severity == "error" for finding in self.findings)

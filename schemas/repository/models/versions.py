@@ -7,10 +7,10 @@ not know the files in them.
 from __future__ import annotations
 
 from amphitrite.schemas.repository.models import layout
-from amphitrite.schemas.repository.models.model_subject import Subject
+from amphitrite.schemas.repository.models.model_context import ModelContext
 
 
-def check(model: Subject) -> tuple[int, ...]:
+def check(model: ModelContext) -> tuple[int, ...]:
     """Report problems of versions; return the versions whose files Triton would find."""
     existing = layout.version_directories(model.paths.directories)
     policy = model.config.child("version_policy")

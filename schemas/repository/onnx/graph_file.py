@@ -41,7 +41,7 @@ class Tensor:
     shape: tuple[Dimension, ...] | None
 
     def __str__(self) -> str:
-        return f"{self.kind} `{self.name}` {self.type_word} {shown(self.shape)}"
+        return f"{self.kind} `{self.name}` {self.type_word} {format_shape(self.shape)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Graph:
 
     ir_version: int = 0
     opsets: dict[str, int] = field(default_factory=dict)
-    found: bool = False
+    has_graph: bool = False
     inputs: tuple[Tensor, ...] = ()
     outputs: tuple[Tensor, ...] = ()
     operators: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -84,11 +84,11 @@ class Graph:
 def read(stream: BinaryIO, size: int) -> Graph:
     """Read a file of ``size`` bytes. Raises Damaged (not ONNX, or truncated), TooMuch, OSError."""
     walker, graph = Walker(stream, size), Graph()
-    for number, value in walker.fields(walker.whole):
+    for number, value in walker.fields(walker.file_span):
         if number == 1 and isinstance(value, int):
             graph.ir_version = signed(value)
         elif number == 7 and isinstance(value, Span):
-            graph.found = True
+            graph.has_graph = True
             _graph(walker, value, graph)
         elif number == 8 and isinstance(value, Span):
             parts = _parts(walker, value, texts={1}, numbers={2})
@@ -99,46 +99,46 @@ def read(stream: BinaryIO, size: int) -> Graph:
     return graph
 
 
-def shown(shape: tuple[Dimension, ...] | None) -> str:
+def format_shape(shape: tuple[Dimension, ...] | None) -> str:
     """The shape as text: ``[N,3,?]``, with a question mark for an unnamed dimension."""
     return "of any shape" if shape is None else "[" + ",".join("?" if d is None else str(d) for d in shape) + "]"
 
 
 def _graph(walker: Walker, span: Span, graph: Graph) -> None:
-    valued: set[str] = set()
-    made: set[str] = set()
-    read_names: dict[str, None] = {}
+    initialized: set[str] = set()
+    produced: set[str] = set()
+    used: dict[str, None] = {}
     inputs: list[Tensor] = []
     outputs: list[Tensor] = []
     for number, value in walker.fields(span):
         if not isinstance(value, Span):
             continue
         if number == 1:
-            _node(walker, value, graph, made, read_names)
+            _node(walker, value, graph, produced, used)
         elif number == 5:
-            valued.add(_initializer(walker, value, graph))
+            initialized.add(_initializer(walker, value, graph))
         elif number == 15:
             for part, inner in walker.fields(value):
                 if part == 1 and isinstance(inner, Span):
-                    valued.add(_initializer(walker, inner, graph))
+                    initialized.add(_initializer(walker, inner, graph))
         elif number in (11, 12):
             (inputs if number == 11 else outputs).append(_value(walker, value, "input" if number == 11 else "output"))
-    graph.inputs = tuple(tensor for tensor in inputs if tensor.name not in valued)
+    graph.inputs = tuple(tensor for tensor in inputs if tensor.name not in initialized)
     graph.outputs = tuple(outputs)
-    known = valued | made | {tensor.name for tensor in inputs}
-    graph.undefined = [name for name in read_names if name and name not in known]
+    known = initialized | produced | {tensor.name for tensor in inputs}
+    graph.undefined = [name for name in used if name and name not in known]
     graph.undefined += [tensor.name for tensor in outputs if tensor.name not in known]
 
 
-def _node(walker: Walker, span: Span, graph: Graph, made: set[str], read_names: dict[str, None]) -> None:
+def _node(walker: Walker, span: Span, graph: Graph, produced: set[str], used: dict[str, None]) -> None:
     operator, domain = "", ""
     for number, value in walker.fields(span):
         if not isinstance(value, Span):
             continue
         if number == 1:
-            read_names.setdefault(walker.text(value))
+            used.setdefault(walker.text(value))
         elif number == 2:
-            made.add(walker.text(value))
+            produced.add(walker.text(value))
         elif number == 4:
             operator = walker.text(value)
         elif number == 7:
@@ -148,7 +148,7 @@ def _node(walker: Walker, span: Span, graph: Graph, made: set[str], read_names: 
 
 def _initializer(walker: Walker, span: Span, graph: Graph) -> str:
     """Return the name of an initializer; note external data in ``graph.external``."""
-    name, outside = "", 0
+    name, data_location = "", 0
     entries: dict[str, str] = {}
     for number, value in walker.fields(span):
         if number == 8 and isinstance(value, Span):
@@ -157,8 +157,8 @@ def _initializer(walker: Walker, span: Span, graph: Graph) -> str:
             parts = _parts(walker, value, texts={1, 2}, numbers=set())
             entries[str(parts.get(1, ""))] = str(parts.get(2, ""))
         elif number == 14 and isinstance(value, int):
-            outside = value
-    if outside == 1:
+            data_location = value
+    if data_location == 1:
         offset, length = entries.get("offset", "0"), entries.get("length", "")
         graph.external.append(
             Weights(
@@ -210,13 +210,13 @@ def _dimension(walker: Walker, span: Span) -> Dimension:
 
 def _parts(walker: Walker, span: Span, *, texts: set[int], numbers: set[int]) -> dict[int, str | int]:
     """The last value of each of these fields."""
-    found: dict[int, str | int] = {}
+    values: dict[int, str | int] = {}
     for number, value in walker.fields(span):
         if number in texts and isinstance(value, Span):
-            found[number] = walker.text(value)
+            values[number] = walker.text(value)
         elif number in numbers and isinstance(value, int):
-            found[number] = value
-    return found
+            values[number] = value
+    return values
 
 
-__all__ = ["TYPES", "Damaged", "Dimension", "Graph", "Tensor", "Weights", "read", "shown"]
+__all__ = ["TYPES", "Damaged", "Dimension", "Graph", "Tensor", "Weights", "format_shape", "read"]

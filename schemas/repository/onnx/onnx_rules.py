@@ -51,7 +51,7 @@ def read(report: Report, files: Repository, path: str, release: Release | None =
     except OSError as exc:
         report.file(path, "unreadable", f"cannot read `{path}`: {exc.strerror or exc}")
         return None
-    if not graph.found:
+    if not graph.has_graph:
         report.file(
             path, "onnx-damaged", f"`{path}` has no graph", found=f"{size} bytes", fix="export or copy it again"
         )
@@ -100,18 +100,22 @@ def _check_versions(report: Report, path: str, graph: Graph, limits: Limits) -> 
 
 def _check_operators(report: Report, path: str, graph: Graph) -> None:
     opsets = {"" if domain == "ai.onnx" else domain: version for domain, version in graph.opsets.items()}
-    for (given, name), count in sorted(graph.operators.items()):
-        domain = "" if given == "ai.onnx" else given
-        if (given, name) in graph.functions or (domain, name) in graph.functions or domain.startswith(_OPEN_DOMAINS):
+    for (node_domain, name), count in sorted(graph.operators.items()):
+        domain = "" if node_domain == "ai.onnx" else node_domain
+        if (
+            (node_domain, name) in graph.functions
+            or (domain, name) in graph.functions
+            or domain.startswith(_OPEN_DOMAINS)
+        ):
             continue
-        shown = f"{domain or 'ai.onnx'}.{name}"
+        operator = f"{domain or 'ai.onnx'}.{name}"
         nodes = f"{count} node{'s' if count != 1 else ''}"
         known = _operators().get(domain)
         if known is None or name not in known:
-            report.file(path, "onnx-operator", f"ONNX Runtime has no operator {shown}", found=nodes,
+            report.file(path, "onnx-operator", f"ONNX Runtime has no operator {operator}", found=nodes,
                         fix="export the model with standard ONNX operators")  # fmt: skip
             continue
-        since, *gone = known[name]
+        since, *removed = known[name]
         opset = opsets.get(domain)
         if opset is None:
             if domain:
@@ -119,13 +123,18 @@ def _check_operators(report: Report, path: str, graph: Graph) -> None:
                     path,
                     "onnx-operator",
                     f"the file does not state the operator set of {domain}",
-                    found=f"{shown}, {nodes}",
+                    found=f"{operator}, {nodes}",
                     fix="export it again",
                 )
-        elif opset < since or (gone and opset >= gone[0]):
-            report.file(path, "onnx-operator", f"operator set {opset} does not have the operator {shown}", found=nodes,
-                        allowed=f"{since} or later" + (f", before {gone[0]}" if gone else ""),
-                        fix="export it with another opset_version")  # fmt: skip
+        elif opset < since or (removed and opset >= removed[0]):
+            report.file(
+                path,
+                "onnx-operator",
+                f"operator set {opset} does not have the operator {operator}",
+                found=nodes,
+                allowed=f"{since} or later" + (f", before {removed[0]}" if removed else ""),
+                fix="export it with another opset_version",
+            )
 
 
 def _check_external(report: Report, files: Repository, path: str, graph: Graph) -> None:
@@ -167,5 +176,5 @@ def _check_external(report: Report, files: Repository, path: str, graph: Graph) 
 @cache
 def _operators() -> dict[str, dict[str, list[int]]]:
     text = (resources(__package__) / "onnx_operators.json").read_text(encoding="utf-8")
-    found: dict[str, dict[str, list[int]]] = json.loads(text)
-    return found
+    table: dict[str, dict[str, list[int]]] = json.loads(text)
+    return table

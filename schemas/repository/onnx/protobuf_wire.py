@@ -39,12 +39,11 @@ class Walker:
     """Reads one file. It changes the position of ``stream``."""
 
     def __init__(self, stream: BinaryIO, size: int) -> None:
-        self._stream, self.whole = stream, Span(0, size)
+        self._stream, self.file_span = stream, Span(0, size)
         self._left = FIELDS_MAX
 
     def fields(self, span: Span) -> Iterator[tuple[int, int | Span]]:
-        """(number, value) of each field of the message in ``span``: an int for a varint, else a
-        Span.
+        """(number, value) of each field of the message in ``span``; a value is an int or a Span.
 
         Raises Damaged, TooMuch, OSError.
         """
@@ -68,24 +67,25 @@ class Walker:
             length = {1: 8, 5: 4}.get(kind, 0)
             if kind == 2:
                 length, used = _varint(head, used)
-            found = Span(at + used, at + used + length)
-            if found.end > span.end:
+            value_span = Span(at + used, at + used + length)
+            if value_span.end > span.end:
                 raise Damaged
-            yield tag >> 3, found
-            at = found.end
+            yield tag >> 3, value_span
+            at = value_span.end
 
     def text(self, span: Span) -> str:
+        """The string in ``span``; invalid UTF-8 is replaced."""
         return self._bytes(span).decode("utf-8", errors="replace")
 
     def numbers(self, value: int | Span) -> list[int]:
         """The values of a repeated varint field, packed or not."""
         if isinstance(value, int):
             return [value]
-        packed, at, found = self._bytes(value), 0, []
+        packed, at, values = self._bytes(value), 0, []
         while at < len(packed):
             number, at = _varint(packed, at)
-            found.append(number)
-        return found
+            values.append(number)
+        return values
 
     def _bytes(self, span: Span) -> bytes:
         self._stream.seek(span.start, os.SEEK_SET)

@@ -77,7 +77,7 @@ def _check_priorities(report: Report, batcher: Message) -> None:
         for key, value in policies.items():
             if not 1 <= int(key or 0) <= levels:
                 report.at(
-                    value.place,
+                    value.position,
                     batcher.at("priority_queue_policy"),
                     "priority",
                     "unknown priority level",
@@ -123,7 +123,7 @@ def _check_sequence(report: Report, batcher: Message, maximum: int, uncertain: b
                 "name",
                 "duplicate-tensor",
                 f'duplicate control input "{name}"',
-                found=f"lines {names[name].place.line} and {entry.place.line}",
+                found=f"lines {names[name].position.line} and {entry.position.line}",
                 fix="use a different tensor for each control",
             )
         names[name] = entry
@@ -134,16 +134,16 @@ def _check_sequence(report: Report, batcher: Message, maximum: int, uncertain: b
                     control,
                     "kind",
                     "sequence-control",
-                    f"two tensors have the control {control.word('kind')}",
+                    f"two tensors have the control {control.enum_name('kind')}",
                     fix="remove one of them",
                 )
                 continue
             kinds[kind] = control
             if control.incomplete:
                 continue
-            if control.word("kind") in _BOOLEAN:
+            if control.enum_name("kind") in _BOOLEAN:
                 _check_boolean(report, control)
-            elif control.word("kind") == "CONTROL_SEQUENCE_CORRID":
+            elif control.enum_name("kind") == "CONTROL_SEQUENCE_CORRID":
                 _check_correlation(report, control)
     if oldest := batcher.child("oldest"):
         _check_preferred(report, oldest, maximum, uncertain)
@@ -159,26 +159,26 @@ def _is_share(value: float) -> bool:
 
 
 def _check_boolean(report: Report, control: Message) -> None:
-    given = [field for field in _VALUES if control.has(field)]
-    kind = control.word("kind")
-    if len(given) != 1:
-        found = " and ".join(given) if given else "none of them"
+    present = [field for field in _VALUES if control.has(field)]
+    kind = control.enum_name("kind")
+    if len(present) != 1:
+        found = " and ".join(present) if present else "none of them"
         report.field(
             control,
-            given[1] if given else "",
+            present[1] if present else "",
             "sequence-control",
             f"{kind} needs its values for false and true in one field",
             found=found,
             allowed=f"one of {', '.join(_VALUES)}",
-            fix=None if given else "add int32_false_true: [ 0, 1 ]",
+            fix=None if present else "add int32_false_true: [ 0, 1 ]",
         )
-    elif len(control.all(given[0])) != 2:
+    elif len(control.all(present[0])) != 2:
         report.field(
             control,
-            given[0],
+            present[0],
             "sequence-control",
-            f"`{given[0]}` must have one value for false and one for true",
-            found=f"{len(control.all(given[0]))} values",
+            f"`{present[0]}` must have one value for false and one for true",
+            found=f"{len(control.all(present[0]))} values",
             allowed="2 values",
         )
 
@@ -188,9 +188,9 @@ def _check_correlation(report: Report, control: Message) -> None:
         if control.has(field):
             report.field(control, field, "sequence-control", f"CONTROL_SEQUENCE_CORRID must not have `{field}`",
                          fix=f"remove `{field}`, and add data_type")  # fmt: skip
-    if control.word("data_type") not in _CORRELATION:
+    if control.enum_name("data_type") not in _CORRELATION:
         report.field(control, "data_type", "sequence-control", "invalid type for a sequence's correlation id",
-                     found=control.word("data_type"), allowed=", ".join(_CORRELATION))  # fmt: skip
+                     found=control.enum_name("data_type"), allowed=", ".join(_CORRELATION))  # fmt: skip
 
 
 def _check_states(report: Report, batcher: Message, sizes: Mapping[str, int]) -> None:

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from amphitrite.schemas.repository.config.syntax_tree import Message
-from amphitrite.schemas.repository.files.findings import listed, near
+from amphitrite.schemas.repository.files.findings import closest, listed
 from amphitrite.schemas.repository.models.rule_report import Report
 from amphitrite.schemas.repository.onnx import graph_file
-from amphitrite.schemas.repository.onnx.graph_file import Dimension, shown
+from amphitrite.schemas.repository.onnx.graph_file import Dimension, format_shape
 from amphitrite.schemas.repository.rules.tensors import Signature, Tensor
 
 #: The largest batch if config.pbtxt does not set one.
@@ -30,13 +30,13 @@ _THREADS = ("intra_op_thread_count", "inter_op_thread_count", "execution_mode")
 
 
 @dataclass(frozen=True, slots=True)
-class Completed:
+class CompletionResult:
     """``signature``: None if ONNX Runtime infers part of it, or if there are problems."""
 
     signature: Signature | None
 
 
-def complete(report: Report, config: Message, graph: graph_file.Graph, path: str) -> Completed:
+def complete(report: Report, config: Message, graph: graph_file.Graph, path: str) -> CompletionResult:
     """Complete the inputs and outputs of ``config`` from ``graph``.
 
     Reports what contradicts the graph of the file ``path``, and what the backend does not support.
@@ -44,30 +44,32 @@ def complete(report: Report, config: Message, graph: graph_file.Graph, path: str
     before = len(report.findings)
     _refuse(report, config)
     _check_options(report, config)
-    given = {kind: {e.text("name"): e for e in config.children(kind)} for kind in ("input", "output")}
-    for kind, known in (("input", graph.inputs), ("output", graph.outputs)):
-        names = [tensor.name for tensor in known]
-        for name, entry in given[kind].items():
+    entries = {kind: {e.text("name"): e for e in config.children(kind)} for kind in ("input", "output")}
+    for kind, graph_tensors in (("input", graph.inputs), ("output", graph.outputs)):
+        names = [tensor.name for tensor in graph_tensors]
+        for name, entry in entries[kind].items():
             if name not in names and not (entry.incomplete and not name):
-                _unknown(report, entry, kind, name, names, graph)
-    served = [t for t in graph.tensors if t.kind == "input" or not given["output"] or t.name in given["output"]]
-    maximum, certain = _batch(report, config, served, given)
+                _report_unknown_tensor(report, entry, kind, name, names, graph)
+    served_tensors = [
+        t for t in graph.tensors if t.kind == "input" or not entries["output"] or t.name in entries["output"]
+    ]
+    maximum, certain = _batch(report, config, served_tensors, entries)
     tensors: dict[str, list[Tensor]] = {"input": [], "output": []}
-    for tensor in served:
-        own = given[tensor.kind].get(tensor.name)
+    for tensor in served_tensors:
+        declared = entries[tensor.kind].get(tensor.name)
         if tensor.type is None:
-            _unservable(report, tensor, own, path)
+            _report_unsupported_type(report, tensor, declared, path)
             continue
-        dims = _entry(report, tensor, own, maximum)
+        dims = _entry(report, tensor, declared, maximum)
         if dims is None:
             certain = False
-        tensors[tensor.kind].append(Tensor(tensor.name, tensor.type, dims or (), False, own))
+        tensors[tensor.kind].append(Tensor(tensor.name, tensor.type, dims or (), False, declared))
     if not certain or len(report.findings) > before:
-        return Completed(None)
-    return Completed(Signature(tuple(tensors["input"]), tuple(tensors["output"]), maximum))
+        return CompletionResult(None)
+    return CompletionResult(Signature(tuple(tensors["input"]), tuple(tensors["output"]), maximum))
 
 
-def why_not_batched(tensors: Sequence[graph_file.Tensor]) -> bool:
+def cannot_batch(tensors: Sequence[graph_file.Tensor]) -> bool:
     """Whether the first dimension of the tensors cannot be the batch."""
     if not any(t.kind == "input" for t in tensors):
         return True
@@ -81,20 +83,22 @@ def why_not_batched(tensors: Sequence[graph_file.Tensor]) -> bool:
 
 
 def _batch(
-    report: Report, config: Message, served: Sequence[graph_file.Tensor], given: dict[str, dict[str, Message]]
+    report: Report, config: Message, served_tensors: Sequence[graph_file.Tensor], entries: dict[str, dict[str, Message]]
 ) -> tuple[int, bool]:
     """(the largest batch, whether that is certain)."""
     maximum = max(0, config.number("max_batch_size"))
     if maximum:
-        for tensor in served:
+        for tensor in served_tensors:
             _check_batchable(report, config, tensor, maximum)
         return maximum, True
-    if any(entry.has("dims") for entries in given.values() for entry in entries.values()):
+    if any(entry.has("dims") for by_name in entries.values() for entry in by_name.values()):
         return 0, True
     # ONNX Runtime infers open shapes of outputs, and may find a batch dimension that is not
     # declared.
-    certain = all(tensor.shape is not None and None not in tensor.shape for tensor in served if tensor.kind == "output")
-    return (0 if why_not_batched(served) else DEFAULT_MAX_BATCH_SIZE), certain
+    certain = all(
+        tensor.shape is not None and None not in tensor.shape for tensor in served_tensors if tensor.kind == "output"
+    )
+    return (0 if cannot_batch(served_tensors) else DEFAULT_MAX_BATCH_SIZE), certain
 
 
 def _check_batchable(report: Report, config: Message, tensor: graph_file.Tensor, maximum: int) -> None:
@@ -116,13 +120,13 @@ def _entry(report: Report, tensor: graph_file.Tensor, entry: Message | None, max
     if not full:
         shape = (1,) if tensor.kind == "input" else (None,)
     if entry is not None:
-        if entry.number("data_type") and entry.word("data_type") != tensor.type:
+        if entry.number("data_type") and entry.enum_name("data_type") != tensor.type:
             report.field(
                 entry,
                 "data_type",
                 "data-type",
                 f"the {tensor.kind} `{tensor.name}` of the model has the type {tensor.type}",
-                found=entry.word("data_type"),
+                found=entry.enum_name("data_type"),
                 allowed=tensor.type,
                 fix=f"write data_type: {tensor.type}",
             )
@@ -145,27 +149,27 @@ def _check_dims(
     if not _shape(tensor) and tensor.kind == "output":
         return
     reshape = entry.child("reshape")
-    wanted = reshape.numbers("shape") if reshape is not None else entry.numbers("dims")
+    written = reshape.numbers("shape") if reshape is not None else entry.numbers("dims")
     if (reshape is not None and reshape.incomplete) or entry.incomplete:
         return
-    agrees = len(wanted) == len(shape) and all(
-        not isinstance(d, int) or d == n for d, n in zip(shape, wanted, strict=True)
+    matches = len(written) == len(shape) and all(
+        not isinstance(d, int) or d == n for d, n in zip(shape, written, strict=True)
     )
-    if agrees:
+    if matches:
         return
-    write = ", ".join(str(d) if isinstance(d, int) else "-1" for d in shape)
-    of_model = f"the {tensor.kind} `{tensor.name}` of the model has the shape {shown(tensor.shape or ())}"
-    with_batch = len(wanted) == len(shape) + 1 and maximum
-    without = len(wanted) + 1 == len(shape) and not maximum and not isinstance(shape[0], int)
+    expected = ", ".join(str(d) if isinstance(d, int) else "-1" for d in shape)
+    message = f"the {tensor.kind} `{tensor.name}` of the model has the shape {format_shape(tensor.shape or ())}"
+    with_batch = len(written) == len(shape) + 1 and maximum
+    without_batch = len(written) + 1 == len(shape) and not maximum and not isinstance(shape[0], int)
     report.field(
         entry if reshape is None else reshape,
         "dims" if reshape is None else "shape",
         "dims",
-        of_model,
-        found=shown(wanted),
-        allowed=shown(shape) + (" (with max_batch_size, without the batch dimension)" if maximum else ""),
-        fix=f"write {'dims' if reshape is None else 'shape'}: [ {write} ]"
-        + (", or remove max_batch_size" if with_batch else ", or add max_batch_size" if without else ""),
+        message,
+        found=format_shape(written),
+        allowed=format_shape(shape) + (" (with max_batch_size, without the batch dimension)" if maximum else ""),
+        fix=f"write {'dims' if reshape is None else 'shape'}: [ {expected} ]"
+        + (", or remove max_batch_size" if with_batch else ", or add max_batch_size" if without_batch else ""),
         index=0 if (reshape or entry).has("dims" if reshape is None else "shape") else None,
     )
 
@@ -175,19 +179,19 @@ def _shape(tensor: graph_file.Tensor) -> tuple[Dimension, ...]:
     return tensor.shape or ()
 
 
-def _unknown(
+def _report_unknown_tensor(
     report: Report, entry: Message, kind: str, name: str, names: Sequence[str], graph: graph_file.Graph
 ) -> None:
     other = graph.outputs if kind == "input" else graph.inputs
     is_other = any(tensor.name == name for tensor in other)
     report.field(
         entry, "name", "unknown-tensor", f"the model has no {kind} `{name}`", found=f'"{name}"', allowed=listed(names),
-        near=near(name, names),
+        near=closest(name, names),
         fix=f"move it to `{'output' if kind == 'input' else 'input'}`" if is_other else None,
     )  # fmt: skip
 
 
-def _unservable(report: Report, tensor: graph_file.Tensor, entry: Message | None, path: str) -> None:
+def _report_unsupported_type(report: Report, tensor: graph_file.Tensor, entry: Message | None, path: str) -> None:
     text = f"{tensor.kind} `{tensor.name}` has an unsupported type: {tensor.type_word}"
     is_tensor = not tensor.type_word.startswith(("a ", "an "))
     fix = (

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from amphitrite.schemas.repository.config.syntax_tree import Message, Place
-from amphitrite.schemas.repository.files.findings import listed, near
+from amphitrite.schemas.repository.config.syntax_tree import Message, Position
+from amphitrite.schemas.repository.files.findings import closest, listed
 from amphitrite.schemas.repository.models.rule_report import Report
 from amphitrite.schemas.repository.rules.tensors import Signature, Tensor
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class CheckedModel:
     """One model of the repository.
 
     ``versions``: those that Triton loads. ``signature``: None if it is unknown, or if the model has
@@ -36,7 +36,7 @@ class Served:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _TensorInfo:
     """The type and shape of an ensemble tensor, and where they come from."""
 
     type: str
@@ -49,21 +49,21 @@ class _Known:
         return (-1, *self.dims) if self.batching else self.dims
 
 
-def check(models: Mapping[str, Served]) -> None:
+def check(models: Mapping[str, CheckedModel]) -> None:
     """Report the problems of ensembles, in their reports."""
     for name, model in models.items():
         if model.steps:
             _check_models(name, model, models)
     for name, model in models.items():
         if model.steps and not model.report.failed:
-            ring = _ring(name, models)
-            if ring:
+            cycle = _cycle(name, models)
+            if cycle:
                 model.report.field(
                     model.config,
                     "ensemble_scheduling",
                     "ensemble-ring",
                     "ensembles must not contain each other",
-                    found=" -> ".join(ring),
+                    found=" -> ".join(cycle),
                     fix="remove one of these steps",
                 )
     for model in models.values():
@@ -71,31 +71,31 @@ def check(models: Mapping[str, Served]) -> None:
             _check_tensors(model, model.signature, models)
 
 
-def _check_models(name: str, ensemble: Served, models: Mapping[str, Served]) -> None:
+def _check_models(name: str, ensemble: CheckedModel, models: Mapping[str, CheckedModel]) -> None:
     for step in ensemble.steps:
-        wanted = step.text("model_name")
-        if not wanted:
+        model_name = step.text("model_name")
+        if not model_name:
             continue
-        if wanted not in models:
+        if model_name not in models:
             others = [other for other in models if other != name]
             ensemble.report.field(
-                step, "model_name", "ensemble-model", "this model is not in the repository", found=f'"{wanted}"',
-                allowed=listed(others), near=near(wanted, others),
+                step, "model_name", "ensemble-model", "this model is not in the repository", found=f'"{model_name}"',
+                allowed=listed(others), near=closest(model_name, others),
             )  # fmt: skip
             continue
         version = step.number("model_version")
-        versions = models[wanted].versions
+        versions = models[model_name].versions
         if version != -1 and version not in versions and versions:
             field = "model_version" if step.has("model_version") else ""
             ensemble.report.field(
-                step, field, "ensemble-model", f'version {version} of "{wanted}" is not loaded',
+                step, field, "ensemble-model", f'version {version} of "{model_name}" is not loaded',
                 found=None if field else "no model_version, so the default 0 applies",
                 allowed=f"{listed([str(v) for v in versions])}, or -1 for the newest",
-                fix="write model_version: -1" if not field else f"change it, or the `version_policy` of {wanted}",
+                fix="write model_version: -1" if not field else f"change it, or the `version_policy` of {model_name}",
             )  # fmt: skip
 
 
-def _ring(name: str, models: Mapping[str, Served]) -> list[str] | None:
+def _cycle(name: str, models: Mapping[str, CheckedModel]) -> list[str] | None:
     """The path from an ensemble through steps back to itself; None if there is none."""
     stack, seen = [[name]], set()
     while stack:
@@ -110,40 +110,40 @@ def _ring(name: str, models: Mapping[str, Served]) -> list[str] | None:
     return None
 
 
-def _check_tensors(ensemble: Served, own: Signature, models: Mapping[str, Served]) -> None:
-    known: dict[str, _Known] = {}
-    for tensor in (*own.inputs, *own.outputs):
-        reshape = tensor.given.child("reshape") if tensor.given else None
+def _check_tensors(ensemble: CheckedModel, signature: Signature, models: Mapping[str, CheckedModel]) -> None:
+    known: dict[str, _TensorInfo] = {}
+    for tensor in (*signature.inputs, *signature.outputs):
+        reshape = tensor.entry.child("reshape") if tensor.entry else None
         dims = reshape.numbers("shape") if reshape else tensor.dims
-        known.setdefault(tensor.name, _Known(tensor.type, dims, own.max_batch_size > 0, "the ensemble"))
+        known.setdefault(tensor.name, _TensorInfo(tensor.type, dims, signature.max_batch_size > 0, "the ensemble"))
     for step in ensemble.steps:
-        served = models[step.text("model_name")]
-        if served.signature is None:
+        model = models[step.text("model_name")]
+        if model.signature is None:
             continue
-        signature = served.signature
-        if signature.max_batch_size and signature.max_batch_size < own.max_batch_size:
+        model_signature = model.signature
+        if model_signature.max_batch_size and model_signature.max_batch_size < signature.max_batch_size:
             ensemble.report.field(
                 ensemble.config,
                 "max_batch_size",
                 "ensemble-batch",
                 f'must not be greater than that of its model "{step.text("model_name")}"',
-                found=str(own.max_batch_size),
-                allowed=f"at most {signature.max_batch_size}",
+                found=str(signature.max_batch_size),
+                allowed=f"at most {model_signature.max_batch_size}",
             )
-        _check_inputs(ensemble.report, step, signature, known)
-        _check_outputs(ensemble.report, step, signature, known)
+        _check_inputs(ensemble.report, step, model_signature, known)
+        _check_outputs(ensemble.report, step, model_signature, known)
 
 
-def _check_inputs(report: Report, step: Message, signature: Signature, known: dict[str, _Known]) -> None:
+def _check_inputs(report: Report, step: Message, signature: Signature, known: dict[str, _TensorInfo]) -> None:
     inputs = {tensor.name: tensor for tensor in signature.inputs}
-    given = step.mapping("input_map")
-    for key, value in given.items():
+    input_map = step.mapping("input_map")
+    for key, value in input_map.items():
         if key not in inputs:
-            _no_tensor(report, step, "input", key, value.place, list(inputs))
+            _report_unknown_tensor(report, step, "input", key, value.position, list(inputs))
         else:
-            _meet(report, step, "input_map", str(value.value), value.place, inputs[key], signature, known)
+            _compare(report, step, "input_map", str(value.value), value.position, inputs[key], signature, known)
     for name, tensor in inputs.items():
-        if name not in given and not tensor.optional:
+        if name not in input_map and not tensor.optional:
             report.field(
                 step,
                 "input_map",
@@ -153,51 +153,53 @@ def _check_inputs(report: Report, step: Message, signature: Signature, known: di
             )
 
 
-def _check_outputs(report: Report, step: Message, signature: Signature, known: dict[str, _Known]) -> None:
+def _check_outputs(report: Report, step: Message, signature: Signature, known: dict[str, _TensorInfo]) -> None:
     outputs = {tensor.name: tensor for tensor in signature.outputs}
     for key, value in step.mapping("output_map").items():
         if key not in outputs:
-            _no_tensor(report, step, "output", key, value.place, list(outputs))
+            _report_unknown_tensor(report, step, "output", key, value.position, list(outputs))
         else:
-            _meet(report, step, "output_map", str(value.value), value.place, outputs[key], signature, known)
+            _compare(report, step, "output_map", str(value.value), value.position, outputs[key], signature, known)
 
 
-def _no_tensor(report: Report, step: Message, kind: str, key: str, place: Place, names: Sequence[str]) -> None:
+def _report_unknown_tensor(
+    report: Report, step: Message, kind: str, key: str, position: Position, names: Sequence[str]
+) -> None:
     report.at(
-        place,
+        position,
         step.at(f"{kind}_map"),
         "ensemble-map",
         f'"{step.text("model_name")}" has no {kind} "{key}"',
         allowed=listed(list(names)),
-        near=near(key, names),
+        near=closest(key, names),
         fix="write the tensor of the model as `key`, and the one of the ensemble as `value`",
     )
 
 
-def _meet(
-    report: Report, step: Message, field: str, name: str, place: Place, tensor: Tensor, signature: Signature,
-    known: dict[str, _Known],
+def _compare(
+    report: Report, step: Message, field: str, name: str, position: Position, tensor: Tensor, signature: Signature,
+    known: dict[str, _TensorInfo],
 ) -> None:  # fmt: skip
     """Compare a model's tensor with the ensemble tensor to which it is mapped."""
     model = step.text("model_name")
-    mine = _Known(tensor.type, tensor.dims, signature.max_batch_size > 0, f'"{model}"')
+    mine = _TensorInfo(tensor.type, tensor.dims, signature.max_batch_size > 0, f'"{model}"')
     other = known.setdefault(name, mine)
     if other.type != mine.type:
         report.at(
-            place,
+            position,
             step.at(field),
             "ensemble-type",
             f'ensemble tensor "{name}" has two types',
             found=f"{other.type} of {other.source}, {mine.type} of {tensor.name} of {mine.source}",
             fix="use the same type for both",
         )
-    elif not _same(other.dims, mine.dims) and not _same(other.full, mine.full):
+    elif not _same_shape(other.dims, mine.dims) and not _same_shape(other.full, mine.full):
         report.at(
-            place, step.at(field), "ensemble-shape", f'ensemble tensor "{name}" has two shapes',
+            position, step.at(field), "ensemble-shape", f'ensemble tensor "{name}" has two shapes',
             found=f"{list(other.full)} of {other.source}, {list(mine.full)} of {tensor.name} of {mine.source}",
             fix="use the same dims for both",
         )  # fmt: skip
 
 
-def _same(one: Sequence[int], other: Sequence[int]) -> bool:
+def _same_shape(one: Sequence[int], other: Sequence[int]) -> bool:
     return len(one) == len(other) and all(a == b or -1 in (a, b) for a, b in zip(one, other, strict=True))

@@ -29,7 +29,7 @@ def check(report: Report, config: Message, server: Server, platform: str) -> Non
                 group,
                 "gpus",
                 "instance-gpus",
-                f"a group of {group.word('kind')} must not have GPUs",
+                f"a group of {group.enum_name('kind')} must not have GPUs",
                 fix="remove `gpus`, or use KIND_GPU",
             )
         if kind == _GPU or (kind == _AUTO and group.has("gpus")):
@@ -54,7 +54,7 @@ def _check_gpus(report: Report, group: Message, server: Server) -> None:
         return
     if not server.gpus:
         text = "this group needs a GPU" if server.gpus is None else "the instance has no GPU"
-        report.field(group, field, "instance-gpus", text, severity=severity, found=group.word("kind"), fix=fix)
+        report.field(group, field, "instance-gpus", text, severity=severity, found=group.enum_name("kind"), fix=fix)
         return
     for index, gpu in enumerate(gpus):
         if not 0 <= gpu < server.gpus:

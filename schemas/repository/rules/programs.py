@@ -7,8 +7,8 @@ them. Must not know layout or ensembles.
 from __future__ import annotations
 
 from amphitrite.schemas.repository.files.file_listing import read_text
-from amphitrite.schemas.repository.models.backends import ENSEMBLE, Resolved
-from amphitrite.schemas.repository.models.model_subject import Subject
+from amphitrite.schemas.repository.models.backends import ENSEMBLE, BackendFields
+from amphitrite.schemas.repository.models.model_context import ModelContext
 from amphitrite.schemas.repository.onnx import onnx_rules
 from amphitrite.schemas.repository.rules import completion, python_model, tensors
 from amphitrite.schemas.repository.rules.python_model import PythonModel
@@ -18,51 +18,51 @@ from amphitrite.schemas.repository.rules.tensors import Signature
 _OF_TRITON = ("triton_python_backend_utils", "c_python_backend_utils")
 
 
-def signature(model: Subject, found: Resolved, versions: tuple[int, ...]) -> Signature | None:
+def signature(model: ModelContext, backend_fields: BackendFields, versions: tuple[int, ...]) -> Signature | None:
     """Report problems of the files; return inputs and outputs, None if they are unknown."""
     report, config, server = model.report, model.config, model.server
-    is_ours = found.backend == "onnxruntime" and server.onnxruntime_is_ours
-    own: Signature | None = tensors.declared(config)
+    is_ours = backend_fields.backend == "onnxruntime" and server.onnxruntime_is_ours
+    result: Signature | None = tensors.declared(config)
     completed = is_ours
-    if found.backend == "python":
-        completed, own = _python(model, found, versions, own)
-    elif found.backend == "onnxruntime":
-        own = _onnx(model, found, versions)
-    elif found.platform != ENSEMBLE:
-        completed, own = True, None
-        _require_file(model, found, versions)
+    if backend_fields.backend == "python":
+        completed, result = _python(model, backend_fields, versions, result)
+    elif backend_fields.backend == "onnxruntime":
+        result = _onnx(model, backend_fields, versions)
+    elif backend_fields.platform != ENSEMBLE:
+        completed, result = True, None
+        _require_file(model, backend_fields, versions)
     if is_ours and any(f.code == "dims" for f in report.findings):
         return None
     tensors.check(
         report,
         config,
         server,
-        platform=found.platform,
+        platform=backend_fields.platform,
         completed=completed,
-        batching=config.number("max_batch_size") > 0 or (own is not None and own.max_batch_size > 0),
+        batching=config.number("max_batch_size") > 0 or (result is not None and result.max_batch_size > 0),
     )
-    return own
+    return result
 
 
 def _python(
-    model: Subject, found: Resolved, versions: tuple[int, ...], own: Signature | None
+    model: ModelContext, backend_fields: BackendFields, versions: tuple[int, ...], declared: Signature | None
 ) -> tuple[bool, Signature | None]:
     """(whether the model completes its configuration itself, its signature)."""
     completes = False
-    if not found.filename.endswith(".py"):
+    if not backend_fields.filename.endswith(".py"):
         model.report.field(
             model.config,
             "default_model_filename",
             "file-name",
             "the file of a Python model must end with .py",
-            found=f'"{found.filename}"',
+            found=f'"{backend_fields.filename}"',
             allowed="a name that ends with .py",
         )
         return True, None
     for version in versions:
-        path = f"{model.name}/{version}/{found.filename}"
+        path = f"{model.name}/{version}/{backend_fields.filename}"
         if path not in model.files.sizes:
-            _missing(model, path, version, found)
+            _missing(model, path, version, backend_fields)
             continue
         try:
             text = read_text(model.files, path)
@@ -84,16 +84,16 @@ def _python(
                 fix="add def execute(self, requests)",
             )
     _check_environment(model)
-    return completes, None if completes else own
+    return completes, None if completes else declared
 
 
-def _onnx(model: Subject, found: Resolved, versions: tuple[int, ...]) -> Signature | None:
+def _onnx(model: ModelContext, backend_fields: BackendFields, versions: tuple[int, ...]) -> Signature | None:
     """The signature of the newest version, which Triton uses for ensembles."""
     signature = None
     for version in versions:
-        path = model.paths.file_of(version, found.filename)
+        path = model.paths.file_of(version, backend_fields.filename)
         if path is None:
-            _missing(model, f"{model.name}/{version}/{found.filename}", version, found)
+            _missing(model, f"{model.name}/{version}/{backend_fields.filename}", version, backend_fields)
             return None
         graph = onnx_rules.read(model.report, model.files, path, model.server.onnxruntime)
         signature = None
@@ -102,61 +102,68 @@ def _onnx(model: Subject, found: Resolved, versions: tuple[int, ...]) -> Signatu
     return signature
 
 
-def _require_file(model: Subject, found: Resolved, versions: tuple[int, ...]) -> None:
+def _require_file(model: ModelContext, backend_fields: BackendFields, versions: tuple[int, ...]) -> None:
     """Check that the file of another backend exists. Its content is not checked."""
-    if not found.filename or model.config.has("cc_model_filenames") or found.backend == "tensorflow":
+    if not backend_fields.filename or model.config.has("cc_model_filenames") or backend_fields.backend == "tensorflow":
         return
     for version in versions:
-        if model.paths.file_of(version, found.filename) is None and found.backend in (
+        if model.paths.file_of(version, backend_fields.filename) is None and backend_fields.backend in (
             "tensorrt",
             "pytorch",
             "openvino",
         ):
-            _missing(model, f"{model.name}/{version}/{found.filename}", version, found)
+            _missing(model, f"{model.name}/{version}/{backend_fields.filename}", version, backend_fields)
 
 
-def _missing(model: Subject, path: str, version: int, found: Resolved) -> None:
+def _missing(model: ModelContext, path: str, version: int, backend_fields: BackendFields) -> None:
     others = model.paths.files_of(version)
     named = model.config.has("default_model_filename")
-    end = found.filename.rpartition(".")[2]
+    end = backend_fields.filename.rpartition(".")[2]
     alike = [other for other in others if "/" not in other and other.endswith(f".{end}")]
     directory = f"{model.name}/{version}"
     fix = f"add it to {directory}" + ("" if named else f", or remove the directory {directory}")
     if len(alike) == 1:
-        fix = f'write "{alike[0]}"' if named else f"rename `{alike[0]}` to {found.filename}"
+        fix = f'write "{alike[0]}"' if named else f"rename `{alike[0]}` to {backend_fields.filename}"
     if named:
-        model.report.field(model.config, "default_model_filename", "no-model-file", f"`{path}` does not exist",
-                           found=f'"{found.filename}"', allowed=", ".join(others) or None, fix=fix)  # fmt: skip
+        model.report.field(
+            model.config,
+            "default_model_filename",
+            "no-model-file",
+            f"`{path}` does not exist",
+            found=f'"{backend_fields.filename}"',
+            allowed=", ".join(others) or None,
+            fix=fix,
+        )
     else:
         model.report.file(
             path, "no-model-file", f"`{path}` does not exist", found=", ".join(others[:5]) or None, fix=fix
         )
 
 
-def _check_environment(model: Subject) -> None:
+def _check_environment(model: ModelContext) -> None:
     parameters = model.config.mapping("parameters")
     if "EXECUTION_ENV_PATH" not in parameters:
         return
     entry = parameters["EXECUTION_ENV_PATH"].message
-    given = entry.text("string_value")
-    inside = given.removeprefix("$$TRITON_MODEL_DIRECTORY/")
-    if inside == given:
+    path = entry.text("string_value")
+    inner_path = path.removeprefix("$$TRITON_MODEL_DIRECTORY/")
+    if inner_path == path:
         model.report.field(
             entry,
             "string_value",
             "environment",
             "this environment is outside the repository, so it cannot be checked",
             severity="warning",
-            found=f'"{given}"',
+            found=f'"{path}"',
             fix="move it to the model's directory: $$TRITON_MODEL_DIRECTORY/environment.tar.gz",
         )
-    elif not model.paths.holds(inside):
+    elif not model.paths.exists(inner_path):
         model.report.field(
-            entry, "string_value", "missing-file", f"`{model.name}/{inside}` does not exist", found=f'"{given}"'
+            entry, "string_value", "missing-file", f"`{model.name}/{inner_path}` does not exist", found=f'"{path}"'
         )
 
 
-def _check_imports(model: Subject, version: int, path: str, code: PythonModel) -> None:
+def _check_imports(model: ModelContext, version: int, path: str, code: PythonModel) -> None:
     """Report modules that neither the server nor the model's directory has."""
     if model.server.has_module is None or "EXECUTION_ENV_PATH" in model.config.mapping("parameters"):
         return  # The model's own environment may have them.

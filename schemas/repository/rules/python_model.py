@@ -44,15 +44,15 @@ def check(report: Report, path: str, text: str) -> PythonModel:
     except (ValueError, RecursionError, MemoryError) as exc:  # NUL bytes, or deep nesting
         report.file(path, "python-syntax", f"invalid Python: {exc}")
         return PythonModel(True, None)
-    return replace(_judged(report, path, tree), imports=tuple(_imports(tree)))
+    return replace(_check_tree(report, path, tree), imports=tuple(_imports(tree)))
 
 
-def _judged(report: Report, path: str, tree: ast.Module) -> PythonModel:
+def _check_tree(report: Report, path: str, tree: ast.Module) -> PythonModel:
     if _is_dynamic(tree):
         return PythonModel(True, None)
-    found = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name == CLASS]
-    if not found:
-        if CLASS in _bound(tree):
+    matches = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name == CLASS]
+    if not matches:
+        if CLASS in _bound_names(tree):
             return PythonModel(True, None)
         classes = [node.name for node in tree.body if isinstance(node, ast.ClassDef)]
         report.file(
@@ -60,13 +60,13 @@ def _judged(report: Report, path: str, tree: ast.Module) -> PythonModel:
             found=", ".join(classes) or "no class", fix=f"rename the class to {CLASS}",
         )  # fmt: skip
         return PythonModel(False, None)
-    return _members(report, path, found[-1])
+    return _members(report, path, matches[-1])
 
 
 def _members(report: Report, path: str, model: ast.ClassDef) -> PythonModel:
     if model.bases or model.decorator_list or model.keywords:
         return PythonModel(True, None)
-    names = _bound(ast.Module(model.body, []))
+    names = _bound_names(ast.Module(model.body, []))
     if "execute" not in names:
         report.file(
             path, "python-execute", f"{CLASS} has no method `execute`; Triton loads the model, but every request fails",
@@ -81,19 +81,19 @@ def _check_initialiser(report: Report, path: str, model: ast.ClassDef) -> None:
     """Report an ``__init__`` with required arguments: Triton passes none."""
     for node in model.body:
         if isinstance(node, ast.FunctionDef) and node.name == "__init__" and not node.decorator_list:
-            needed = len(node.args.posonlyargs) + len(node.args.args) - len(node.args.defaults)
-            named = [
+            required = len(node.args.posonlyargs) + len(node.args.args) - len(node.args.defaults)
+            required_keywords = [
                 a.arg for a, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True) if default is None
             ]
-            if needed > 1 or named:
-                wanted = [a.arg for a in (*node.args.posonlyargs, *node.args.args)][1:needed] + named
+            if required > 1 or required_keywords:
+                missing = [a.arg for a in (*node.args.posonlyargs, *node.args.args)][1:required] + required_keywords
                 report.file(
                     path,
                     "python-class",
                     f"Triton creates {CLASS} without arguments",
                     line=node.lineno,
                     column=node.col_offset + 1,
-                    found=f"__init__ needs {', '.join(wanted)}",
+                    found=f"__init__ needs {', '.join(missing)}",
                     fix="move the work to def initialize(self, args)",
                 )
 
@@ -117,7 +117,7 @@ def _is_dynamic(tree: ast.Module) -> bool:
     return False
 
 
-def _bound(tree: ast.Module) -> set[str]:
+def _bound_names(tree: ast.Module) -> set[str]:
     """Every name that is bound anywhere in ``tree``.
 
     A name that is not among them is certainly missing.

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from amphitrite.schemas.repository.files.file_listing import Repository, Server
 from amphitrite.schemas.repository.files.findings import Finding
-from amphitrite.schemas.repository.models import backends, layout, model_subject, versions
-from amphitrite.schemas.repository.models.backends import ENSEMBLE, Resolved
-from amphitrite.schemas.repository.models.model_subject import Subject
+from amphitrite.schemas.repository.models import backends, layout, model_context, versions
+from amphitrite.schemas.repository.models.backends import ENSEMBLE, BackendFields
+from amphitrite.schemas.repository.models.model_context import ModelContext
 from amphitrite.schemas.repository.rules import batching, ensemble_models, ensembles, instance_groups, programs, warmup
-from amphitrite.schemas.repository.rules.ensemble_models import Served
+from amphitrite.schemas.repository.rules.ensemble_models import CheckedModel
 from amphitrite.schemas.repository.rules.tensors import Signature
 
 _DEFAULT = Server()
@@ -27,49 +27,51 @@ def validate(files: Repository, *, server: Server = _DEFAULT) -> list[Finding]:
     findings = layout.check(list(files.sizes))
     if any(finding.file == "" or finding.code == "model-name" for finding in findings):
         return findings
-    blamed = {finding.file.partition("/")[0] for finding in findings if finding.severity == "error"}
+    layout_errors = {finding.file.partition("/")[0] for finding in findings if finding.severity == "error"}
     models = {}
     for name, paths in layout.models(files.sizes).items():
         empty = [path.removeprefix(f"{name}/") for path in files.directories if path.startswith(f"{name}/")]
-        models[name] = _judged(model_subject.read(files, name, paths, empty, server), blamed=name in blamed)
+        models[name] = _check_model(
+            model_context.read(files, name, paths, empty, server), has_layout_errors=name in layout_errors
+        )
     ensemble_models.check(models)
-    for served in models.values():
-        findings += sorted(served.report.findings, key=lambda f: (f.file, f.line or 0, f.column or 0))
+    for checked in models.values():
+        findings += sorted(checked.report.findings, key=lambda f: (f.file, f.line or 0, f.column or 0))
     return findings
 
 
-def _judged(model: Subject, *, blamed: bool) -> Served:
-    """Check one model. ``blamed``: its layout has errors, which are reported already."""
+def _check_model(model: ModelContext, *, has_layout_errors: bool) -> CheckedModel:
+    """Check one model. ``has_layout_errors``: its layout has errors, which are reported already."""
     signature: Signature | None = None
     loaded: tuple[int, ...] = ()
-    if model.readable and not blamed:
+    if model.readable and not has_layout_errors:
         loaded = versions.check(model)
-        signature = _rules(model, loaded)
-    return Served(model.report, model.config, loaded, None if model.report.failed else signature)
+        signature = _check_rules(model, loaded)
+    return CheckedModel(model.report, model.config, loaded, None if model.report.failed else signature)
 
 
-def _rules(model: Subject, loaded: tuple[int, ...]) -> Signature | None:
+def _check_rules(model: ModelContext, loaded: tuple[int, ...]) -> Signature | None:
     report, config, server = model.report, model.config, model.server
     if (name := config.text("name")) and name != model.name:
         report.field(config, "name", "name", "the name must be that of the model's directory", found=f'"{name}"',
                      allowed=f'"{model.name}"', fix="remove `name`, or rename the directory")  # fmt: skip
     _check_agents(model)
     batching.check(report, config, model.paths.sizes)
-    found = backends.resolve(config, model.name, model.paths.first_directory)
-    ensembles.check(report, config, found or Resolved())
-    if found is None and config.incomplete:
+    backend_fields = backends.resolve(config, model.name, model.paths.first_directory)
+    ensembles.check(report, config, backend_fields or BackendFields())
+    if backend_fields is None and config.incomplete:
         return None  # The parts that could not be read may name the backend.
-    if not backends.check(report, config, found, server) or found is None:
+    if not backends.check(report, config, backend_fields, server) or backend_fields is None:
         return None
-    signature = programs.signature(model, found, loaded)
-    if found.platform != ENSEMBLE:
-        instance_groups.check(report, config, server, found.platform)
+    signature = programs.signature(model, backend_fields, loaded)
+    if backend_fields.platform != ENSEMBLE:
+        instance_groups.check(report, config, server, backend_fields.platform)
         warmup.check(report, config, model.paths.sizes, signature, batching.controls(config))
     _check_labels(model)
     return signature
 
 
-def _check_labels(model: Subject) -> None:
+def _check_labels(model: ModelContext) -> None:
     for entry in model.config.children("output"):
         label = entry.text("label_filename")
         path = model.paths.resolved(label) if label else None
@@ -96,7 +98,7 @@ def _check_labels(model: Subject) -> None:
         )
 
 
-def _check_agents(model: Subject) -> None:
+def _check_agents(model: ModelContext) -> None:
     agents = model.config.child("model_repository_agents")
     for agent in agents.children("agents") if agents else ():
         if model.server.backends is not None:

@@ -21,7 +21,7 @@ _DIMENSION = "1 or more, or -1 for a variable size"
 class Tensor:
     """An input or output after completion.
 
-    ``type``: such as ``TYPE_FP32``. ``dims``: without the batch dimension. ``given``: its entry in
+    ``type``: such as ``TYPE_FP32``. ``dims``: without the batch dimension. ``entry``: its entry in
     config.pbtxt, None if it was completed.
     """
 
@@ -29,7 +29,7 @@ class Tensor:
     type: str
     dims: tuple[int, ...]
     optional: bool = False
-    given: Message | None = None
+    entry: Message | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +49,12 @@ def declared(config: Message) -> Signature:
     """
 
     def entries(kind: str) -> tuple[Tensor, ...]:
-        found: dict[str, Tensor] = {}
+        tensors: dict[str, Tensor] = {}
         for entry in config.children(kind):
             name = entry.text("name")
             optional = kind == "input" and bool(entry.number("optional"))
-            found.setdefault(name, Tensor(name, entry.word("data_type"), entry.numbers("dims"), optional, entry))
-        return tuple(found.values())
+            tensors.setdefault(name, Tensor(name, entry.enum_name("data_type"), entry.numbers("dims"), optional, entry))
+        return tuple(tensors.values())
 
     policy = config.child("model_transaction_policy")
     decoupled = bool(policy and policy.number("decoupled"))
@@ -72,7 +72,7 @@ def check(report: Report, config: Message, server: Server, *, platform: str, com
             _check_entry(report, entry, kind, platform, completed=completed, batching=batching)
             name = entry.text("name")
             if name and name in first:
-                line = first[name].place.line
+                line = first[name].position.line
                 report.field(
                     entry,
                     "name",
@@ -86,21 +86,21 @@ def check(report: Report, config: Message, server: Server, *, platform: str, com
 
 def _check_entry(report: Report, entry: Message, kind: str, platform: str, *, completed: bool, batching: bool) -> None:
     name = entry.text("name")
-    shown = f'{kind} "{name}"' if name else f"this {kind}"
+    tensor = f'{kind} "{name}"' if name else f"this {kind}"
     if not name and not entry.incomplete and not completed:
         report.field(entry, "", "required", f"this {kind} has no `name`", fix='add name: "..."')
     if not completed and not entry.incomplete:
         if not entry.number("data_type"):
             report.field(
-                entry, "", "required", f"{shown} has no `data_type`", fix="add data_type, for example TYPE_FP32"
+                entry, "", "required", f"{tensor} has no `data_type`", fix="add data_type, for example TYPE_FP32"
             )
         if not entry.has("dims"):
             fix = "add dims, without the batch dimension" if batching else "add dims, one number for each dimension"
-            report.field(entry, "", "required", f"{shown} has no `dims`", fix=fix)
+            report.field(entry, "", "required", f"{tensor} has no `dims`", fix=fix)
     for index, dim in enumerate(entry.numbers("dims")):
         if dim < 1 and dim != -1:
             report.field(entry, "dims", "dims", "invalid dimension", found=str(dim), allowed=_DIMENSION, index=index)
-    _check_reshape(report, entry, shown, batching=batching)
+    _check_reshape(report, entry, tensor, batching=batching)
     if platform != "tensorrt_plan":
         for field in ("is_shape_tensor", "is_non_linear_format_io"):
             if entry.number(field):
@@ -112,19 +112,19 @@ def _check_entry(report: Report, entry: Message, kind: str, platform: str, *, co
             entry,
             "format",
             "format",
-            f"`{entry.word('format')}` needs 3 dims",
+            f"`{entry.enum_name('format')}` needs 3 dims",
             found=f"{len(entry.numbers('dims'))}",
             fix="remove `format`, or add height, width and channels to dims",
         )
 
 
-def _check_reshape(report: Report, entry: Message, shown: str, *, batching: bool) -> None:
+def _check_reshape(report: Report, entry: Message, tensor: str, *, batching: bool) -> None:
     reshape = entry.child("reshape")
     if reshape is None or reshape.incomplete:
         return
     shape, dims = reshape.numbers("shape"), entry.numbers("dims")
     if not shape and not batching:
-        report.field(entry, "reshape", "reshape", f"{shown}: an empty reshape (a scalar) needs batching",
+        report.field(entry, "reshape", "reshape", f"{tensor}: an empty reshape (a scalar) needs batching",
                      fix="remove `reshape`, or set max_batch_size")  # fmt: skip
         return
     for index, dim in enumerate(shape):
@@ -136,7 +136,7 @@ def _check_reshape(report: Report, entry: Message, shown: str, *, batching: bool
             entry,
             "reshape",
             "reshape",
-            f"{shown}: dims and reshape must have the same number of elements",
+            f"{tensor}: dims and reshape must have the same number of elements",
             found=f"dims {list(dims)}, shape {list(shape)}",
             fix="use dims and shape with equal products, also between the dimensions of variable size",
         )

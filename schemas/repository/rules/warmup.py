@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 from amphitrite.schemas.repository.config.syntax_tree import Message
-from amphitrite.schemas.repository.files.findings import listed, near
+from amphitrite.schemas.repository.files.findings import closest, listed
 from amphitrite.schemas.repository.models.rule_report import Report
 from amphitrite.schemas.repository.rules.tensors import Signature, Tensor
 
@@ -34,12 +34,12 @@ _SIZES = {
 
 
 def check(
-    report: Report, config: Message, sizes: Mapping[str, int], signature: Signature | None, made: set[str]
+    report: Report, config: Message, sizes: Mapping[str, int], signature: Signature | None, sequence_controls: set[str]
 ) -> None:
     """Report problems of ``model_warmup``.
 
     ``sizes``: path relative to the model's directory -> bytes. ``signature``: None if the inputs
-    are unknown. ``made``: inputs that the sequence batcher provides.
+    are unknown. ``sequence_controls``: inputs that the sequence batcher provides.
     """
     for sample in config.children("model_warmup"):
         if sample.incomplete:
@@ -55,7 +55,7 @@ def check(
             _check_data(report, value.message, key, sizes)
         if signature is not None:
             _check_batch(report, sample, batch, signature.max_batch_size)
-            _check_inputs(report, sample, signature.inputs, made)
+            _check_inputs(report, sample, signature.inputs, sequence_controls)
 
 
 def _check_batch(report: Report, sample: Message, batch: int, maximum: int) -> None:
@@ -70,11 +70,11 @@ def _check_batch(report: Report, sample: Message, batch: int, maximum: int) -> N
         )
 
 
-def _check_data(report: Report, given: Message, name: str, sizes: Mapping[str, int]) -> None:
-    dims = given.numbers("dims")
+def _check_data(report: Report, entry: Message, name: str, sizes: Mapping[str, int]) -> None:
+    dims = entry.numbers("dims")
     if -1 in dims:
         report.field(
-            given,
+            entry,
             "dims",
             "warmup",
             f'the sample of "{name}" must not have dimensions of variable size',
@@ -83,21 +83,21 @@ def _check_data(report: Report, given: Message, name: str, sizes: Mapping[str, i
             index=dims.index(-1),
         )
         return
-    if given.incomplete:
+    if entry.incomplete:
         return
-    if not any(given.has(source) for source in _SOURCES):
-        report.field(given, "", "warmup", f'the sample of "{name}" has no data source',
+    if not any(entry.has(source) for source in _SOURCES):
+        report.field(entry, "", "warmup", f'the sample of "{name}" has no data source',
                      allowed=f"one of {', '.join(_SOURCES)}", fix="add zero_data: true")  # fmt: skip
-    elif given.has("input_data_file"):
-        file = given.text("input_data_file")
+    elif entry.has("input_data_file"):
+        file = entry.text("input_data_file")
         size = sizes.get(f"warmup/{file}")
-        needed = prod(dims) * _SIZES.get(given.word("data_type"), 4) if dims else 0
+        needed = prod(dims) * _SIZES.get(entry.enum_name("data_type"), 4) if dims else 0
         if size is None:
-            report.field(given, "input_data_file", "missing-file", f"`{report.name}/warmup/{file}` does not exist",
+            report.field(entry, "input_data_file", "missing-file", f"`{report.name}/warmup/{file}` does not exist",
                          found=f'"{file}"', fix="add the file, or use zero_data: true")  # fmt: skip
-        elif given.word("data_type") != "TYPE_STRING" and size < needed:
+        elif entry.enum_name("data_type") != "TYPE_STRING" and size < needed:
             report.field(
-                given,
+                entry,
                 "input_data_file",
                 "warmup",
                 f"`{report.name}/warmup/{file}` is too short",
@@ -106,21 +106,21 @@ def _check_data(report: Report, given: Message, name: str, sizes: Mapping[str, i
             )
 
 
-def _check_inputs(report: Report, sample: Message, inputs: Sequence[Tensor], made: set[str]) -> None:
-    given = sample.mapping("inputs")
+def _check_inputs(report: Report, sample: Message, inputs: Sequence[Tensor], sequence_controls: set[str]) -> None:
+    samples = sample.mapping("inputs")
     known = {tensor.name: tensor for tensor in inputs}
     for tensor in inputs:
-        if tensor.name not in given:
+        if tensor.name not in samples:
             if not tensor.optional:
                 report.field(sample, "", "warmup", f'the sample has no input "{tensor.name}"',
-                             found=listed(sorted(given)), fix="add it; a sample needs every input")  # fmt: skip
+                             found=listed(sorted(samples)), fix="add it; a sample needs every input")  # fmt: skip
             continue
-        entry = given[tensor.name].message
+        entry = samples[tensor.name].message
         if entry.incomplete:
             continue
-        if entry.word("data_type") != tensor.type:
+        if entry.enum_name("data_type") != tensor.type:
             report.field(entry, "data_type", "warmup", f'input "{tensor.name}" has the type {tensor.type}',
-                         found=entry.word("data_type") if entry.has("data_type") else "no data_type",
+                         found=entry.enum_name("data_type") if entry.has("data_type") else "no data_type",
                          allowed=tensor.type)  # fmt: skip
         dims = entry.numbers("dims")
         if -1 not in dims and not _fits(dims, tensor.dims):
@@ -133,18 +133,18 @@ def _check_inputs(report: Report, sample: Message, inputs: Sequence[Tensor], mad
                 allowed=str(list(tensor.dims)),
                 fix="write the dims without the batch dimension",
             )
-    for name, value in given.items():
-        if name not in known and name not in made:
+    for name, value in samples.items():
+        if name not in known and name not in sequence_controls:
             report.at(
-                value.place,
+                value.position,
                 sample.at("inputs"),
                 "warmup",
                 f'the model has no input "{name}"',
                 severity="warning",
                 allowed=listed(sorted(known)),
-                near=near(name, known),
+                near=closest(name, known),
             )
 
 
-def _fits(dims: Sequence[int], wanted: Sequence[int]) -> bool:
-    return len(dims) == len(wanted) and all(b in (-1, a) for a, b in zip(dims, wanted, strict=True))
+def _fits(dims: Sequence[int], expected: Sequence[int]) -> bool:
+    return len(dims) == len(expected) and all(b in (-1, a) for a, b in zip(dims, expected, strict=True))

@@ -75,7 +75,7 @@ def test_what_is_no_onnx_file(content: bytes) -> None:
 
 
 def test_an_empty_file_has_no_graph() -> None:
-    assert not read(b"").found
+    assert not read(b"").has_graph
 
 
 class Counting(io.BytesIO):

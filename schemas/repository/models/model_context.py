@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from amphitrite.schemas.repository.config import fields
-from amphitrite.schemas.repository.config.syntax_tree import Message, Place
+from amphitrite.schemas.repository.config.syntax_tree import Message, Position
 from amphitrite.schemas.repository.config.text_format import parse
 from amphitrite.schemas.repository.files.file_listing import TEXT_BYTES_MAX, Repository, Server, read_text
 from amphitrite.schemas.repository.models import layout
@@ -19,7 +19,7 @@ from amphitrite.schemas.repository.models.rule_report import Report
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class ModelContext:
     """The model to check.
 
     ``files``: those of the whole repository. ``paths``: those of this model. ``config``: an empty
@@ -36,25 +36,25 @@ class Subject:
     readable: bool
 
 
-def read(files: Repository, name: str, paths: Sequence[str], empty: Sequence[str], server: Server) -> Subject:
+def read(files: Repository, name: str, paths: Sequence[str], empty: Sequence[str], server: Server) -> ModelContext:
     """The model ``name``.
 
     ``paths``: its files, relative to its directory. ``empty``: its directories without files.
     """
     report = Report(name, f"{name}/{layout.CONFIG}" if layout.CONFIG in paths else None)
     config = _config(files, report, server)
-    whole = config or Message(fields.ROOT, Place(1, 1))
-    lost = layout.lost_versions(whole, [*paths, *(f"{path}/" for path in empty)])
-    own = ModelFiles(name, {path: files.sizes[f"{name}/{path}"] for path in paths}, [*empty, *lost])
-    report.directories = own.directories
-    return Subject(name, files, server, report, whole, own, config is not None)
+    root = config or Message(fields.ROOT, Position(1, 1))
+    lost_directories = layout.lost_versions(root, [*paths, *(f"{path}/" for path in empty)])
+    model_files = ModelFiles(name, {path: files.sizes[f"{name}/{path}"] for path in paths}, [*empty, *lost_directories])
+    report.directories = model_files.directories
+    return ModelContext(name, files, server, report, root, model_files, config is not None)
 
 
 def _config(files: Repository, report: Report, server: Server) -> Message | None:
     """The configuration, an empty one without a file; None if it cannot be read."""
     path = report.config
     if path is None:
-        return Message(fields.ROOT, Place(1, 1))
+        return Message(fields.ROOT, Position(1, 1))
     try:
         text = read_text(files, path)
     except OSError as exc:
