@@ -110,7 +110,7 @@ def test_a_decoupled_model_streams_each_answer_as_it_comes(scoring: Scoring) -> 
 @pytest.mark.parametrize(
     ("headers", "status", "says"),
     [
-        ({"authorization": "Bearer nope"}, "UNAUTHENTICATED", "not one of this endpoint's"),
+        ({"authorization": "Bearer nope"}, "UNAUTHENTICATED", "none of this endpoint's"),
         ({"authorization": ""}, "UNAUTHENTICATED", "no key"),
         ({"amphitrite-endpoint": "nobody"}, "NOT_FOUND", "no such endpoint"),
         ({"amphitrite-endpoint": ""}, "NOT_FOUND", "amphitrite-endpoint"),

@@ -83,7 +83,7 @@ def test_a_used_port_is_named_and_nothing_changes(tmp_path: Path) -> None:
                 "server", "start", "-d", "--port", str(ports[0]), "--scoring-port", str(ports[1]), check=False
             )
             assert refused.returncode == 1
-            assert f"port {port} on 127.0.0.1 is used" in refused.stderr
+            assert f"port {port} on 127.0.0.1 is in use" in refused.stderr
     assert product.left_over() == []
     assert not (product.home / "amphitrite.db").exists()
     product.destroy()
