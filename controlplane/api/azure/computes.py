@@ -48,7 +48,7 @@ def put(name: str, body: Body, conditions: IfMatch, here: Here) -> Response:
     former = compute_clusters.find_compute(name, here.store.list_computes())
     if former is not None and conditions.if_none_match:
         raise Error("PreconditionFailed", f"compute {former.name} exists already", target=name)
-    wanted = compute_changes.judge(here, name, document, former)
+    wanted = compute_changes.prepare(here, name, document, former)
     with here.store.exclusive():
         if former is not None:
             compute_changes.refuse_lost_types(here, former, wanted)

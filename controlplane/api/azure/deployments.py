@@ -58,7 +58,7 @@ def put(
     parent = here.store.get_endpoint(endpoint)
     document = wire_documents.deployment(parent.name, name, body)
     with here.store.exclusive():
-        change = deployment_changes.judge(here, parent, document)
+        change = deployment_changes.prepare(here, parent, document)
         if dry_run:
             return previews.deployment(
                 here, parent.name, change.former, change.document, on_cluster=change.place.compute is not None

@@ -49,7 +49,7 @@ def put(
 ) -> Response:
     document = wire_documents.endpoint(name, body)
     with here.store.exclusive():
-        document = endpoint_changes.judge(here, name, document)
+        document = endpoint_changes.prepare(here, name, document)
         if dry_run:
             return previews.endpoint(here, name, endpoint_changes.former(here, name), document)
         record, operation = here.store.put_endpoint(

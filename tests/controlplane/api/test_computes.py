@@ -107,11 +107,11 @@ def test_a_cluster_that_cannot_be_used_is_not_stored(world: Any) -> None:
     [
         ("nothing", "has no clusters"),
         ("{", "is not YAML"),
-        (KUBECONFIG.replace("current-context: x", "current-context: y"), "current-context is none of its contexts"),
-        (KUBECONFIG.replace("token: very-secret", "exec: {command: sh}"), "logs in by a program (exec)"),
+        (KUBECONFIG.replace("current-context: x", "current-context: y"), "has a current-context that is not one"),
+        (KUBECONFIG.replace("token: very-secret", "exec: {command: sh}"), "gets credentials from a program (exec)"),
         (KUBECONFIG.replace("token: very-secret", "tokenFile: /etc/token"), "names a file (tokenFile)"),
         (KUBECONFIG.replace("certificate-authority-data: eA==", "certificate-authority: ca.pem"), "names a file"),
-        (KUBECONFIG + "#" * 300_000, "has more than 262144 characters"),
+        (KUBECONFIG + "#" * 300_000, "characters; at most 262144 are allowed"),
     ],
 )
 def test_a_kubeconfig_that_would_run_or_read_something_here_is_refused(tmp_path: Path, text: str, message: str) -> None:
@@ -319,13 +319,17 @@ def test_only_instances_that_are_added_need_room(attached: Any, change: dict[str
 @pytest.mark.parametrize(
     ("policy", "change", "says"),
     [
-        ("wait", {"count": 5}, "; new instances wait until there is room (wait)"),
-        ("wait", {"count": 4, "environmentVariables": {"A": "b"}}, "; new instances wait until there is room (wait)"),
-        ("drain-first", {"count": 5}, "; new instances wait until there is room (drain-first)"),
+        ("wait", {"count": 5}, "; new instances wait until there is capacity (wait)"),
+        (
+            "wait",
+            {"count": 4, "environmentVariables": {"A": "b"}},
+            "; new instances wait until there is capacity (wait)",
+        ),
+        ("drain-first", {"count": 5}, "; new instances wait until there is capacity (drain-first)"),
         (
             "drain-first",
             {"count": 4, "environmentVariables": {"A": "b"}},
-            "; old instances are drained one by one to make room (drain-first)",
+            "; old instances are drained one by one to free capacity (drain-first)",
         ),
     ],
 )

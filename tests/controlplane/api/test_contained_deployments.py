@@ -71,12 +71,12 @@ def test_a_repository_is_found_in_the_directory_too(world: World) -> None:
         ("azureml:triton:3", "environment: there is no environment triton:3"),
         ("azureml:other@latest", "environment: there is no environment other:latest"),
         ("azureml:triton", 'environment: found "azureml:triton"; allowed: write azureml:<name>:<version>'),
-        ("azureml:triton@best", "environment: azureml:triton@best: the one label is latest"),
+        ("azureml:triton@best", "environment: azureml:triton@best: the only label is latest"),
         (f"{WS}/models/c/versions/1", 'environment: found "/subscriptions/local/'),
         (
             "azureml://registries/azureml/environments/sklearn-1.5/labels/latest",
             "environment: azureml://registries/azureml/environments/sklearn-1.5/labels/latest: Azure's registries of "
-            "curated environments are not here",
+            "curated environments are not available",
         ),
         ("azureml:AzureML-sklearn-1.0:1", "environment: azureml:AzureML-sklearn-1.0:1: Azure's registries of curated"),
         (
