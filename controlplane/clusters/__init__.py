@@ -1,4 +1,4 @@
-"""Attached clusters: checked, connected, and given a runtime each.
+"""Attached clusters: access check, connection, and one runtime for each.
 
-It joins settings, store and ``runtimes.kubernetes``. It knows no route.
+Decides which clusters instances can run on. Must not know HTTP or plans.
 """

@@ -1,6 +1,9 @@
-"""Whether a cluster can be used before it is attached: it answers, the namespace is there, the permissions suffice.
+"""The check of a cluster before it is attached: it answers, the namespace exists, the permissions
+suffice.
 
-Decides what is asked and that the first thing that is missing is named with what to do. Must not know HTTP.
+Decides what is checked, and that the error names what is missing and what to do. Must not know
+HTTP. Source: https://kubernetes.io/docs/reference/access-authn-authz/authorization/
+(SelfSubjectAccessReview)
 """
 
 from __future__ import annotations
@@ -17,28 +20,29 @@ FIELD_MANAGER = "amphitrite"
 
 
 def check(compute: Compute, cluster: Cluster) -> None:
-    """Raises Error: KubernetesUnaccessible, NamespaceNotFound."""
+    """Raises Error: KubernetesUnaccessible (no answer, or missing permissions),
+    NamespaceNotFound."""
     missing = [
         f"{verb} {rule.resource}{f'.{rule.group}' if rule.group else ''}"
-        for rule, verb in _asked(RULES)
+        for rule, verb in _verbs(RULES)
         if not _allowed(cluster, compute.namespace, rule, verb)
     ]
     if missing:
         raise Error(
             "KubernetesUnaccessible",
-            f"the permissions in namespace {compute.namespace} do not suffice: {', '.join(missing)}",
+            f"the service account lacks permissions in namespace {compute.namespace}: {', '.join(missing)}",
             target=compute.name,
-            hint="give its service account the Role of the chart (deploy/helm/amphitrite)",
+            hint="grant it the Role of the chart (deploy/helm/amphitrite)",
         )
     try:
         cluster.get(f"/api/v1/namespaces/{compute.namespace}")
     except Error as error:
-        # Who may not look at the namespace itself finds out with the first pod.
+        # Without permission to read the namespace, its absence shows when the first pod starts.
         if "does not let" not in error.message:
             raise
 
 
-def _asked(rules: Sequence[Rule]) -> list[tuple[Rule, str]]:
+def _verbs(rules: Sequence[Rule]) -> list[tuple[Rule, str]]:
     return [(rule, verb) for rule in rules for verb in rule.verbs]
 
 

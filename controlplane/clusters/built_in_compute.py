@@ -1,6 +1,7 @@
-"""The compute that ``--runtime kubernetes`` brings along.
+"""The built-in compute of ``--runtime kubernetes``.
 
-Decides its name and instance types, which an operator may keep in a file. Must not know Kubernetes' client.
+Decides its name and instance types, which an operator may keep in a file. Must not know the
+Kubernetes client.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ from amphitrite.schemas.errors import Error
 
 
 def built_in(settings: Settings) -> Compute | None:
-    """The compute that ``--runtime kubernetes`` brings along. Raises Error for instance types that cannot be read."""
+    """The built-in compute. None with the local runtime.
+
+    Raises Error("BadArgument") for instance types that cannot be read.
+    """
     if settings.runtime != "kubernetes":
         return None
     cluster = settings.cluster
@@ -35,5 +39,5 @@ def _instance_types(file: Path) -> tuple[PodShape, ...]:
         message = f"cannot read the instance types in {file}: {exc}"
         raise Error("BadArgument", message, target="ML_INSTANCE_TYPES") from exc
     if not isinstance(document, dict):
-        raise Error("BadArgument", f"{file} is no InstanceTypes document", target="ML_INSTANCE_TYPES")
+        raise Error("BadArgument", f"{file} is not an InstanceTypes document", target="ML_INSTANCE_TYPES")
     return instance_types_from_document(document, str(file))

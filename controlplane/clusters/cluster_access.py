@@ -1,6 +1,7 @@
-"""What needs Kubernetes' client, made when it is first needed: one machine without a cluster works without the library.
+"""Objects that need the Kubernetes client, constructed on first use.
 
-Decides only that. Must not know what any of it does.
+Decides when the client library is imported: only if a cluster is used. Must not know what the
+objects do.
 """
 
 from __future__ import annotations
@@ -22,9 +23,12 @@ if TYPE_CHECKING:
     from amphitrite.controlplane.runtimes.kubernetes.kubernetes_runtime import KubernetesRuntime
 
 
-class Sources:
-    """Every method raises Error("RuntimeUnavailable") where the library is not installed, and what the made thing's
-    own module says."""
+class ClusterAccess:
+    """Constructs what needs the Kubernetes client.
+
+    Every method raises Error("RuntimeUnavailable") if the library is not installed, and the errors
+    of what it constructs.
+    """
 
     def __init__(self, settings: Settings, models: ModelStore, delivery: Delivery, fetch_ca: str | None) -> None:
         self._settings, self._models, self._delivery, self._fetch_ca = settings, models, delivery, fetch_ca
@@ -36,10 +40,11 @@ class Sources:
         return ClusterRuntimes(self._settings, self._models, self._delivery, self._fetch_ca)
 
     def runtime(self, compute: Compute, shape: Callable[[str], PodShape]) -> KubernetesRuntime:
+        """The runtime of ``compute``. ``shape``: an instance type by its name."""
         return self._runtimes.make(compute, shape)
 
     def check(self, compute: Compute) -> None:
-        """Whether ``compute`` can be attached. Raises Error if not."""
+        """Raises Error unless ``compute`` can be attached."""
         runtimes = self._runtimes
         from amphitrite.controlplane.clusters import attach_check
 
@@ -50,7 +55,7 @@ class Sources:
             cluster.close()
 
     def table_secret(self, feed: TableFeed, name: str, stack: ExitStack) -> TableSecret:
-        """Its connection is closed by ``stack``."""
+        """Keeps the newest table in the Secret ``name``. ``stack`` closes its connection."""
         from amphitrite.controlplane.clusters.own_cluster import connect
         from amphitrite.controlplane.clusters.seed_secret import TableSecret
 

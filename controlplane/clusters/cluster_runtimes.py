@@ -1,7 +1,8 @@
-"""The clusters that instances run on: the one that the settings name, and those that users have attached.
+"""The runtimes of all clusters: the built-in one, and those that users have attached.
 
-Decides which there are, from what is stored: each control plane brings its runtimes in line with that by itself, so a
-cluster attached at one replica is known to all. Must not know pods (``runtimes.kubernetes``) or plans.
+Decides which runtimes exist, from the stored computes. Each control plane reads them itself, so
+every replica knows a cluster attached at one of them. Must not know pods (``runtimes.kubernetes``)
+or plans.
 """
 
 from __future__ import annotations
@@ -19,20 +20,23 @@ from amphitrite.schemas.errors import Error
 
 log = logging.getLogger(__name__)
 
-#: A runtime for a compute, which asks for instance types by name.
-Make = Callable[[Compute, Callable[[str], PodShape]], Runtime]
+#: Constructs the runtime of a compute. The second argument gives an instance type by its name.
+RuntimeFactory = Callable[[Compute, Callable[[str], PodShape]], Runtime]
 
 
 class Clusters:
-    """``built_in``: the compute of the settings, None on one machine. ``stored``: those that are attached. ``make``
-    raises Error for a cluster that cannot be worked with."""
+    """Keeps one runtime for each cluster in ``composite``.
+
+    ``built_in``: the compute of the settings; None on one machine. ``stored``: the attached
+    computes. ``make`` raises Error for a cluster that cannot be used.
+    """
 
     def __init__(
         self,
         composite: CompositeRuntime,
         built_in: Compute | None,
         stored: Callable[[], Iterable[Compute]],
-        make: Make,
+        make: RuntimeFactory,
     ) -> None:
         self._composite, self._built_in, self._stored, self._make = composite, built_in, stored, make
         self._lock = threading.Lock()
@@ -41,32 +45,33 @@ class Clusters:
         self._failed: dict[str, str] = {}
 
     def refresh(self) -> None:
-        """Have a runtime for each cluster that there is, and for no other. Raises what ``stored`` raises."""
+        """Adds and removes runtimes, so that each cluster has one. Raises what ``stored``
+        raises."""
         wanted = {compute.name: compute for compute in self._stored()}
         if self._built_in is not None:
             wanted[self._built_in.name] = self._built_in
         with self._lock:
             for name in self._runtimes.keys() - wanted.keys():
-                log.info("compute %s is detached", name)
+                log.info("compute %s was detached", name)
                 self._composite.remove(name)
                 del self._runtimes[name], self._computes[name]
             for name in self._failed.keys() - wanted.keys():
                 self._composite.remove(name)
                 del self._failed[name]
             for name, compute in wanted.items():
-                self._take(name, compute)
+                self._update(name, compute)
 
-    def _take(self, name: str, compute: Compute) -> None:
+    def _update(self, name: str, compute: Compute) -> None:
         known = self._computes.get(name)
-        self._computes[name] = compute  # Its instance types count from now on, whatever becomes of the rest.
+        self._computes[name] = compute  # New instance types apply even if the runtime stays.
         if name in self._runtimes and known is not None and _place(known) == _place(compute):
             return
         try:
             runtime = self._make(compute, lambda wanted: instance_types.shape(wanted, self._computes[name]))
         except Error as error:
             if self._failed.get(name) != error.message:
-                log.warning("compute %s cannot be worked with: %s", name, error.message)
-                if name not in self._runtimes:  # What runs there lives on: it is unknown, not gone.
+                log.warning("compute %s cannot be used: %s", name, error.message)
+                if name not in self._runtimes:  # Its instances are unknown, not gone.
                     self._composite.add(name, UnreachableRuntime(name, error))
             self._failed[name] = error.message
             self._computes[name] = known or compute
@@ -77,5 +82,5 @@ class Clusters:
 
 
 def _place(compute: Compute) -> tuple[str, str | None]:
-    """What a runtime is made for."""
+    """The namespace and kubeconfig. If they change, the compute needs a new runtime."""
     return compute.namespace, None if compute.kubeconfig is None else compute.kubeconfig.reveal()

@@ -1,6 +1,7 @@
-"""The way to the cluster that the settings name.
+"""The connection to the cluster of the settings.
 
-Decides who we are there: the pod's service account, or what the kubeconfig says. Must not know what is asked for.
+Decides the credentials: the pod's service account, or those of the kubeconfig. Must not know what
+is requested.
 """
 
 from __future__ import annotations
@@ -10,5 +11,8 @@ from amphitrite.controlplane.settings.cluster_settings import ClusterSettings
 
 
 def connect(cluster: ClusterSettings) -> Cluster:
-    """Raises Error("KubernetesUnaccessible"), RuntimeUnavailable (the client library is not installed)."""
+    """A client of the cluster.
+
+    Raises Error: KubernetesUnaccessible, RuntimeUnavailable (the client library is not installed).
+    """
     return Cluster(in_cluster() if cluster.kubeconfig is None else from_file(cluster.kubeconfig))

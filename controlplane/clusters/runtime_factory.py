@@ -1,7 +1,7 @@
-"""The runtime of one cluster, from the settings and the model store.
+"""Construction of the runtime of one cluster, from the settings and the model store.
 
-Decides what pods are told about us: where they fetch a model, by which grant, and whose certificate they trust there.
-Must not know which clusters there are.
+Decides how pods reach the control plane: the URL for models, the grant, and the certificate
+authority to trust. Must not know which clusters exist.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from amphitrite.schemas.errors import Error
 
 
 class ClusterRuntimes:
-    """Makes runtimes. ``fetch_ca``: the authority of our certificate in PEM, None for one that everybody knows."""
+    """Constructs runtimes. ``fetch_ca``: our certificate authority in PEM; None for a public
+    one."""
 
     def __init__(self, settings: Settings, models: ModelStore, delivery: Delivery, fetch_ca: str | None) -> None:
         self._settings, self._models, self._delivery, self._fetch_ca = settings, models, delivery, fetch_ca
@@ -36,7 +37,10 @@ class ClusterRuntimes:
         self._lock = threading.Lock()
 
     def make(self, compute: Compute, shape: Callable[[str], PodShape]) -> KubernetesRuntime:
-        """Raises Error("KubernetesUnaccessible"), BadArgument (a kubeconfig that is of no use)."""
+        """The runtime of ``compute``. ``shape``: an instance type by its name.
+
+        Raises Error: KubernetesUnaccessible, BadArgument (an unusable kubeconfig).
+        """
         cluster, limits = self._settings.cluster, self._settings.limits
         settings = KubernetesSettings(
             namespace=compute.namespace,
@@ -57,13 +61,13 @@ class ClusterRuntimes:
         return KubernetesRuntime(compute.name, self.connect(compute), settings)
 
     def connect(self, compute: Compute) -> Cluster:
-        """Raises as ``make``."""
+        """A client of the cluster of ``compute``. Raises as ``make``."""
         if compute.name == BUILT_IN:
             return own_cluster.connect(self._settings.cluster)
         return Cluster(in_cluster() if compute.kubeconfig is None else from_text(compute.kubeconfig.reveal()))
 
     def facts(self, digest: str) -> ModelFacts | None:
-        """What the files of a model version tell; None of one that is not there any more."""
+        """Facts from the files of a model version. None if the version is deleted."""
         with self._lock:
             known = self._facts.get(digest)
         if known is not None:
@@ -80,7 +84,7 @@ class ClusterRuntimes:
             file = files[path]
             return b"".join(self._models.blobs.content.read(file.digest, 0, file.size)).decode("utf-8", "replace")
 
-        found = model_facts([(file.path, file.size) for file in layout.files], read)
+        facts = model_facts([(file.path, file.size) for file in layout.files], read)
         with self._lock:
-            self._facts[digest] = found
-        return found
+            self._facts[digest] = facts
+        return facts

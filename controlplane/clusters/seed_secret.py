@@ -1,7 +1,8 @@
 """The newest routing table in a Secret, for proxies that start while no control plane answers.
 
-Decides when the Secret is written: whenever its content is another than the newest table's. Needs the verbs get and
-patch of that one Secret, which exists already. Must not know how a table is encoded, nor who reads it.
+Decides when the Secret is written: whenever it differs from the newest table. The Secret must
+exist. The service account needs the verbs get and patch on it. Must not know how a table is encoded
+or who reads it.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ log = logging.getLogger(__name__)
 
 KEY = "routing-table.json.gz"
 FIELD_MANAGER = "amphitrite-table"
-#: What somebody else has done to the Secret is set right after this time at the latest.
+#: A change of the Secret by somebody else is undone within this time.
 RESYNC_S = 60.0
-#: How long a wait for a newer table is, at the end of which a term's end is noticed.
-LOOK_S = 1.0
+#: The longest wait for a newer table. ``run`` checks ``stop`` after each wait.
+WAIT_S = 1.0
 
 
 class TableSecret:
-    """One named Secret. ``newer(version, timeout_s)``: the newest table if it is newer than ``version`` by then."""
+    """One Secret. ``newer(version, timeout_s)`` waits for a table newer than ``version``."""
 
     def __init__(
         self,
@@ -42,11 +43,11 @@ class TableSecret:
         self._path = f"/api/v1/namespaces/{namespace}/secrets/{name}"
 
     def run(self, stop: threading.Event) -> None:
-        """Keep the Secret current until ``stop``. What fails is logged and tried again."""
+        """Keeps the Secret current until ``stop``. Logs failures and tries again."""
         table: RoutingTable | None = None
         kept, due, failures = 0, 0.0, 0
         while not stop.is_set():
-            table = self._newer(0 if table is None else table.version, LOOK_S) or table
+            table = self._newer(0 if table is None else table.version, WAIT_S) or table
             if table is None or (table.version == kept and time.monotonic() < due):
                 continue
             try:
@@ -54,16 +55,18 @@ class TableSecret:
                 kept, due, failures = table.version, time.monotonic() + RESYNC_S, 0
             except Error as error:
                 failures += 1
-                log.warning("the table's Secret is not current: %s", error.message)
+                log.warning("cannot update the Secret of the routing table; trying again: %s", error.message)
                 stop.wait(backoff_s(failures))
 
     def keep(self, table: RoutingTable) -> bool:
-        """Make the Secret hold ``table`` (whatever it held before); whether it had to be written.
+        """Writes ``table`` to the Secret if needed. Returns whether it was written.
 
-        Raises Error: KubernetesUnaccessible; ResourceNotFound (no such Secret); LimitExceeded (too large for one)."""
+        Raises Error: KubernetesUnaccessible, ResourceNotFound (no such Secret), LimitExceeded (the
+        table is too large for a Secret).
+        """
         seed = base64.b64encode(encode_seed(table)).decode("ascii")
         if (self._cluster.get(self._path).get("data") or {}).get(KEY) == seed:
             return False
         self._cluster.patch(self._path, {"data": {KEY: seed}}, FIELD_MANAGER)
-        log.info("the table's Secret holds version %d", table.version)
+        log.info("wrote version %d of the routing table to its Secret", table.version)
         return True

@@ -19,7 +19,7 @@ from amphitrite.controlplane.auth.credentials import Credentials
 from amphitrite.controlplane.auth.fetch_grants import Delivery
 from amphitrite.controlplane.auth.oidc_keys import IssuerKeys
 from amphitrite.controlplane.clusters import built_in_compute
-from amphitrite.controlplane.clusters.cluster_access import Sources
+from amphitrite.controlplane.clusters.cluster_access import ClusterAccess
 from amphitrite.controlplane.clusters.cluster_runtimes import Clusters
 from amphitrite.controlplane.leadership import leadership_choice
 from amphitrite.controlplane.leadership.election import Leadership
@@ -84,9 +84,9 @@ def assemble(
 
     runtime = CompositeRuntime(_local(settings, models))
     stack.callback(runtime.close)
-    sources = Sources(settings, models, delivery, fetch_ca)
+    access = ClusterAccess(settings, models, delivery, fetch_ca)
     built_in = built_in_compute.built_in(settings)
-    clusters = Clusters(runtime, built_in, store.list_computes, sources.runtime)
+    clusters = Clusters(runtime, built_in, store.list_computes, access.runtime)
     clusters.refresh()
 
     def wake() -> None:
@@ -112,7 +112,7 @@ def assemble(
     if oidc is not None:
         other_tasks.append(("issuer keys", oidc.run))
     if settings.cluster.table_secret is not None:
-        other_tasks.append(("table secret", sources.table_secret(feed, settings.cluster.table_secret, stack).run))
+        other_tasks.append(("table secret", access.table_secret(feed, settings.cluster.table_secret, stack).run))
     leader_tasks = LeaderTasks(reconciler, other_tasks)
     services = Services(
         settings=settings,
@@ -132,7 +132,7 @@ def assemble(
         clock=time.time,
         last_pass=lambda: reconciler.last_pass,
         built_in=built_in,
-        attach_check=sources.check,
+        attach_check=access.check,
         leads_since=lambda: leader_tasks.since,
         ending=ending,
     )
