@@ -26,12 +26,12 @@ class Maintenance:
         self._store, self._models, self._runtime = store, models, runtime
 
     def run(self, stop: threading.Event) -> None:
-        """Runs now, and then every hour until ``stop``."""
+        """Collects garbage now, and then every hour until ``stop``."""
         while not stop.is_set():
             try:
                 self.collect(time.time())
             except Exception:
-                log.exception("maintenance failed; the next attempt is in an hour")
+                log.exception("maintenance failed; the next attempt is in one hour")
             stop.wait(PERIOD_S)
 
     def collect(self, now: float) -> None:

@@ -1,7 +1,8 @@
-"""The loop that makes what is there like what is wanted.
+"""The loop that brings the actual state in line with the desired state.
 
-Decides the order of side effects in one pass and when the next pass comes. Must not know why anything is done: that is
-``core.plan``. The order matters for crashes only in that after each step a later pass can go on from what is there.
+Decides the order of side effects in one pass, and when the next pass begins. After a crash at any
+step, a later pass continues from the facts. Must not know why something is done
+(``core.planning``).
 """
 
 from __future__ import annotations
@@ -25,16 +26,17 @@ from amphitrite.schemas.names import key
 
 log = logging.getLogger(__name__)
 
-#: Facts that nobody announces (an agent that went silent, a certificate that ages) are looked at this often.
+#: The longest pause between passes. It finds changes without an event, such as a silent agent.
 RESYNC_S = 5.0
 
 
-def _nobody(published: Sequence[TokenIssuer], now: float) -> Sequence[TokenIssuer]:
+def _no_issuers(published: Sequence[TokenIssuer], now: float) -> Sequence[TokenIssuer]:
     return ()
 
 
 class Reconciler:
-    """``run_once`` is one pass and may be called from one thread only; ``wake`` from any."""
+    """Runs passes. Call ``run_once`` and ``run`` from one thread. ``wake`` is safe from any
+    thread."""
 
     def __init__(
         self,
@@ -46,11 +48,13 @@ class Reconciler:
         *,
         max_body_bytes: int,
         may_act: Callable[[], bool] = lambda: True,
-        issuers: Callable[[Sequence[TokenIssuer], float], Sequence[TokenIssuer]] = _nobody,
+        issuers: Callable[[Sequence[TokenIssuer], float], Sequence[TokenIssuer]] = _no_issuers,
     ) -> None:
-        """``max_body_bytes``: of one scoring request; goes to the proxies with the table. ``may_act`` is asked before
-        each change: a control plane may lose the lead in the middle of a pass. ``issuers``: from those of the last
-        table and the time to those of the next (see ``tokens_issuers``)."""
+        """``max_body_bytes``: the limit for one scoring request, which the proxies get with the
+        table. ``may_act``: whether this control plane still leads; checked before each change.
+        ``issuers``: the issuers of the next table, from those of the last one and the time
+        (``reconciliation.token_issuers``).
+        """
         self._store, self._runtime, self._agents, self._feed = store, runtime, agents, feed
         self._clock, self._max_body_bytes, self._may_act = clock, max_body_bytes, may_act
         self._issuers = issuers
@@ -61,51 +65,53 @@ class Reconciler:
         self.last_pass: float | None = None
 
     def wake(self) -> None:
-        """Something may have changed: make a pass now."""
+        """Starts a pass now. Call it after a change."""
         self._event.set()
 
     def run_once(self) -> float | None:
-        """One pass; the time at which the next one is due at the latest, None for "when woken".
+        """Makes one pass. Returns the time when the next one is due; None if only ``wake`` starts
+        it.
 
-        What the runtime refuses becomes the status of the deployment concerned. Everything else is raised.
+        An error of the runtime becomes the status of its deployment. Any other error is raised.
         """
         now = self._clock()
         world = self._store.load_world()
-        # Asked first: what becomes known in between is at worst left alone until the next pass.
+        # Read first. A compute that becomes known after this waits for the next pass.
         unknown = self._runtime.unknown()
         agents = self._agents.live(now)
-        ours = tuple(of_this_history(report, world.table.version) for report in agents)
+        reports = tuple(of_this_history(report, world.table.version) for report in agents)
         self._require_lead()
         issuers = self._issuers(world.table.issuers, now)
-        drafted = draft(world, self._runtime.observe(), ours, now, unknown, issuers, self._memory)
+        drafted = draft(world, self._runtime.observe(), reports, now, unknown, issuers, self._memory)
         self._publish(drafted.table, above=newest_version(agents))
-        decided = complete(drafted, self._memory)
+        plan = complete(drafted, self._memory)
         self._require_lead()
-        refused = self._act(decided)
-        self._record(world, decided, refused, now)
-        if decided.remove:
+        errors = self._act(plan)
+        self._record(world, plan, errors, now)
+        if plan.remove:
             self._require_lead()
-            self._store.remove(decided.remove, now=now)
+            self._store.remove(plan.remove, now=now)
         self.last_pass = now
-        self._failed_passes = self._failed_passes + 1 if refused else 0
-        if refused:
+        self._failed_passes = self._failed_passes + 1 if errors else 0
+        if errors:
             retry = now + backoff_s(self._failed_passes)
-            return retry if decided.wake_at is None else min(retry, decided.wake_at)
-        return decided.wake_at
+            return retry if plan.wake_at is None else min(retry, plan.wake_at)
+        return plan.wake_at
 
     def run(self, stop: threading.Event) -> None:
-        """Passes until ``stop`` is set (and ``wake`` called). A pass that raises is logged and repeated later."""
+        """Makes passes until ``stop`` is set and ``wake`` is called. Logs a failed pass and repeats
+        it later."""
         crashes = 0
-        self._recorded = {}  # Another control plane may have led meanwhile, and have written otherwise.
+        self._recorded = {}  # Another leader may have written other statuses.
         while not stop.is_set():
-            # Cleared before the facts are read: a wake during the pass leads to another one.
+            # Cleared before the facts are read, so that a wake during the pass starts another one.
             self._event.clear()
             try:
                 wake_at = self.run_once()
                 crashes = 0
             except Exception:
                 crashes += 1
-                log.exception("a pass failed; the next one starts from the facts again")
+                log.exception("the pass failed; the next one starts again from the facts")
                 wake_at = self._clock() + backoff_s(crashes)
             pause = RESYNC_S if wake_at is None else min(max(wake_at - self._clock(), 0.0), RESYNC_S)
             self._event.wait(pause)
@@ -115,10 +121,10 @@ class Reconciler:
             table = replace(table, max_body_bytes=self._max_body_bytes)
         self._feed.published(self._store.publish(table, above=above))
 
-    def _act(self, decided: Plan) -> dict[Ref, Error]:
-        """Carry out starts and stops; what was refused, by deployment."""
-        refused: dict[Ref, Error] = {}
-        for start in decided.start:
+    def _act(self, plan: Plan) -> dict[Ref, Error]:
+        """Starts and stops instances. Returns the errors of starts by deployment."""
+        errors: dict[Ref, Error] = {}
+        for start in plan.start:
             self._require_lead()
             workload = start.workload
             try:
@@ -127,30 +133,30 @@ class Reconciler:
                     workload, start.slot, start.attempt, start.readiness, start.liveness, start.request_timeout_s
                 )
             except Error as error:
-                log.warning("start of %s refused: %s", workload.name, error.message)
-                refused[Ref(workload.endpoint, workload.deployment)] = error
-        for stop in decided.stop:
+                log.warning("cannot start %s: %s", workload.name, error.message)
+                errors[Ref(workload.endpoint, workload.deployment)] = error
+        for stop in plan.stop:
             self._require_lead()
             log.info("stop %s: %s", stop.instance_id, stop.why)
             try:
                 self._runtime.stop(stop.instance_id, stop.grace_s)
             except Error as error:
-                # A cluster that does not answer must not keep the others waiting; the next pass asks again.
-                log.warning("stop of %s refused: %s", stop.instance_id, error.message)
-        for instance_id in decided.forget:
+                # One failing cluster must not delay the others. The next pass tries again.
+                log.warning("cannot stop %s: %s", stop.instance_id, error.message)
+        for instance_id in plan.forget:
             self._require_lead()
             self._runtime.forget(instance_id)
-        return refused
+        return errors
 
     def _require_lead(self) -> None:
         if not self._may_act():
-            raise Error("Conflict", "this control plane does not lead any more; the rest of the pass is another's")
+            raise Error("Conflict", "this control plane no longer leads; the new leader continues")
 
-    def _record(self, world: World, decided: Plan, refused: dict[Ref, Error], now: float) -> None:
-        """Write the statuses that are news, or that the store may not have yet for the newest generation."""
-        statuses = dict(decided.statuses)
-        generations = {Ref(d.endpoint, d.name): d.generation for d in world.deployments} if refused else {}
-        for ref, error in refused.items():
+    def _record(self, world: World, plan: Plan, errors: dict[Ref, Error], now: float) -> None:
+        """Writes new statuses, and those that the store may lack for the newest generation."""
+        statuses = dict(plan.statuses)
+        generations = {Ref(d.endpoint, d.name): d.generation for d in world.deployments} if errors else {}
+        for ref, error in errors.items():
             if ref in statuses and statuses[ref].state != "Deleting":
                 statuses[ref] = Status("Failed", generations[ref], "Failed", error.message, error)
         unsettled = _unsettled(world)
