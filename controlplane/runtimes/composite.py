@@ -1,7 +1,7 @@
-"""Several runtimes as one: this machine, and a cluster for each compute.
+"""Several runtimes as one: this machine, and one cluster for each compute.
 
-Decides, by the name of a workload's compute, which of them a verb goes to. Must not know what they run on. Computes
-come and go while it works.
+Decides which runtime gets a call, by the name of the workload's compute. Computes may be added and
+removed at any time. Must not know what the runtimes run on.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from amphitrite.schemas.errors import Error
 
 
 class CompositeRuntime:
-    """``local``: the runtime of this machine, None where nothing runs on it. For use by any thread."""
+    """``local``: the runtime of this machine; None if nothing runs on it. Safe for any thread."""
 
     name = "composite"
 
@@ -30,9 +30,9 @@ class CompositeRuntime:
         if local is not None:
             local.watch(self._notify)
 
-    # -- computes -----------------------------------------------------------------------------------------------------
+    # -- computes ----------------------------------------------------------------------------------
     def add(self, compute: str, runtime: Runtime) -> None:
-        """Have ``runtime`` run the workloads of ``compute``; one that did so before is closed."""
+        """Makes ``runtime`` run the workloads of ``compute``. Closes the former runtime."""
         with self._lock:
             before, self._members[compute] = self._members.get(compute), runtime
         runtime.watch(self._notify)
@@ -41,7 +41,7 @@ class CompositeRuntime:
         self._notify()
 
     def remove(self, compute: str) -> None:
-        """Know nothing of ``compute`` any more: what runs there lives on. Unknown: nothing happens."""
+        """Removes ``compute``, if it is known. Its instances keep running."""
         with self._lock:
             member = self._members.pop(compute, None)
         if member is not None:
@@ -49,26 +49,26 @@ class CompositeRuntime:
             self._notify()
 
     def member(self, compute: str) -> Runtime:
-        """Raises Error("ResourceNotFound")."""
+        """The runtime of ``compute``. Raises Error("ResourceNotFound")."""
         with self._lock:
-            found = self._members.get(compute)
-        if found is None:
-            hint = "ml compute list shows the attached ones"
+            member = self._members.get(compute)
+        if member is None:
+            hint = "list the attached computes: ml compute list"
             raise Error("ResourceNotFound", f"compute {compute} is not attached", target=compute, hint=hint)
-        return found
+        return member
 
     def computes(self) -> tuple[str, ...]:
         """Names of the computes that workloads can run on now, sorted."""
         with self._lock:
             return tuple(sorted(self._members))
 
-    # -- the contract -------------------------------------------------------------------------------------------------
+    # -- the contract ------------------------------------------------------------------------------
     def observe(self) -> tuple[Instance, ...]:
         with self._lock:
             members = dict(self._members)
-        found = {compute: member.observe() for compute, member in members.items()}
-        self._owners = {one.id: compute for compute, many in found.items() for one in many}
-        return tuple(sorted((one for many in found.values() for one in many), key=lambda one: one.id))
+        observed = {compute: member.observe() for compute, member in members.items()}
+        self._owners = {one.id: compute for compute, many in observed.items() for one in many}
+        return tuple(sorted((one for many in observed.values() for one in many), key=lambda one: one.id))
 
     def unknown(self) -> frozenset[str]:
         return frozenset().union(*(member.unknown() for member in self._all()))
@@ -114,8 +114,11 @@ class CompositeRuntime:
             member.close()
 
     def _owner(self, instance_id: str) -> tuple[Runtime, ...]:
-        """Whose it is, as of the last ``observe``; all, if that had not seen it: to the others it is unknown. Ids are
-        unique over all computes, because a workload's name depends on its compute."""
+        """The runtime of the instance, as of the last ``observe``. All runtimes for an unseen
+        instance, because the others ignore it.
+
+        Ids are unique over all computes, because a workload's name depends on its compute.
+        """
         with self._lock:
             member = self._members.get(self._owners.get(instance_id, ""))
             return (member,) if member is not None else tuple(self._members.values())

@@ -1,4 +1,4 @@
-"""Why an instance exited, in the server's words.
+"""The reason why an instance exited, from Triton's log.
 
 Decides which lines of Triton's log explain it and how they are shortened. Pure: takes text and an
 exit code, returns a sentence. Must not know processes or pods.

@@ -1,6 +1,6 @@
 """The logs of a deployment as one text.
 
-Decides order and headings. Must not know files or pods.
+Decides the order and the headings. Must not know files or pods.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ def render(logs: Iterable[tuple[Instance, Sequence[str]]]) -> str:
 
 
 def select_instance(text: str, instance: str) -> str:
-    """The parts of :func:`render`'s text for instances whose name is ``instance`` or begins with
-    it.
+    """The parts of :func:`render`'s text for instances whose name begins with ``instance``.
 
     Raises Error("ResourceNotFound") with the existing names as the hint.
     """

@@ -1,7 +1,7 @@
-"""Where instances run: the verbs the reconciler needs, whatever is behind them.
+"""The interface of every runtime: what starts, stops and observes instances.
 
-Decides the contract that ``local`` (processes on this machine) and ``kubernetes`` (pods) keep;
-``tests/controlplane/test_runtimes.py`` holds them to it. Must not know plans, routing or the store.
+Decides the contract of ``local`` (processes on this machine) and ``kubernetes`` (pods).
+``tests/controlplane/test_runtimes.py`` tests both. Must not know plans, routing or the store.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from amphitrite.controlplane.core.desired.compute_clusters import PodShape
 from amphitrite.controlplane.core.desired.resources import Probe, WorkloadSpec
 from amphitrite.controlplane.core.observed.observations import Instance
 
-#: Azure's names for what serves and for what fetches the model before.
+#: Azure's names of the containers: the one that serves, and the one that fetches the model first.
 Container = Literal["inference-server", "storage-initializer"]
 
 
 class Runtime(Protocol):
-    """Every verb is idempotent and returns quickly; what it leads to is seen by a later ``observe``."""
+    """Every method is idempotent and returns quickly. A later ``observe`` shows the effect."""
 
     name: str
 
     def observe(self) -> tuple[Instance, ...]:
-        """All instances with a record, sorted by id, the exited ones too until ``forget``."""
+        """All known instances, sorted by id. Exited ones stay until ``forget``."""
         ...
 
     def unknown(self) -> frozenset[str]:
-        """Names of computes of which ``observe`` can say nothing yet: what runs there is left as it is."""
+        """Names of computes whose instances are not known yet. The plan leaves them unchanged."""
         ...
 
     def start(
@@ -40,43 +40,51 @@ class Runtime(Protocol):
         liveness: Probe,
         request_timeout_s: float = 5.0,
     ) -> None:
-        """Start an instance in that slot; nothing happens when the slot (and, where a runtime names its instances,
-        the attempt) has one already. ``request_timeout_s``: what a request in flight gets when it must stop.
+        """Starts an instance in the slot, unless the slot has one. A runtime that names its
+        instances compares the attempt too.
 
-        Raises Error("RuntimeUnavailable") when this runtime cannot start anything at all.
+        ``request_timeout_s``: how long a request in flight may take when the instance stops. Raises
+        Error("RuntimeUnavailable") if this runtime cannot start any instance.
         """
         ...
 
     def stop(self, instance_id: str, grace_s: float) -> None:
-        """Ask the instance to end, kill it after ``grace_s``. Unknown or exited: nothing happens.
+        """Asks the instance to exit, and kills it after ``grace_s`` seconds. Ignores an unknown or
+        exited one.
 
-        Raises Error when whoever runs it refuses or does not answer."""
+        Raises Error if the cluster refuses the request or does not answer.
+        """
         ...
 
     def forget(self, instance_id: str) -> None:
-        """Drop the record and log of an exited instance."""
+        """Deletes the record and log of an exited instance."""
         ...
 
     def logs(self, endpoint: str, deployment: str, tail: int, container: Container = "inference-server") -> str:
-        """The last ``tail`` lines of each instance's log under a heading, newest instance last; crashed ones too."""
+        """The last ``tail`` lines of each instance's log, under a heading. The newest instance is
+        last. Includes crashed ones."""
         ...
 
     def capacity(self, compute: str) -> tuple[NodeCapacity, ...] | None:
-        """The nodes of a compute with what is asked of them; None where there are none, or nobody may see them.
+        """The nodes of a compute with their requested resources. None without nodes, or without
+        permission to list them.
 
-        Raises Error("KubernetesUnaccessible") when the cluster does not answer."""
+        Raises Error("KubernetesUnaccessible") if the cluster does not answer.
+        """
         ...
 
     def demand(self, workload: WorkloadSpec, shape: PodShape) -> PodShape | None:
-        """What one instance asks of a node, given its instance type's ``shape``; None where nothing is counted.
+        """The resources that one instance requests, for the ``shape`` of its instance type. None if
+        the runtime counts none.
 
-        Raises Error("InvalidDeploymentSpec") for resources that no instance can have."""
+        Raises Error("InvalidDeploymentSpec") for resources that no instance can have.
+        """
         ...
 
     def watch(self, wake: Callable[[], None]) -> None:
-        """Call ``wake`` (from any thread) whenever ``observe`` would answer differently than before."""
+        """Calls ``wake``, from any thread, when the result of ``observe`` changes."""
         ...
 
     def close(self) -> None:
-        """Stop watching. Instances live on."""
+        """Stops watching. Instances keep running."""
         ...

@@ -1,7 +1,8 @@
-"""The runtime of a compute that cannot be worked with: its cluster refuses us, or its kubeconfig is of no use.
+"""The runtime of a compute that cannot be used: its cluster refuses access, or its kubeconfig is
+invalid.
 
-Decides that nothing is known of what runs there, so that it is left as it is, and that whatever is to start there is
-told why it cannot.
+Decides that its instances are unknown, so that the plan leaves them unchanged, and that each start
+fails with the reason. Must not know Kubernetes.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from amphitrite.schemas.errors import Error
 
 
 class UnreachableRuntime:
-    """``error``: why."""
+    """``error``: why the compute cannot be used."""
 
     name = "unreachable"
 
@@ -42,25 +43,25 @@ class UnreachableRuntime:
         raise self._error
 
     def stop(self, instance_id: str, grace_s: float) -> None:
-        """Nothing: no instance is known."""
+        """Does nothing: no instance is known."""
 
     def forget(self, instance_id: str) -> None:
-        """Nothing: no instance is known."""
+        """Does nothing: no instance is known."""
 
     def logs(self, endpoint: str, deployment: str, tail: int, container: Container = "inference-server") -> str:
-        """None: those of other computes are told all the same."""
+        """Empty, so that the logs of other computes are shown."""
         return ""
 
     def capacity(self, compute: str) -> tuple[NodeCapacity, ...] | None:
-        """Unknown: the cluster does not answer."""
+        """None: the capacity is unknown."""
         return None
 
     def demand(self, workload: WorkloadSpec, shape: PodShape) -> PodShape | None:
-        """Unknown: nothing can start here."""
+        """None: nothing can start here."""
         return None
 
     def watch(self, wake: Callable[[], None]) -> None:
-        """Nothing changes here; another runtime comes in its place."""
+        """Does nothing: another runtime replaces this one when the compute changes."""
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Does nothing: nothing is open."""
