@@ -1,7 +1,7 @@
-"""The control plane's HTTP side, put together.
+"""The ASGI app of the control plane.
 
-Decides which routes there are and what surrounds them all. Must not know what a route does, nor how the services came
-to be.
+Decides which routes and which middleware it has. Must not know what a route does, or how the
+services are constructed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from amphitrite.schemas.errors import Error
 
 __all__ = ["Services", "create_app"]
 
-#: In the order in which a request looks for its route.
+#: In the order in which routes are matched.
 _MODULES = (
     *(
         health_checks,
@@ -49,15 +49,16 @@ _MODULES = (
         deployments,
         models,
     ),
-    # Authority last: its paths begin with a word of the client's. Uploads of code before other blobs.
+    # The token authority is last, because its paths begin with a parameter. code_uploads is before
+    # blobs.
     *(environments, codes, code_uploads, blobs, model_downloads, token_authority),
     *(metrics_routes, openapi, unsupported_paths),
 )
 
 
 def create_app(services: Services) -> FastAPI:
-    """The ASGI app. There is no page of documentation and no schema to be read without a token."""
-    # The routes as they are: each request would go through a router of its own for each module that is included.
+    """The ASGI app. It serves no documentation page, and no schema without a token."""
+    # Routes are passed directly. include_router would add a router for each module to each request.
     routes = [route for module in _MODULES for route in module.router.routes]
     app = FastAPI(
         title="Amphitrite", routes=routes, openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False
@@ -66,7 +67,7 @@ def create_app(services: Services) -> FastAPI:
     app.add_exception_handler(Error, error_responses.on_error)
     app.add_exception_handler(HTTPException, error_responses.on_http_exception)
     app.add_exception_handler(RequestValidationError, error_responses.on_invalid_request)
-    # The last one added is the outermost.
+    # The last middleware added is the outermost.
     app.add_middleware(Paths)
     app.add_middleware(Gate, credentials=services.credentials)
     app.add_middleware(Requests)

@@ -1,7 +1,7 @@
-"""The parts of one control plane, made from its settings and put together.
+"""Construction of one control plane from its settings.
 
-Decides what there is one of and who is given whom; what is opened is closed by the stack that is handed in. Must not
-know when anything is started or ended (``running``).
+Decides which objects exist and how they depend on each other. The caller's stack closes what is
+opened here. Must not know when anything starts or ends (``process.running``).
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ from amphitrite.schemas.errors import Error
 
 log = logging.getLogger(__name__)
 
-#: How long a database server that does not answer yet is waited for, and how often it is asked (seconds).
+#: How long to wait for a database server at start, and the pause between two attempts (seconds).
 START_TIMEOUT_S = 60.0
 STORE_RETRY_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class ControlPlane:
-    """What ``running`` starts and ends."""
+    """What ``process.running`` starts and ends."""
 
     services: Services
     leadership: Leadership
@@ -64,9 +64,10 @@ class ControlPlane:
 def assemble(
     settings: Settings, secrets: Credentials, fetch_ca: str | None, stack: ExitStack, ending: threading.Event
 ) -> ControlPlane:
-    """``fetch_ca``: the authority of our certificate in PEM, None for one that everybody knows.
+    """``fetch_ca``: our certificate authority in PEM; None for a public one.
 
-    Raises Error for what cannot be opened: RuntimeUnavailable, BadArgument, Unsupported, KubernetesUnaccessible."""
+    Raises Error: RuntimeUnavailable, BadArgument, Unsupported, KubernetesUnaccessible.
+    """
     limits = settings.limits
     store = _open_store(settings, ending)
     stack.callback(store.close)
@@ -140,7 +141,7 @@ def assemble(
 
 
 def _local(settings: Settings, models: ModelStore) -> Runtime | None:
-    """This machine's runtime; None in a pod, where nothing but us runs."""
+    """The runtime of this machine. None in a pod, where no instances run."""
     if settings.runtime == "kubernetes" and not settings.embedded:
         return None
     from amphitrite.controlplane.runtimes.local.local_runtime import LocalRuntime
@@ -149,7 +150,7 @@ def _local(settings: Settings, models: ModelStore) -> Runtime | None:
 
 
 def _open_store(settings: Settings, ending: threading.Event) -> SqlStore:
-    """The store, waited for a while where it is a server's: it may be starting at the same time as we are."""
+    """The store. Waits up to START_TIMEOUT_S for a database server, which may be starting too."""
     deadline = time.monotonic() + (0.0 if settings.database_url.startswith("sqlite:") else START_TIMEOUT_S)
     while True:
         try:

@@ -1,8 +1,8 @@
-"""How the body of a request comes from the socket to the application, with as little work for each byte as can be.
+"""Reception of request bodies, with few copies of each byte.
 
-Decides where its bytes are put: the body of whoever states a Content-Length is decrypted into pieces that the
-application is given as they are, and h11 sees the head alone. Chunked bodies are h11's. Rests on parts of uvicorn that
-are not documented (decision 0007). Must not know requests, nor time.
+Decides where the bytes go. A body with a Content-Length is decrypted into large buffers, which the
+application gets unchanged. h11 parses only the head, and chunked bodies. Uses undocumented parts of
+uvicorn (decision 0007). Must not know requests or time limits.
 """
 
 from __future__ import annotations
@@ -14,71 +14,72 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-#: What a request's head may have.
+#: The longest head of a request, in bytes.
 HEAD_MAX = 64 * 1024
-#: Room for a head, and for a body that only h11 can read.
+#: The size of the buffer for heads and chunked bodies.
 _HEAD_BYTES = 64 * 1024
-#: Small enough to stay in a core's cache from decrypting to copying.
-_PIECE_BYTES = 256 * 1024
-#: Pieces of which the application is told at once, and at which nothing more is read until it has taken some.
-_TOLD, _WAITING_MAX = 4, 8
+#: The size of a buffer for a body. It fits in a core's cache, from decryption to copy.
+_BUFFER_BYTES = 256 * 1024
+#: The number of buffers at which the application is woken, and at which reading pauses.
+_WAKE_AT, _PAUSE_AT = 4, 8
 
 
 class BodyProtocol(H11Protocol, asyncio.BufferedProtocol):
-    """Uvicorn's protocol, which copies each byte five times on its way through h11, and stops after each 64 KiB."""
+    """Uvicorn's protocol without the way through h11, which copies each byte five times and stops
+    after each 64 KiB."""
 
-    def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
-        self._inner, self.app = self.app, self._run
-        self._head: memoryview | None = None
-        self._piece = bytearray()
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._application, self.app = self.app, self._run
+        self._head_buffer: memoryview | None = None
+        self._body_buffer = bytearray()
         self._filled = 0
-        #: Complete ones that the application has not taken yet.
-        self._pieces: deque[bytes] = deque()
-        #: Bytes of the body that are still to come and that h11 does not see.
-        self._left = 0
-        #: h11 knows nothing of the end of a body that it has not seen: the next request gets a parser of its own.
-        self._unseen = False
-        #: What came behind a body before the answer was sent.
-        self._behind = b""
+        #: Full buffers that the application has not read yet.
+        self._full_buffers: deque[bytes] = deque()
+        #: Bytes of the body that have not arrived yet and that h11 does not see.
+        self._remaining = 0
+        #: h11 does not see the end of this body, so the next request gets a new parser.
+        self._bypasses_h11 = False
+        #: Bytes after the body that arrived before the answer was sent (pipelining).
+        self._pipelined = b""
 
     async def _run(self, scope: Any, receive: Any, send: Any) -> None:
-        """The application, which takes a body's pieces before it hears that there are no more."""
+        """Runs the application, and gives it all buffers before the end of the body."""
         cycle = self.cycle
 
-        async def received() -> Any:
+        async def receive_body() -> Any:
             message = await receive()
-            if message["type"] == "http.request" and self._pieces:
-                # What came with the head goes first.
-                message["body"] = message["body"] or self._pieces.popleft()
-                if self._pieces:
+            if message["type"] == "http.request" and self._full_buffers:
+                # The bytes that arrived with the head are first.
+                message["body"] = message["body"] or self._full_buffers.popleft()
+                if self._full_buffers:
                     message["more_body"] = True
                     cycle.message_event.set()
             return message
 
-        await self._inner(scope, received, send)
+        await self._application(scope, receive_body, send)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        if self._left:
-            return memoryview(self._piece)[self._filled : self._filled + self._left]
-        if self._head is None:
-            self._head = memoryview(bytearray(_HEAD_BYTES))
-        return self._head
+        if self._remaining:
+            return memoryview(self._body_buffer)[self._filled : self._filled + self._remaining]
+        if self._head_buffer is None:
+            self._head_buffer = memoryview(bytearray(_HEAD_BYTES))
+        return self._head_buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        if self._left:
+        if self._remaining:
             self._unset_keepalive_if_required()
             self._filled += nbytes
-            self._left -= nbytes
-            if self._filled == len(self._piece) or not self._left:
-                self._hand_over()
+            self._remaining -= nbytes
+            if self._filled == len(self._body_buffer) or not self._remaining:
+                self._finish_buffer()
         else:
-            assert self._head is not None  # It was filled just now.
-            self.data_received(bytes(self._head[:nbytes]))
+            assert self._head_buffer is not None  # get_buffer has set it.
+            self.data_received(bytes(self._head_buffer[:nbytes]))
 
     def data_received(self, data: bytes) -> None:
-        if self._unseen:
-            self._behind += data
+        if self._bypasses_h11:
+            self._pipelined += data
             self.flow.pause_reading()
         else:
             super().data_received(data)
@@ -90,37 +91,38 @@ class BodyProtocol(H11Protocol, asyncio.BufferedProtocol):
             return
         fields = dict(self.headers)
         if b"transfer-encoding" not in fields:
-            # The application has not run yet: what came of the body with the head is still there.
-            self._left = int(fields[b"content-length"]) - len(self.cycle.body)
-            self._unseen = True
-            self._pieces.clear()
-            self._piece = bytearray(min(_PIECE_BYTES, self._left))
+            # The application has not run yet, so cycle.body has the bytes that arrived with the
+            # head.
+            self._remaining = int(fields[b"content-length"]) - len(self.cycle.body)
+            self._bypasses_h11 = True
+            self._full_buffers.clear()
+            self._body_buffer = bytearray(min(_BUFFER_BYTES, self._remaining))
 
     def on_response_complete(self) -> None:
-        self._end_of_both()
+        self._end_exchange()
         super().on_response_complete()
-        behind, self._behind = self._behind, b""
-        if behind and not self.transport.is_closing():
-            self.data_received(behind)
+        pipelined, self._pipelined = self._pipelined, b""
+        if pipelined and not self.transport.is_closing():
+            self.data_received(pipelined)
 
-    def _hand_over(self) -> None:
+    def _finish_buffer(self) -> None:
         cycle = self.cycle
         if not cycle.response_complete:
-            with memoryview(self._piece)[: self._filled] as view:
-                self._pieces.append(bytes(view))
-            cycle.more_body = self._left > 0
-            if len(self._pieces) >= _WAITING_MAX:
-                self.flow.pause_reading()  # The application's next question lets it go on.
-            if len(self._pieces) >= _TOLD or not self._left:
+            with memoryview(self._body_buffer)[: self._filled] as view:
+                self._full_buffers.append(bytes(view))
+            cycle.more_body = self._remaining > 0
+            if len(self._full_buffers) >= _PAUSE_AT:
+                self.flow.pause_reading()  # The application's next receive resumes it.
+            if len(self._full_buffers) >= _WAKE_AT or not self._remaining:
                 cycle.message_event.set()
         self._filled = 0
-        self._end_of_both()
+        self._end_exchange()
 
-    def _end_of_both(self) -> None:
-        """When the body was read to its end and the answer is sent, what comes next is a request."""
-        if self._unseen and not self._left:
-            self._piece = bytearray()
+    def _end_exchange(self) -> None:
+        """Prepares for the next request, once the body is read and the answer is sent."""
+        if self._bypasses_h11 and not self._remaining:
+            self._body_buffer = bytearray()
             if self.cycle.response_complete:
-                self._unseen = False
-                self._pieces.clear()
+                self._bypasses_h11 = False
+                self._full_buffers.clear()
                 self.conn = h11.Connection(h11.SERVER, HEAD_MAX)

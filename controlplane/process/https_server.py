@@ -12,7 +12,7 @@ from fastapi import FastAPI
 
 from amphitrite.controlplane.auth.certificates import Certificates
 from amphitrite.controlplane.process import http_protocol
-from amphitrite.controlplane.process.connection_limits import PatientProtocol
+from amphitrite.controlplane.process.connection_limits import ConnectionLimitsProtocol
 from amphitrite.controlplane.settings.settings import Settings
 
 
@@ -20,7 +20,7 @@ def server(settings: Settings, tls: Certificates, app: FastAPI) -> uvicorn.Serve
     """A server to ``run`` in a thread; setting ``should_exit`` ends it within about a second."""
     config = uvicorn.Config(
         app,
-        http=PatientProtocol,
+        http=ConnectionLimitsProtocol,
         host=settings.host,
         port=settings.port,
         ssl_certfile=str(tls.certificate_file),

@@ -20,9 +20,9 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from amphitrite.controlplane.process.connection_limits import PatientProtocol
+from amphitrite.controlplane.process.connection_limits import ConnectionLimitsProtocol
 
-#: What ``bodies.py`` and ``patience.py`` read, set or call.
+#: What ``http_protocol.py`` and ``connection_limits.py`` read, set or call.
 OF_A_CONNECTION = {
     *("app", "config", "conn", "connections", "cycle", "flow", "headers", "loop", "timeout_keep_alive", "transport"),
     *("_unset_keepalive_if_required", "handle_events", "on_response_complete"),
@@ -62,18 +62,18 @@ def test_uvicorns_protocol_has_what_ours_uses() -> None:
     assert list(inspect.signature(H11Protocol).parameters) == ["config", "server_state", "app_state", "_loop"]
     # A method of ours that overrides none is never called.
     called = {"buffer_updated", "connection_lost", "connection_made", "data_received", "get_buffer", "handle_events"}
-    ours = {name for one in PatientProtocol.__mro__[:2] for name in vars(one)}
+    ours = {name for one in ConnectionLimitsProtocol.__mro__[:2] for name in vars(one)}
     assert called | {"on_response_complete"} <= ours
     theirs = set(dir(H11Protocol)) | set(dir(asyncio.BufferedProtocol))
     assert called | {"on_response_complete"} <= theirs
 
 
 def test_uvicorns_server_can_be_watched_and_ended() -> None:
-    server = uvicorn.Server(uvicorn.Config(application, http=PatientProtocol))
+    server = uvicorn.Server(uvicorn.Config(application, http=ConnectionLimitsProtocol))
     assert (server.started, server.should_exit, server.config.loaded) == (False, False, False)
     server.config.load()
     assert (server.config.loaded, server.config.ssl) == (True, None)
-    assert server.config.http_protocol_class is PatientProtocol
+    assert server.config.http_protocol_class is ConnectionLimitsProtocol
 
 
 def command_line_of_httpx(program: str) -> str:

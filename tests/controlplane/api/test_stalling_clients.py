@@ -24,7 +24,7 @@ from .conftest import BLOBS, opened
 CONNECTIONS = 12
 
 
-class Quick(connection_limits.PatientProtocol):
+class Quick(connection_limits.ConnectionLimitsProtocol):
     """As in service, within a test's time."""
 
     HEAD_S = 0.8
