@@ -1,8 +1,9 @@
 """The OpenAPI document of the REST API, and the route that serves it.
 
-Decides how the document comes about: paths, methods and parameters from the routes (FastAPI's generator), documents
-from the JSON Schemas and the tables of wire fields, the rest from one table of operations and one of payloads. May
-know the routes' limits and the package ``schemas``; must not know the store, nor how a route does its work.
+Decides the sources of the document. Paths, methods and parameters come from the routes (FastAPI's
+generator). Documents come from the JSON Schemas and the tables of wire fields. The rest comes from
+one table of operations and one of payloads. Must not know the store, or how a route works. Source:
+https://spec.openapis.org/oas/v3.1.0
 """
 
 from amphitrite.controlplane.api.openapi.generator import document, router

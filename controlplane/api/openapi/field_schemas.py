@@ -1,8 +1,8 @@
-"""From the JSON Schemas of documents and the tables of wire fields to JSON Schemas of wire bodies.
+"""JSON Schemas of wire bodies, from the JSON Schemas of documents and the tables of wire fields.
 
-Decides how a field of a document reads on the wire: its name and spelling, and, for what clients send, which other
-spellings are taken for it (``schemas.normalization``). Must not know routes. A request's schema says exactly what is
-read; what refers to other resources, or to other fields of the same body, it cannot say.
+Decides the wire name and form of each field. For requests, it also decides which other spellings
+are accepted (``schemas.documents``). A request's schema cannot express rules about other resources
+or other fields. Must not know routes.
 """
 
 from __future__ import annotations
@@ -16,27 +16,30 @@ from amphitrite.schemas.wire.field_tables import Field
 
 Schema = dict[str, Any]
 
-#: Null and ``{}`` say the same as leaving a field out.
+#: Null and ``{}`` mean the same as a missing field.
 ABSENT: tuple[Schema, ...] = ({"type": "null"}, {"type": "object", "maxProperties": 0})
-#: No text and no name anywhere in a body holds NUL.
+#: No text or name in a body contains NUL.
 TEXT: Schema = {"type": "string", "pattern": r"^[^\u0000]*$"}
 _KEPT = ("pattern", "minLength", "maxLength", "minimum", "maximum", "description")
 
 
 def optional(schema: Schema) -> Schema:
-    """``schema`` or what counts as absent."""
+    """``schema``, or a value that means a missing field."""
     return {"anyOf": [*schema.get("anyOf", [schema]), *ABSENT]}
 
 
 def wire_object(fields: Sequence[Field], document: Mapping[str, Any], root: Mapping[str, Any], *, sent: bool) -> Schema:
-    """The wire object of documents of the schema ``document``, a part of ``root``. ``sent``: as ``mapping.write`` makes
-    it for an answer, else as ``mapping.Reader.read`` takes it from a request."""
+    """The wire object for the schema ``document``, a part of ``root``.
+
+    ``sent``: the form of answers (``write`` of ``schemas.wire``); otherwise that of requests
+    (``read``).
+    """
     named: Mapping[str, Any] = document.get("properties", {})
     properties: dict[str, Any] = {}
     required: list[str] = []
     for field in fields:
         if field.name not in named:
-            # A field of another kind of the same resource: it may be sent as long as it says nothing.
+            # A field of another kind of this resource. A request may contain it without a value.
             if not sent:
                 properties[field.wire] = {"anyOf": list(ABSENT)}
             continue
@@ -61,7 +64,7 @@ def _field(field: Field, node: Mapping[str, Any], root: Mapping[str, Any], *, se
     if "enum" in node:
         camel = [casing.to_wire(word) for word in node["enum"]]
         words = camel if field.write is casing.to_wire else node["enum"]
-        # Any casing is read; these are the ones that clients use.
+        # Requests may use any casing. These are the spellings that clients use.
         return {"type": "string", "enum": [*words] if sent else [*dict.fromkeys([*words, *node["enum"], *camel])]}
     return value(node, root, sent=sent)
 
@@ -89,7 +92,7 @@ def value(node: Mapping[str, Any], root: Mapping[str, Any], *, sent: bool) -> Sc
 
 
 def _other_spelling(kind: str, node: Mapping[str, Any]) -> Schema | None:
-    """What is read as a value of this type beside the type itself."""
+    """Other types that a request may use for a value of this type. None if there are none."""
     if kind == "string" and node.get("x-text"):
         return {"type": ["number", "boolean"]}
     if kind == "boolean":
@@ -116,12 +119,13 @@ def _mapping(node: Mapping[str, Any], root: Mapping[str, Any], *, sent: bool) ->
 
 
 def _duration(node: Mapping[str, Any], seconds: str) -> Schema:
-    """ISO 8601 as clients write it, in seconds alone; minutes, hours and days are read as well."""
+    """An ISO 8601 duration in seconds, as clients write it. Minutes, hours and days are accepted
+    too."""
     return {"type": "string", "pattern": f"^PT({seconds})S$", "example": "PT5S", **_only(node, ("description",))}
 
 
 def _integers(least: int | None, most: int | None) -> str:
-    """A pattern of what is read as a whole number from ``least`` to ``most``."""
+    """A pattern for text that is read as a whole number from ``least`` to ``most``."""
     sign = "[+]?" if least is not None and least >= 0 else "[+-]?"
     if most is None or least is None:
         return rf"^\s*{sign}[0-9]{{1,18}}\s*$"
@@ -129,7 +133,7 @@ def _integers(least: int | None, most: int | None) -> str:
 
 
 def _milliseconds(least: int, most: int) -> str:
-    """A pattern of seconds with at most three decimals. ``least``: 0 or 1; ``most``: whole seconds."""
+    """A pattern for seconds with at most three decimals. ``least``: 0 or 1; ``most``: milliseconds."""
     decimals = r"([.][0-9]{1,3})?"
     whole = "|".join(_ranges(1, most // 1000 - 1))
     below = rf"0{decimals}" if least == 0 else r"0[.](00[1-9]|0[1-9][0-9]?|[1-9][0-9]{0,2})"
@@ -137,7 +141,7 @@ def _milliseconds(least: int, most: int) -> str:
 
 
 def _ranges(least: int, most: int) -> list[str]:
-    """Patterns of the numbers from ``least`` (0 or 1) to ``most``, by their length."""
+    """Patterns for the numbers from ``least`` (0 or 1) to ``most``, by number of digits."""
     digits, found = str(most), ["0"] if least == 0 else []
     found += [f"[1-9][0-9]{{{length - 1}}}" for length in range(1, len(digits))]
     for place, digit in enumerate(digits):

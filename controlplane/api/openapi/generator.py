@@ -1,8 +1,8 @@
 """The OpenAPI document of this server, and the route that serves it.
 
-Decides how the routes of the app, the table of operations and the schemas become one document: which paths, methods
-and parameters there are is the routes' to say. Must not know any operation or shape. Routes that only say what is not
-offered have no place in it (``include_in_schema``).
+Decides how routes, the table of operations and the schemas become one document. The routes define
+paths, methods and parameters. Routes for unsupported paths are left out (``include_in_schema``).
+Must not know any operation or shape.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ router = APIRouter()
 
 _SCHEMES = {
     "token": {"type": "http", "scheme": "bearer", "description": "The token of `ml server env`."},
-    "agent": {"type": "http", "scheme": "bearer", "description": "The agents' token, or the other one."},
+    "agent": {"type": "http", "scheme": "bearer", "description": "The agents' token, or that of `ml server env`."},
     "grant": {"type": "http", "scheme": "bearer", "description": "A pod's grant for one model version."},
     "identity": {"type": "apiKey", "in": "header", "name": "X-IDENTITY-HEADER"},
 }
@@ -42,13 +42,13 @@ _BINARY = {**_TEXT, "format": "binary"}
 
 @router.get("/openapi.json")
 def show(request: Request) -> Response:
-    """The document; asked for with a token as everything else."""
+    """The document. The request needs a token."""
     return JSONResponse(document(request.app))
 
 
 @cache
 def document(app: FastAPI) -> dict[str, Any]:
-    """The document. Raises KeyError for a route that the table of operations does not have."""
+    """The document. Raises KeyError for a route that is missing in the table of operations."""
     found = get_openapi(title="Amphitrite", version=VERSION, description=_DESCRIPTION, routes=app.routes)
     paths = {
         path: {method: _operation(route, path, method) for method, route in methods.items()}
@@ -76,7 +76,7 @@ def _operation(route: Mapping[str, Any], path: str, method: str) -> dict[str, An
 
 
 def _parameters(declared: list[dict[str, Any]], path: str, operation: Operation) -> list[dict[str, Any]]:
-    # A route need not look at every part of its path.
+    # A route may ignore a parameter of its path.
     unseen = sorted(set(re.findall(r"{([a-z_]+)}", path)) - {one["name"] for one in declared if one["in"] == "path"})
     found = [*declared, *({"name": name, "in": "path", "required": True, "schema": _TEXT} for name in unseen)]
     headers = {**operation.headers, **(_CONDITIONS if operation.conditional else {})}
@@ -103,14 +103,14 @@ def _refusals(operation: Operation, *, bodiless: bool) -> dict[str, Any]:
     codes: dict[str, list[str]] = {}
     for code in operation.errors:
         codes.setdefault(str(CODES[code]), []).append(code)
-    told = {status: ", ".join(found) for status, found in codes.items()}
-    told["5XX"] = "The server's fault, or something that it needs."
+    descriptions = {status: ", ".join(names) for status, names in codes.items()}
+    descriptions["5XX"] = "A fault of the server, or of a service that it needs."
     headers = _headers("x-ms-error-code") if operation.refusal == "Error" else _headers()
     content = {"application/json": {"schema": ref(operation.refusal)}}
     if operation.xml:
         content["application/xml"] = {"schema": ref("StorageError")}
     body = {} if bodiless else {"content": content}
-    return {status: {"description": text, "headers": headers, **body} for status, text in told.items()}
+    return {status: {"description": text, "headers": headers, **body} for status, text in descriptions.items()}
 
 
 def _schema(name: str) -> dict[str, Any]:

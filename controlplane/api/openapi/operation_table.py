@@ -1,7 +1,7 @@
-"""Every operation of the REST API: what the OpenAPI document says of it beside its path and parameters.
+"""Every operation of the REST API: its OpenAPI description, except path and parameters.
 
-Decides what is sent, what is answered and how it is refused. Must not know shapes. A route without a line is a fault
-that a test finds, and so is a line without a route.
+Decides the request, the answers and the errors of each operation. A test compares the table with
+the routes. Must not know shapes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from amphitrite.schemas.names import PROVIDER
 
 Schemas = Mapping[str, Mapping[str, Any]]
 
-#: Refusals of any request with a token, of any in the workspace, and of any there with a body.
+#: Errors of any request with a token, of any in the workspace, and of any there with a body.
 _GATED = ("AuthenticationFailed",)
 _ERRORS = (*_GATED, "ResourceNotFound", "BadArgument")
 _DOCUMENT = ("InvalidDocument", "Unsupported", "UserError", "RequestTooLarge", "LimitExceeded")
@@ -28,7 +28,8 @@ _POLL = ("Azure-AsyncOperation", "Location", "Retry-After")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """``schema``: a component's name, "Binary", or None without a body. ``headers``: those that are always there."""
+    """``schema``: a component's name, "Binary", or None without a body. ``headers``: always
+    sent."""
 
     description: str
     schema: str | None = None
@@ -38,10 +39,14 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """``errors``: codes of ``schemas.errors``. ``parameters``: schemas of those that say more than the route does, and
-    ``required`` those without which it is refused. ``headers``: parameters that the route does not declare;
-    ``conditional``: HTTP's preconditions are among them. ``security``: a scheme's name, None for open to everybody.
-    ``refusal``: the component that refusals are. ``xml``: or XML as Azure Storage's, where it is asked for."""
+    """One operation.
+
+    ``errors``: codes of ``schemas.errors``. ``parameters``: schemas that are stricter than the
+    route's. ``required``: parameters without which the request is refused. ``headers``: parameters
+    that the route does not declare. ``conditional``: with HTTP's preconditions. ``security``: a
+    scheme's name; None for public. ``refusal``: the component of an error's body. ``xml``: Azure
+    Storage's XML is possible too.
+    """
 
     summary: str
     answers: Mapping[int, Answer]
@@ -59,7 +64,7 @@ class Operation:
 
 
 def _read(summary: str, schema: str, *errors: str, headers: tuple[str, ...] = (), **more: Any) -> Operation:
-    return Operation(summary, {200: Answer("What was asked for.", schema, headers)}, errors, **more)
+    return Operation(summary, {200: Answer("The result.", schema, headers)}, errors, **more)
 
 
 def _write(summary: str, schema: str, *errors: str, **more: Any) -> Operation:
@@ -68,24 +73,24 @@ def _write(summary: str, schema: str, *errors: str, **more: Any) -> Operation:
 
 
 def _begin_write(summary: str, schema: str, *errors: str, **more: Any) -> Operation:
-    """The resource and the headers of a long-running operation; with ``dryRun`` what would happen."""
-    changed = Answer("Changed. With dryRun: what would be done; nothing is.", f"{schema}OrPreview")
+    """The resource and the headers of a long-running operation. With ``dryRun``, a preview."""
+    changed = Answer("Changed. With dryRun: a preview; nothing is changed.", f"{schema}OrPreview")
     answers = {200: changed, 201: Answer("Created.", schema, ("ETag", *_POLL))}
     written = _write(summary, schema, *errors, parameters=_RESOURCE, conditional=True, **more)
     return replace(written, answers=answers)
 
 
 def _begin(summary: str, *errors: str, **more: Any) -> Operation:
-    answers = {202: Answer("Begun.", headers=_POLL), 204: Answer("There was nothing to do.")}
+    answers = {202: Answer("Accepted.", headers=_POLL), 204: Answer("There was nothing to do.")}
     return Operation(summary, answers, (*errors, "Conflict"), **more)
 
 
-def _heard(summary: str, body: str | None = None) -> Operation:
-    return Operation(summary, {204: Answer("Heard.")}, ("BadArgument", "RequestTooLarge") if body else (), body)
+def _report(summary: str, body: str | None = None) -> Operation:
+    return Operation(summary, {204: Answer("Recorded.")}, ("BadArgument", "RequestTooLarge") if body else (), body)
 
 
 def _named(definition: str) -> dict[str, Any]:
-    """What a new resource may be called. What is only looked up may be any text: there is nothing of that name."""
+    """The schema for names of new resources. A request that only reads may use any text."""
     known = {name: one for kind in schemas.KINDS for name, one in schemas.load(kind)["$defs"].items()}
     return value({"$ref": f"#/$defs/{definition}"}, {"$defs": known}, sent=True)
 
@@ -95,7 +100,7 @@ _COMPUTE = {"name": _named("computeName")}
 _ASSET = {"name": _named("assetName")}
 _VERSION = {**_ASSET, "version": _named("version")}
 _TENANT = {"tenant": {"type": "string", "enum": [TENANT]}}
-#: Case and further spaces do not count.
+#: Case and additional spaces are ignored.
 _ORDER = {
     "type": "string",
     "pattern": r"^\s*[cC][rR][eE][aA][tT][eE][dD][tT][iI][mM][eE]\s+([dD][eE]|[aA])[sS][cC]\s*$",
@@ -103,14 +108,14 @@ _ORDER = {
 
 
 def _assets(kind: str, schema: str) -> dict[str, Operation]:
-    """What models and environments have alike."""
+    """The operations that models and environments share."""
     one, shared, model = f"/{kind}/{{name}}", f"{schema}Container", schema == "Model"
-    archive = "Archive or restore all versions, or change what they have in common."
-    register = "Register a version, or change what describes it."
+    archive = "Archive or restore all versions, or change their shared properties."
+    register = "Register a version, or change its description."
     changed = {200: Answer("Changed.", shared)}
     return {
         f"GET /{kind}": _read(f"All {kind}.", f"{shared}Page"),
-        f"GET {one}": _read("What the versions have in common.", shared),
+        f"GET {one}": _read("The shared properties of all versions.", shared),
         f"PUT {one}": Operation(archive, changed, body="ContainerBody", parameters=_ASSET),
         f"GET {one}/versions": _read("Its versions.", f"{schema}Page", parameters={"$orderBy": _ORDER}),
         f"GET {one}/versions/{{version}}": _read("A version.", schema),
@@ -130,22 +135,22 @@ _WORKSPACE: Mapping[str, Operation] = {
     "GET /codes/{name}/versions": _read("Versions of code, or with `hash` those of that content.", "CodePage"),
     "GET /codes/{name}/versions/{version}": _read("A version of code.", "Code"),
     "PUT /codes/{name}/versions/{version}": _write(
-        "Register uploaded code, or change what describes it.", "Code", parameters=_VERSION
+        "Register uploaded code, or change its description.", "Code", parameters=_VERSION
     ),
     "POST /codes/{name}/versions/{version}/startPendingUpload": _read(
         "A new address to upload code to.", "PendingUpload", body="PendingUploadBody"
     ),
 }
 _UNUSABLE = ("KubernetesUnaccessible", "NamespaceNotFound", "AuthorizationFailed")
-_DETACHED = {200: Answer("Detached."), 204: Answer("There was none.")}
+_DETACHED = {200: Answer("Detached."), 204: Answer("There is no such compute.")}
 _COMPUTES: Mapping[str, Operation] = {
     "GET": _read("This machine and the attached clusters.", "ComputePage"),
     "GET /{name}": _read("A compute.", "Compute"),
     "PUT /{name}": _write(
-        "Attach a cluster, or change what is attached.", "Compute", *_UNUSABLE, parameters=_COMPUTE, conditional=True
+        "Attach a cluster, or change an attached one.", "Compute", *_UNUSABLE, parameters=_COMPUTE, conditional=True
     ),
     "DELETE /{name}": Operation(
-        "Detach a cluster; the cluster stays as it is.", _DETACHED, ("Unsupported", "Conflict")
+        "Detach a cluster. The cluster is not changed.", _DETACHED, ("Unsupported", "Conflict")
     ),
     "POST /{name}/listNodes": _read("Its nodes.", "Nodes", "Unsupported"),
     "GET /{name}/vmSizes": _read("Its instance types.", "Sizes"),
@@ -169,27 +174,31 @@ _DEPLOYMENTS: Mapping[str, Operation] = {
     "GET /{name}": _read("A deployment.", "Deployment", headers=("ETag",)),
     "PUT /{name}": _begin_write("Create or replace a deployment.", "Deployment", *_CANNOT_RUN),
     "DELETE /{name}": _begin("Delete a deployment.", "UserError", conditional=True),
-    "POST /{name}/getLogs": _read("What its instances log.", "Logs", body="GetLogsBody"),
+    "POST /{name}/getLogs": _read("The logs of its instances.", "Logs", body="GetLogsBody"),
 }
 _OPERATIONS: Mapping[str, Operation] = {
-    "GET /mfeOperationsStatus/{operation_id}": _read("How far an operation is.", "Operation"),
+    "GET /mfeOperationsStatus/{operation_id}": _read("The progress of an operation.", "Operation"),
     "GET /mfeOperationResults/{operation_id}": Operation(
-        "What an operation led to; its error where it failed.",
+        "The result of an operation, or its error.",
         {
             200: Answer("The resource.", "Result"),
             202: Answer("It has not ended.", headers=_POLL),
-            204: Answer("It has ended and there is nothing to show."),
+            204: Answer("It has ended without a resource."),
         },
         ("OutOfQuota", "NamespaceNotFound", "InvalidDeploymentSpec"),
     ),
 }
 _PART = Answer("A part of it.", "Binary", ("Content-Range",))
 _OPEN: Mapping[str, Operation] = {
-    "GET /healthz": _read("Whether the process is up.", "Health"),
-    "GET /readyz": _read("Whether it can do its work.", "Readiness"),
+    "GET /healthz": _read("Whether the process runs.", "Health"),
+    "GET /readyz": _read("Whether it is ready.", "Readiness"),
     "GET /metadata/endpoints": _read("This server as a cloud, for Azure's clients.", "Clouds"),
     "GET /{tenant}/v2.0/.well-known/openid-configuration": _read(
-        "Where the token authority is.", "Authority", "BadArgument", parameters=_TENANT, refusal="OAuthError"
+        "The configuration of the token authority.",
+        "Authority",
+        "BadArgument",
+        parameters=_TENANT,
+        refusal="OAuthError",
     ),
     "POST /{tenant}/oauth2/v2.0/token": Operation(
         "The client credentials grant.",
@@ -209,7 +218,7 @@ _OPEN: Mapping[str, Operation] = {
 }
 _SERVER: Mapping[str, Operation] = {
     "GET /metrics": Operation(
-        "What the proxies have counted, for Prometheus.",
+        "The counters of all proxies, for Prometheus.",
         {200: Answer("Text of version 0.0.4.", "MetricsText", media="text/plain")},
     ),
     "GET /openapi.json": _read("This document.", "OpenApi"),
@@ -219,10 +228,10 @@ _AGENTS: Mapping[str, Operation] = {
     "GET /routing-table": Operation(
         "For agents: the routing table as soon as it is newer than theirs.", _TABLE, ("BadArgument",)
     ),
-    "GET /agents": _read("What every agent said last.", "Agents"),
-    "PUT /agents/{agent_id}": _heard("For agents: what their proxy has in force.", "AgentReportBody"),
-    "PUT /agents/{agent_id}/metrics": _heard("For agents: what their proxy has counted.", "AgentMetricsBody"),
-    "DELETE /agents/{agent_id}": _heard("For agents: the end."),
+    "GET /agents": _read("The newest report of every agent.", "Agents"),
+    "PUT /agents/{agent_id}": _report("For agents: the state of their proxy.", "AgentReportBody"),
+    "PUT /agents/{agent_id}/metrics": _report("For agents: the counters of their proxy.", "AgentMetricsBody"),
+    "DELETE /agents/{agent_id}": _report("For agents: sign off."),
 }
 _IDENTITY = _read(
     "App Service's identity endpoint, for stock Azure credentials.",
@@ -240,7 +249,7 @@ _CONTENT = {
 }
 _RANGE = {"type": "string", "pattern": r"^bytes=[0-9]{1,18}-([0-9]{1,18})?$"}
 _MD5 = {"type": "string", "pattern": "^[A-Za-z0-9+/]{21}[AQgw]==$"}
-#: Of a blob that is looked for, and of one that is written: what XML cannot say is in no name.
+#: Paths of blobs to read, and of blobs to write, which contain only characters that XML allows.
 _PATH = {"type": "string", "minLength": 1, "maxLength": 1024, "pattern": r"^[^\u0000]+$"}
 _NEW_PATH = {**_PATH, "pattern": r"^[^\u0000-\u001f\u007f\ufffe\uffff]+$"}
 _NOT_WRITTEN = (
@@ -271,7 +280,7 @@ _BLOBS: Mapping[str, Operation] = {
     ),
     "PUT /{path}": Operation(
         "Put Blob; with comp: Put Block (which needs blockid), Put Block List (XML), Set Blob Metadata.",
-        {200: Answer("The metadata is set.", headers=("ETag",)), 201: Answer("It is there.")},
+        {200: Answer("The metadata is set.", headers=("ETag",)), 201: Answer("Written.")},
         _NOT_WRITTEN,
         body="Binary",
         body_media="application/octet-stream",
@@ -287,7 +296,8 @@ _LOCATION = f"/subscriptions/{{subscription}}/providers/{PROVIDER}/locations/{{l
 
 
 def _below(path: str, rows: Mapping[str, Operation], errors: tuple[str, ...], **shared: Any) -> dict[str, Operation]:
-    """Rows of the table by method and path. ``errors``: of every operation below ``path``; ``shared``: so are these."""
+    """Rows by method and path. ``errors`` and ``shared`` apply to every operation below
+    ``path``."""
     made = {}
     for name, one in rows.items():
         documents = _DOCUMENT if one.body and errors is _ERRORS else ()
@@ -304,7 +314,7 @@ OPERATIONS: Mapping[str, Operation] = {
     **_below(f"{WORKSPACE}/onlineEndpoints", _ENDPOINTS, _ERRORS),
     **_below(f"{WORKSPACE}/onlineEndpoints/{{endpoint}}/deployments", _DEPLOYMENTS, _ERRORS),
     **_below(_LOCATION, _OPERATIONS, _ERRORS),
-    # A container is open to whoever has the token, or its address with a signature.
+    # A container accepts the token, or an address with a signature.
     **_below("/storage/{account}/{container}", _BLOBS, _STORAGE, xml=True),
     **_below(f"/storage/{{account}}/{PREFIX}{{upload}}", _BLOBS, _STORAGE, xml=True),
     **_below("", _OPEN, (), security=None),

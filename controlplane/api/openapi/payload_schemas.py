@@ -1,8 +1,8 @@
-"""Payloads that are no documents, in the OpenAPI document: errors, operations, lists of facts, tokens, agents.
+"""Payloads that are not documents: errors, operations, metrics, tokens, agents.
 
-Decides their shapes, each a line of ``name:type``. A name alone is text, ``name?`` need not be there, ``name=a|b`` is
-one of these words; ``[x]`` is a list, ``{x}`` an object of any names, ``x|null`` may be null. A type is one of TYPES or
-another shape. Must not know documents or paths.
+Decides their shapes. A shape is a line of ``name:type``. A name alone is text. ``name?`` is
+optional. ``name=a|b`` is one of these words. ``[x]`` is a list, ``{x}`` an object with any names.
+``x|null`` may be null. A type is one of TYPES or another shape. Must not know documents or paths.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ TYPES: Mapping[str, Schema] = {
     "uri": {"type": "string", "format": "uri"},
     # Of requests.
     "counters": _by_name(NAME, _by_name(NAME, _by_name(FIELD, _COUNT))),
-    "current_key": {"description": "What Azure's SDK sends: the current key. It is not what the key becomes."},
+    "current_key": {"description": "Ignored. Azure's SDK sends the current key."},
     "hours": {"type": "integer", "minimum": 1, "maximum": SECRET_HOURS_MAX},
     "in_flight": _by_name(NAME, _by_name(NAME, _COUNT)),
     "instance": {**_SAID, "description": "Lines of this instance only."},
     "log": {"enum": ["InferenceServer", "StorageInitializer", None]},
     "maybe_said": _SAID,
     "scope": {"type": "string", "pattern": "^[^ ]+/[.]default$"},
-    "secret": {"type": "string", "description": "That of `ml server env`."},
+    "secret": {"type": "string", "description": "The token of `ml server env`."},
     "since": _COUNT,
     "used": _by_name(NAME, _by_name(CREDENTIAL, _COUNT)),
     "version": {"type": ["integer", "null"], "minimum": 0, "maximum": VERSION_MAX},
@@ -105,7 +105,7 @@ ANSWERS: Mapping[str, str] = {
     "MetricDimension": "name:MetricName value",
     "MetricPoint": "timeStamp:time average?:number total?:number",
 }
-#: What a client sends may hold more than is read.
+#: Requests may contain more fields. They are ignored.
 REQUESTS: Mapping[str, str] = {
     "RegenerateKeysBody": "keyType=Primary|Secondary|primary|secondary keyValue?:current_key",
     "ListSecretsBody": "expireAfterHours?:hours",
@@ -124,7 +124,7 @@ def ref(name: str) -> Schema:
 
 
 def type_(text: str) -> Schema:
-    """The schema of a type as it stands in a shape."""
+    """The schema of a type, from its notation in a shape."""
     if text.endswith("|null"):
         return {"anyOf": [type_(text.removesuffix("|null")), {"type": "null"}]}
     if text[0] == "[":
@@ -135,19 +135,19 @@ def type_(text: str) -> Schema:
 
 
 def shape(text: str, *, closed: bool = True) -> Schema:
-    """The object that ``text`` says; ``closed``: with these properties and no others."""
+    """The schema of the shape ``text``. ``closed``: it allows no other properties."""
     properties, required = {}, []
-    for name, need_not, mark, rest in re.findall(r"(\w+)(\??)(?:([:=])(\S+))?", text):
+    for name, optional, mark, rest in re.findall(r"(\w+)(\??)(?:([:=])(\S+))?", text):
         words = rest.split("|")
         one_of = {"const": rest} if len(words) == 1 else {"enum": words}
         properties[name] = one_of if mark == "=" else type_(rest or "text")
-        required += [] if need_not else [name]
+        required += [] if optional else [name]
     made: Schema = {"type": "object", "properties": properties, **({"required": required} if required else {})}
     return {**made, "additionalProperties": False} if closed else made
 
 
 def components() -> dict[str, Schema]:
-    """All shapes, and what is none, by the names that operations use."""
+    """All schemas by the names that operations use."""
     storage_error, blobs = (shape(text, closed=False) for text in ("Code? Message?", "Prefix? NextMarker? Blobs?:any"))
     requests = {name: shape(text, closed=False) for name, text in REQUESTS.items()}
     requests["OAuthForm"] |= {"maxProperties": 32, "additionalProperties": TYPES["text"]}

@@ -1,7 +1,7 @@
-"""Resources in the OpenAPI document, as clients send them and as they are answered.
+"""Schemas of resources in requests and in answers.
 
-Decides the two forms of each: documents by the JSON Schemas and the tables of wire fields, Azure Resource Manager's
-envelope here. Must not know paths.
+Decides both forms of each resource. The JSON Schemas and the tables of wire fields define the
+documents. This module defines Azure Resource Manager's envelope. Must not know paths.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from amphitrite.schemas.wire.field_tables import Field
 _ENDPOINTS = ("managed_online_endpoint", "kubernetes_online_endpoint")
 _DEPLOYMENTS = ("managed_online_deployment", "kubernetes_online_deployment")
 _COMPUTE = "kubernetes_compute"
-#: Registered first, and therefore a reference on the wire.
+#: Fields that are references on the wire, because clients register their value first.
 _REFERENCES = ("model", "environment")
 
-#: What is answered, in the notation of ``payload_schemas``.
+#: Answers, in the notation of ``payload_schemas``.
 _ENVELOPES: Mapping[str, str] = {
     "Endpoint": "id name type properties:EndpointProperties kind=Managed|K8S location tags:{text} identity:Identity"
     " systemData:SystemData",
@@ -55,7 +55,7 @@ _PAGED = (*("Endpoint", "Deployment", "Model", "ModelContainer"), *("Environment
 _STATE = "provisioningState:state status:any error:ErrorBody"
 _FLAGS = "isArchived:flag isAnonymous:flag"
 _ALWAYS = ("tags", "properties", "isArchived", "isAnonymous")
-#: name -> (kinds of documents, fields, what is answered besides, what is always there).
+#: name -> (kinds of documents, fields, additional fields of answers, fields that are always sent).
 _PROPERTIES: Mapping[str, tuple[Sequence[str], Sequence[Field], str, Sequence[str]]] = {
     "EndpointProperties": (
         *(_ENDPOINTS, wire_endpoint.PROPERTIES, f"scoringUri swaggerUri {_STATE}"),
@@ -63,7 +63,7 @@ _PROPERTIES: Mapping[str, tuple[Sequence[str], Sequence[Field], str, Sequence[st
     ),
     "DeploymentProperties": (
         *(_DEPLOYMENTS, wire_deployment.PROPERTIES, f"dataCollector:any model environmentId {_STATE}"),
-        # Empty where nothing is said, and always an object: the SDK reads its keys.
+        # scaleSettings is always an object, because the SDK reads its keys.
         ("endpointComputeType", "properties", "provisioningState", "scaleSettings"),
     ),
     "ModelProperties": (("model",), assets.MODEL, _FLAGS, ("modelType", "modelUri", "flavors", *_ALWAYS)),
@@ -77,7 +77,7 @@ def components() -> dict[str, Schema]:
     """Schemas by the names that operations use."""
     made = {name: shape(text) for name, text in _ENVELOPES.items()}
     made |= {name: _answered(*row) for name, row in _PROPERTIES.items()}
-    # The secret is not answered.
+    # Answers do not contain the secret.
     del made["KubernetesProperties"]["properties"]["kubeconfig"]
     pages = {f"{name}Page": shape(f"value:[{name}] nextLink?:uri") for name in (*_PAGED, "Compute", "Datastore")}
     either = {f"{name}OrPreview": {"anyOf": [ref(name), ref("Preview")]} for name in ("Endpoint", "Deployment")}
@@ -86,7 +86,7 @@ def components() -> dict[str, Schema]:
 
 
 def _answered(kinds: Sequence[str], fields: Sequence[Field], more: str, always: Sequence[str]) -> Schema:
-    """The wire object of documents of these kinds together, which differ in enumerations only."""
+    """The wire object for all these kinds, which differ only in enumerations."""
     properties: dict[str, Any] = {}
     for kind in kinds:
         for name, found in _document(kind, fields, sent=True)["properties"].items():
@@ -108,7 +108,7 @@ def _requests() -> dict[str, Schema]:
     assigned = {"type": ["object", "null"], "maxProperties": 1, "propertyNames": {**TEXT, "minLength": 1}}
     principal = _unread(("principalId", "tenantId"))
     identity = _open({"type": {"enum": words}, "userAssignedIdentities": assigned, **principal})
-    # Data are not collected here: whatever it says is refused.
+    # Data collection is not supported. Any value is refused.
     deployment = {**state, "dataCollector": {"anyOf": list(ABSENT)}}
     deployments = [_read(kind, wire_deployment.PROPERTIES, deployment) for kind in _DEPLOYMENTS]
     capacity = {"capacity": optional(_of_field(_DEPLOYMENTS[0], "instance_count"))}
@@ -136,13 +136,13 @@ def _compute() -> Schema:
 
 
 def _body(properties: Schema, **more: Schema) -> Schema:
-    """A resource: what is read of it, and what our answers have beside that."""
+    """The body of a resource: the fields that are read, and those that only answers have."""
     required = {} if ABSENT[0] in properties.get("anyOf", ()) else {"required": ["properties"]}
     return {**_open({**_unread(wire_endpoint.ENVELOPE), **more, "properties": properties}), **required}
 
 
 def _read(kind: str, fields: Sequence[Field], more: Mapping[str, Schema]) -> Schema:
-    """What a request's ``properties`` are, with what may be sent beside the fields of the document."""
+    """The ``properties`` of a request. ``more``: fields that the document does not have."""
     found = _document(kind, fields, sent=False)
     return {**found, "properties": {**found["properties"], **more}}
 
@@ -168,7 +168,7 @@ def _instance_type(*, sent: bool) -> Schema:
 
 
 def _listed(root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The schema of one of a compute's instance types, as the document has it."""
+    """The schema of an instance type in the document of a compute."""
     return resolve(resolve(root["properties"]["instance_types"], root)["items"], root)
 
 
@@ -178,7 +178,7 @@ def _of_field(kind: str, field: str) -> Schema:
 
 
 def _unread(names: Iterable[str]) -> dict[str, Schema]:
-    """Properties of any value: what an answer of ours says and a request may repeat without effect."""
+    """Properties with any value. Answers have them, and requests may repeat them without effect."""
     return {name: {} for name in sorted(names)}
 
 
