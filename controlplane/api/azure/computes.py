@@ -1,6 +1,7 @@
-"""Routes of computes: attached clusters, and what this server brings along.
+"""Routes of computes: attached clusters and built-in computes.
 
-Decides HTTP and which names are taken. Must not know Kubernetes: the runtime and ``attach_check`` of the services do.
+Decides the HTTP form of requests and answers, and which names are reserved. Must not know
+Kubernetes, which the services hide.
 """
 
 from __future__ import annotations
@@ -29,83 +30,86 @@ Action = Annotated[str, Query(alias="underlyingResourceAction")]
 
 
 @router.get("")
-def list_(here: Here, pager: Page) -> dict[str, Any]:
-    found: list[tuple[str, Compute | None]] = [(one.name, one) for one in references.clusters(here)]
-    return pager.page([*_this_machine(here), *found], lambda one: compute_bodies.compute(one[0], one[1], here))
+def list_(services: Here, pager: Page) -> dict[str, Any]:
+    clusters: list[tuple[str, Compute | None]] = [(one.name, one) for one in references.clusters(services)]
+    return pager.page(
+        [*_this_machine(services), *clusters], lambda one: compute_bodies.compute(one[0], one[1], services)
+    )
 
 
 @router.get("/{name}")
-def get(name: str, here: Here) -> dict[str, Any]:
-    found = _find(here, name)
-    return compute_bodies.compute(found.name if found else LOCAL, found, here)
+def get(name: str, services: Here) -> dict[str, Any]:
+    cluster = _find(services, name)
+    return compute_bodies.compute(cluster.name if cluster else LOCAL, cluster, services)
 
 
 @router.put("/{name}")
-def put(name: str, body: Body, conditions: IfMatch, here: Here) -> Response:
-    """Attach, or change what is attached. The cluster is asked before anything is stored."""
+def put(name: str, body: Body, conditions: IfMatch, services: Here) -> Response:
+    """Attaches a cluster, or changes an attached one. Checks access to the cluster before it stores
+    anything."""
     document = wire_documents.compute(name, body)
-    _refuse_built_in(here, name)
-    former = compute_clusters.find_compute(name, here.store.list_computes())
+    _refuse_built_in(services, name)
+    former = compute_clusters.find_compute(name, services.store.list_computes())
     if former is not None and conditions.if_none_match:
-        raise Error("PreconditionFailed", f"compute {former.name} exists already", target=name)
-    wanted = compute_changes.prepare(here, name, document, former)
-    with here.store.exclusive():
+        raise Error("PreconditionFailed", f"compute {former.name} already exists", target=name)
+    wanted = compute_changes.prepare(services, name, document, former)
+    with services.store.exclusive():
         if former is not None:
-            compute_changes.refuse_lost_types(here, former, wanted)
-        here.store.put_compute(wanted, now=here.clock())
-    here.wake()
-    return JSONResponse(compute_bodies.compute(wanted.name, wanted, here), 201 if former is None else 200)
+            compute_changes.refuse_lost_types(services, former, wanted)
+        services.store.put_compute(wanted, now=services.clock())
+    services.wake()
+    return JSONResponse(compute_bodies.compute(wanted.name, wanted, services), 201 if former is None else 200)
 
 
 @router.delete("/{name}")
-def delete(name: str, here: Here, action: Action = "Detach") -> Response:
-    """Detach: the cluster itself stays as it is. Raises Error Conflict for one that is used."""
+def delete(name: str, services: Here, action: Action = "Detach") -> Response:
+    """Detaches a cluster, and leaves it unchanged. Raises Error("Conflict") if it is in use."""
     if key(action) != "detach":
         message = f"underlyingResourceAction is {action!r}; allowed: Detach"
-        raise Error("Unsupported", message, target=name, hint="ml compute detach; clusters are not deleted from here")
-    _refuse_built_in(here, name)
-    gone = here.store.delete_compute(name)
-    here.wake()
+        raise Error("Unsupported", message, target=name, hint="detach it: ml compute detach")
+    _refuse_built_in(services, name)
+    gone = services.store.delete_compute(name)
+    services.wake()
     return Response(status_code=200 if gone else 204)
 
 
 @router.post("/{name}/listNodes")
-def list_nodes(name: str, here: Here) -> dict[str, Any]:
-    """The nodes of a cluster with what they have and what is asked for, in all and of each."""
-    found = _find(here, name)
-    if found is None:
-        raise Error("Unsupported", "compute local is this machine; it has no nodes", target=name)
-    nodes = here.runtime.capacity(found.name)
+def list_nodes(name: str, services: Here) -> dict[str, Any]:
+    """The nodes of a cluster, with their resources, and the GPUs of all nodes together."""
+    cluster = _find(services, name)
+    if cluster is None:
+        raise Error("Unsupported", "compute local is this machine, which has no nodes", target=name)
+    nodes = services.runtime.capacity(cluster.name)
     if nodes is None:
-        message = f"nothing is known of the nodes of compute {found.name}"
-        hint = "the cluster does not answer, or this server may not list its nodes (a ClusterRole with nodes: list)"
+        message = f"cannot list the nodes of compute {cluster.name}"
+        hint = "check that the cluster answers and that a ClusterRole lets this server list nodes"
         raise Error("KubernetesUnaccessible", message, target=name, hint=hint)
     return {"nodes": [compute_bodies.node(node) for node in nodes], "gpus": compute_bodies.gpus(nodes)}
 
 
 @router.get("/{name}/vmSizes")
-def list_sizes(name: str, here: Here) -> dict[str, Any]:
-    """The instance types that deployments on the compute can name, in the words of Azure's virtual machine sizes."""
-    found = _find(here, name)
-    if found is None:
+def list_sizes(name: str, services: Here) -> dict[str, Any]:
+    """The instance types of the compute, in the form of Azure's virtual machine sizes."""
+    cluster = _find(services, name)
+    if cluster is None:
         return {"value": [compute_bodies.size_here(one) for one in instance_types.INSTANCE_TYPES.values()]}
-    own = {key(one.name) for one in found.instance_types}
-    return {"value": [compute_bodies.size(one, own=key(one.name) in own) for one in instance_types.shapes(found)]}
+    own = {key(one.name) for one in cluster.instance_types}
+    return {"value": [compute_bodies.size(one, own=key(one.name) in own) for one in instance_types.shapes(cluster)]}
 
 
-def _this_machine(here: Services) -> list[tuple[str, Compute | None]]:
-    return [(LOCAL, None)] if here.default_compute == LOCAL else []
+def _this_machine(services: Services) -> list[tuple[str, Compute | None]]:
+    return [(LOCAL, None)] if services.default_compute == LOCAL else []
 
 
-def _find(here: Services, name: str) -> Compute | None:
+def _find(services: Services, name: str) -> Compute | None:
     """The cluster, or None for this machine. Raises Error("ResourceNotFound")."""
-    return None if key(name) == LOCAL and here.default_compute == LOCAL else references.compute(here, name)
+    return None if key(name) == LOCAL and services.default_compute == LOCAL else references.compute(services, name)
 
 
-def _refuse_built_in(here: Services, name: str) -> None:
-    """What the server brings along is set up with the server. Raises Error("Conflict")."""
-    if key(name) not in (LOCAL, BUILT_IN, key(here.default_compute)):
+def _refuse_built_in(services: Services, name: str) -> None:
+    """Raises Error("Conflict") for the name of a built-in compute."""
+    if key(name) not in (LOCAL, BUILT_IN, key(services.default_compute)):
         return
-    message = f"compute {key(name)} is built in: it is neither attached, changed nor detached"
-    hint = "its instance types are in the file ML_INSTANCE_TYPES (the chart's value instanceTypes)"
+    message = f"compute {key(name)} is built in; it cannot be attached, changed or detached"
+    hint = "set its instance types in the file ML_INSTANCE_TYPES (the value instanceTypes of the chart)"
     raise Error("Conflict", message, target=name, hint=hint if key(name) != LOCAL else "choose another name")

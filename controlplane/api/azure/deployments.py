@@ -1,6 +1,6 @@
 """Routes of online deployments.
 
-Decides only HTTP: everything else is one call away. Must not know how a deployment comes to serve.
+Decides the HTTP form of requests and answers. Must not know how a deployment is checked or started.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import key
 
 DEFAULT_TAIL = 5000
-#: Azure's wire names of the containers whose logs there are, in lower case.
+#: Azure's wire names of the containers that have logs, in lower case.
 _CONTAINERS: Mapping[str, Container] = {
     "inferenceserver": "inference-server",
     "storageinitializer": "storage-initializer",
@@ -34,15 +34,17 @@ router = APIRouter(prefix=f"{WORKSPACE}/onlineEndpoints/{{endpoint}}/deployments
 
 
 @router.get("")
-def list_(endpoint: str, here: Here, pager: Page) -> dict[str, Any]:
-    parent = here.store.get_endpoint(endpoint)
-    return pager.page(here.store.list_deployments(endpoint), lambda r: resource_bodies.deployment(r, parent.name, here))
+def list_(endpoint: str, services: Here, pager: Page) -> dict[str, Any]:
+    parent = services.store.get_endpoint(endpoint)
+    return pager.page(
+        services.store.list_deployments(endpoint), lambda r: resource_bodies.deployment(r, parent.name, services)
+    )
 
 
 @router.get("/{name}")
-def get(endpoint: str, name: str, here: Here) -> Response:
-    parent, record = here.store.get_endpoint(endpoint), here.store.get_deployment(endpoint, name)
-    return JSONResponse(resource_bodies.deployment(record, parent.name, here), headers={"ETag": record.etag})
+def get(endpoint: str, name: str, services: Here) -> Response:
+    parent, record = services.store.get_endpoint(endpoint), services.store.get_deployment(endpoint, name)
+    return JSONResponse(resource_bodies.deployment(record, parent.name, services), headers={"ETag": record.etag})
 
 
 @router.put("/{name}")
@@ -52,22 +54,24 @@ def put(
     name: str,
     body: Body,
     conditions: IfMatch,
-    here: Here,
+    services: Here,
     dry_run: previews.DryRun = False,
 ) -> Response:
-    parent = here.store.get_endpoint(endpoint)
+    parent = services.store.get_endpoint(endpoint)
     document = wire_documents.deployment(parent.name, name, body)
-    with here.store.exclusive():
-        change = deployment_changes.prepare(here, parent, document)
+    with services.store.exclusive():
+        change = deployment_changes.prepare(services, parent, document)
         if dry_run:
             return previews.deployment(
-                here, parent.name, change.former, change.document, on_cluster=change.place.compute is not None
+                services, parent.name, change.former, change.document, on_cluster=change.place.compute is not None
             )
         record, operation = deployment_changes.put(
-            here, endpoint, change, if_match=conditions.if_match, if_none_match=conditions.if_none_match
+            services, endpoint, change, if_match=conditions.if_match, if_none_match=conditions.if_none_match
         )
-    here.wake()
-    return operations.changed(request, here, record, operation, resource_bodies.deployment(record, parent.name, here))
+    services.wake()
+    return operations.changed(
+        request, services, record, operation, resource_bodies.deployment(record, parent.name, services)
+    )
 
 
 @router.delete("/{name}")
@@ -76,20 +80,21 @@ def delete(
     endpoint: str,
     name: str,
     conditions: IfMatch,
-    here: Here,
+    services: Here,
     force: Annotated[bool, Query()] = False,
 ) -> Response:
-    """``force``: also when it has traffic, which then goes to the others in proportion to theirs."""
-    with here.store.exclusive():
-        operation = deployment_changes.delete(here, endpoint, name, if_match=conditions.if_match, force=force)
-    here.wake()
-    return operations.accepted(request, here, operation)
+    """``force``: delete it even if it has traffic. The others get its traffic, in proportion to
+    their own."""
+    with services.store.exclusive():
+        operation = deployment_changes.delete(services, endpoint, name, if_match=conditions.if_match, force=force)
+    services.wake()
+    return operations.accepted(request, services, operation)
 
 
 @router.post("/{name}/getLogs")
-def get_logs(endpoint: str, name: str, body: Body, here: Here) -> dict[str, str]:
-    record, tail, container = here.store.get_deployment(endpoint, name), _tail(body), _container(body)
-    text = here.runtime.logs(key(endpoint), key(record.name), tail, container)
+def get_logs(endpoint: str, name: str, body: Body, services: Here) -> dict[str, str]:
+    record, tail, container = services.store.get_deployment(endpoint, name), _tail(body), _container(body)
+    text = services.runtime.logs(key(endpoint), key(record.name), tail, container)
     instance = body.get("instance")
     return {"content": text if instance is None else log_text.select_instance(text, str(instance))}
 
@@ -97,7 +102,7 @@ def get_logs(endpoint: str, name: str, body: Body, here: Here) -> dict[str, str]
 def _tail(body: dict[str, Any]) -> int:
     tail = whole(body.get("tail", DEFAULT_TAIL))
     if tail is None or tail < 1:
-        message = f"tail is {body['tail']!r}; a whole number of lines is needed, 1 or more"
+        message = f"tail is {body['tail']!r}; allowed: a whole number of lines, 1 or more"
         raise Error("BadArgument", message, target="tail")
     return tail
 

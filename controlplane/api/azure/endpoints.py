@@ -1,6 +1,6 @@
 """Routes of online endpoints.
 
-Decides only HTTP: everything else is one call away. Must not know deployments' documents.
+Decides the HTTP form of requests and answers. Must not know deployments' documents.
 """
 
 from __future__ import annotations
@@ -22,71 +22,71 @@ from amphitrite.controlplane.store.state.store import Record, Ref
 from amphitrite.dataplane.table.routing_table import Auth
 from amphitrite.schemas.errors import Error
 
-#: What to do for the credentials of an endpoint, by its auth mode.
-_INSTEAD = {
-    "key": "ask for its keys: listKeys",
-    "aml_token": "ask for a token for it: token",
-    "aad_token": "ask your credential for a token of scope https://ml.azure.com/.default",
+#: How to get credentials for an endpoint, by its auth mode.
+_HINTS = {
+    "key": "get its keys: listKeys",
+    "aml_token": "get a token for it: token",
+    "aad_token": "get a token with the scope https://ml.azure.com/.default from your credential",
 }
 
 router = APIRouter(prefix=f"{WORKSPACE}/onlineEndpoints", dependencies=IN_WORKSPACE)
 
 
 @router.get("")
-def list_(here: Here, pager: Page) -> dict[str, Any]:
-    return pager.part(here.store.list_endpoints, lambda record: resource_bodies.endpoint(record, here))
+def list_(services: Here, pager: Page) -> dict[str, Any]:
+    return pager.part(services.store.list_endpoints, lambda record: resource_bodies.endpoint(record, services))
 
 
 @router.get("/{name}")
-def get(name: str, here: Here) -> Response:
-    record = here.store.get_endpoint(name)
-    return JSONResponse(resource_bodies.endpoint(record, here), headers={"ETag": record.etag})
+def get(name: str, services: Here) -> Response:
+    record = services.store.get_endpoint(name)
+    return JSONResponse(resource_bodies.endpoint(record, services), headers={"ETag": record.etag})
 
 
 @router.put("/{name}")
 def put(
-    request: Request, name: str, body: Body, conditions: IfMatch, here: Here, dry_run: previews.DryRun = False
+    request: Request, name: str, body: Body, conditions: IfMatch, services: Here, dry_run: previews.DryRun = False
 ) -> Response:
     document = wire_documents.endpoint(name, body)
-    with here.store.exclusive():
-        document = endpoint_changes.prepare(here, name, document)
+    with services.store.exclusive():
+        document = endpoint_changes.prepare(services, name, document)
         if dry_run:
-            return previews.endpoint(here, name, endpoint_changes.former(here, name), document)
-        record, operation = here.store.put_endpoint(
-            document, if_match=conditions.if_match, if_none_match=conditions.if_none_match, now=here.clock()
+            return previews.endpoint(services, name, endpoint_changes.former(services, name), document)
+        record, operation = services.store.put_endpoint(
+            document, if_match=conditions.if_match, if_none_match=conditions.if_none_match, now=services.clock()
         )
-    here.wake()
-    return operations.changed(request, here, record, operation, resource_bodies.endpoint(record, here))
+    services.wake()
+    return operations.changed(request, services, record, operation, resource_bodies.endpoint(record, services))
 
 
 @router.delete("/{name}")
-def delete(request: Request, name: str, conditions: IfMatch, here: Here) -> Response:
-    with here.store.exclusive():
-        operation = here.store.delete(Ref(name.lower()), if_match=conditions.if_match, now=here.clock())
-    here.wake()
-    return operations.accepted(request, here, operation)
+def delete(request: Request, name: str, conditions: IfMatch, services: Here) -> Response:
+    with services.store.exclusive():
+        operation = services.store.delete(Ref(name.lower()), if_match=conditions.if_match, now=services.clock())
+    services.wake()
+    return operations.accepted(request, services, operation)
 
 
 @router.post("/{name}/listKeys")
-def list_keys(name: str, here: Here) -> dict[str, str]:
-    _require_mode(here, name, "key")
-    primary, secondary = here.store.get_keys(name)
+def list_keys(name: str, services: Here) -> dict[str, str]:
+    _require_mode(services, name, "key")
+    primary, secondary = services.store.get_keys(name)
     return {"primaryKey": primary.reveal(), "secondaryKey": secondary.reveal()}
 
 
 @router.post("/{name}/regenerateKeys")
-def regenerate_keys(request: Request, name: str, body: Body, here: Here) -> Response:
-    """``keyValue`` is the current key in what Azure's SDK sends: it is not what the key becomes."""
-    _require_mode(here, name, "key")
-    operation = here.store.regenerate_key(name, _which(body), now=here.clock())
-    here.wake()
-    return operations.accepted(request, here, operation)
+def regenerate_keys(request: Request, name: str, body: Body, services: Here) -> Response:
+    """Ignores ``keyValue``: Azure's SDK sends the current key there, not the new one."""
+    _require_mode(services, name, "key")
+    operation = services.store.regenerate_key(name, _key_type(body), now=services.clock())
+    services.wake()
+    return operations.accepted(request, services, operation)
 
 
 @router.post("/{name}/token")
-def token(name: str, here: Here) -> dict[str, Any]:
-    record = _require_mode(here, name, "aml_token")
-    made = here.tokens.for_endpoint(record.name)
+def token(name: str, services: Here) -> dict[str, Any]:
+    record = _require_mode(services, name, "aml_token")
+    made = services.tokens.for_endpoint(record.name)
     return {
         "accessToken": made.text.reveal(),
         "expiryTimeUtc": made.expires_at,
@@ -95,19 +95,20 @@ def token(name: str, here: Here) -> dict[str, Any]:
     }
 
 
-def _require_mode(here: Services, name: str, wanted: Auth) -> Record:
-    """The endpoint, whose auth mode is this one. Raises Error("UserError") in Azure's words."""
-    record = here.store.get_endpoint(name)
+def _require_mode(services: Services, name: str, wanted: Auth) -> Record:
+    """The endpoint, if it has the auth mode ``wanted``. Raises Error("UserError") with Azure's
+    message."""
+    record = services.store.get_endpoint(name)
     mode = record.document.get("auth_mode", "key")
     if mode == wanted:
         return record
     what = {"key": "keys", "aml_token": "tokens of this server"}[wanted]
     message = f"Endpoint '{record.name}' does not use {what} for authentication. Its auth_mode is {mode}."
-    raise Error("UserError", message, target=name, hint=_INSTEAD[mode])
+    raise Error("UserError", message, target=name, hint=_HINTS[mode])
 
 
-def _which(body: dict[str, Any]) -> Any:
-    which = str(body.get("keyType", "")).lower()
-    if which not in ("primary", "secondary"):
+def _key_type(body: dict[str, Any]) -> Any:
+    key_type = str(body.get("keyType", "")).lower()
+    if key_type not in ("primary", "secondary"):
         raise Error("BadArgument", f"keyType is {body.get('keyType')!r}; allowed: Primary, Secondary", target="keyType")
-    return which
+    return key_type
