@@ -58,10 +58,10 @@ def instances(
 ) -> tuple[Instance, ...]:
     """``pods``: all pods of this workload. ``events``: by pod uid. ``now``: seconds since the
     epoch."""
-    stopping = ending_pods(deployment, pods, now)
-    stopping_names = {name(pod) for pod in stopping}
+    going = ending_pods(deployment, pods, now)
+    gone = {name(pod) for pod in going}
     living = sorted(
-        (p for p in pods if name(p) not in stopping_names and not is_terminating(p) and not is_finished(p)),
+        (p for p in pods if name(p) not in gone and not is_terminating(p) and not is_finished(p)),
         key=lambda p: (not is_ready(p), created(p), name(p)),
     )
     result: list[Instance] = []
@@ -74,10 +74,10 @@ def instances(
     refused = deployment_fault(deployment)
     missing = range(len(living), wanted)
     result += [_pending(workload, deployment, slot, refused) for slot in missing]
-    first_free = max(len(living), wanted)
-    result += [_stopping(workload, pod, first_free + i) for i, pod in enumerate(stopping)]
+    behind = max(len(living), wanted)
+    result += [_stopping(workload, pod, behind + i) for i, pod in enumerate(going)]
     over = sorted((p for p in pods if is_finished(p)), key=created, reverse=True)[:_KEPT_OVER]
-    result += [_finished_pod(workload, pod, max(first_free - 1, 0), -i) for i, pod in enumerate(over)]
+    result += [_finished_pod(workload, pod, max(behind - 1, 0), -i) for i, pod in enumerate(over)]
     if not result and is_ending(deployment):
         result.append(_ending_deployment(workload, deployment))
     return tuple(sorted(result, key=lambda one: one.id))
