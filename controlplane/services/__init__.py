@@ -1,4 +1,4 @@
 """What routes call: admission, references, containers, defaults, checks, removal.
 
-Decides what becomes of a user's document before it is stored. It knows no HTTP.
+Decides how a user's document is checked and completed before it is stored. Must not know HTTP.
 """

@@ -1,8 +1,8 @@
-"""Whether there is room for the instances that a change adds, asked before the change is accepted.
+"""Capacity check of a change before it is accepted.
 
-Decides how many instances a change adds and what is said when they do not fit: a refusal with the arithmetic, or what
-is going to happen instead. Between this look and the scheduler's own the room may be gone, or come: the scheduler has
-the last word. Must not know HTTP or nodes' objects.
+Decides how many instances a change adds, and what the user is told if they do not fit: a refusal
+with the figures, or what happens instead. The capacity may change before the Kubernetes scheduler
+places the pods. The scheduler decides. Must not know HTTP or Kubernetes objects.
 """
 
 from __future__ import annotations
@@ -22,42 +22,44 @@ from amphitrite.schemas.errors import Error
 Document = Mapping[str, Any]
 
 _HINT = (
-    "make room, give the compute a smaller instance type of that name (ml compute update, ML_INSTANCE_TYPES), or let "
-    f"properties.{resources.CAPACITY_POLICY} say what is to happen: wait (until there is room), or drain-first (old "
-    "instances make room, one by one)"
+    "free capacity, reduce the resources of the instance type (ml compute update, ML_INSTANCE_TYPES), or set "
+    f"properties.{resources.CAPACITY_POLICY} to wait (new instances wait for capacity) or drain-first (old instances "
+    "stop one by one first)"
 )
 
 
 def admit(services: Services, place: Place, former: Record | None, document: Document, model: Document) -> str | None:
-    """What a user is told first about a change whose instances do not fit now; None when they do, or nobody knows.
+    """The operation message for a change whose instances do not fit now. None if they fit, or if
+    the capacity is unknown.
 
-    Raises Error OutOfQuota under the policy ``refuse``, InvalidDeploymentSpec for resources that no pod can have.
+    Raises Error: OutOfQuota (policy ``refuse``), InvalidDeploymentSpec (resources that no pod can
+    have).
     """
     if place.compute is None:
         return None
     wanted = _wanted(document, model, place)
     shape = instance_types.shape(wanted.workload.instance_type, place.compute)
-    asked = services.runtime.demand(wanted.workload, shape)
-    if asked is None:
+    demand = services.runtime.demand(wanted.workload, shape)
+    if demand is None:
         return None
     before = _wanted(former.document, model, place) if former is not None else None
     replacing, added = _added(former, document, wanted, before)
     nodes = _nodes(services, place) if added else None
     if nodes is None:
         return None
-    fit = node_capacity.fits(nodes, asked, added)
+    fit = node_capacity.fits(nodes, demand, added)
     if fit.fits:
         return None
     if wanted.capacity_policy == "refuse":
         target = f"{document['endpoint_name']}/{document['name']}"
         raise Error("OutOfQuota", fit.sentence, target=target, hint=_HINT)
     if replacing and wanted.capacity_policy == "drain-first":
-        return f"{fit.sentence}; old instances are drained one by one to make room (drain-first)"
-    return f"{fit.sentence}; new instances wait until there is room ({wanted.capacity_policy})"
+        return f"{fit.sentence}; old instances are drained one by one to free capacity (drain-first)"
+    return f"{fit.sentence}; new instances wait until there is capacity ({wanted.capacity_policy})"
 
 
 def _nodes(services: Services, place: Place) -> tuple[NodeCapacity, ...] | None:
-    """None while the cluster does not answer: what is wanted can be said all the same."""
+    """The nodes of the compute. None if they are unknown, or while the cluster does not answer."""
     try:
         return services.runtime.capacity(place.name)
     except Error as error:
@@ -69,19 +71,19 @@ def _nodes(services: Services, place: Place) -> tuple[NodeCapacity, ...] | None:
 def _added(
     former: Record | None, document: Document, wanted: Deployment, before: Deployment | None
 ) -> tuple[bool, int]:
-    """Whether instances are replaced, and how many come besides those that are there."""
+    """Whether the change replaces instances, and how many instances it starts."""
     if former is None or before is None or former.deleting:
         return False, wanted.instance_count
     moved = former.compute is not None and former.compute != wanted.workload.compute
-    # The workload's name says nothing of another model or environment here: both were made with the new ones.
-    other = any(former.document.get(field) != document.get(field) for field in ("model", "environment"))
-    if moved or other or before.workload != wanted.workload:
+    # Both workloads were built with the new model and environment. Compare these references too.
+    changed = any(former.document.get(field) != document.get(field) for field in ("model", "environment"))
+    if moved or changed or before.workload != wanted.workload:
         return True, wanted.instance_count
     return False, max(0, wanted.instance_count - before.instance_count)
 
 
 def _wanted(document: Document, model: Document, place: Place) -> Deployment:
-    """The document as desired state."""
+    """The document as a desired deployment."""
     reference, container = resources.stored_model(model)
     return resources.deployment_from_document(
         document,

@@ -1,7 +1,7 @@
-"""What becomes of a compute's document before it is stored.
+"""Checks of a compute's document before it is stored.
 
-Decides that nothing is stored of a cluster that cannot be used, and that no instance type in use is lost. Must not know
-HTTP or Kubernetes.
+Decides that only a usable cluster is stored, and that no instance type in use is removed. Must not
+know HTTP or Kubernetes.
 """
 
 from __future__ import annotations
@@ -19,8 +19,11 @@ from amphitrite.schemas.names import key, parse_compute
 
 
 def judge(services: Services, name: str, document: Mapping[str, Any], former: Compute | None) -> Compute:
-    """The compute that ``document`` asks for. A cluster is asked before anything is stored of it, unless its
-    kubeconfig is the former one's. Raises Error InvalidDocument, KubernetesUnaccessible, NamespaceNotFound."""
+    """The compute that ``document`` describes.
+
+    Checks access to the cluster, unless the kubeconfig is unchanged.
+    Raises Error: InvalidDocument, KubernetesUnaccessible, NamespaceNotFound.
+    """
     violations = compute_rules.check_compute(document, former=former)
     if document.get("kubeconfig") is not None:
         violations += kubeconfig_rules.check(document["kubeconfig"])
@@ -32,14 +35,19 @@ def judge(services: Services, name: str, document: Mapping[str, Any], former: Co
 
 
 def refuse_lost_types(services: Services, former: Compute, wanted: Compute) -> None:
-    """An instance type that a deployment names does not go. Raises Error("Conflict")."""
+    """Raises Error("Conflict") if ``wanted`` lacks an instance type that a deployment uses."""
     known = {key(one.name) for one in instance_types.shapes(wanted)}
     lost = {key(one.name) for one in former.instance_types} - known
     for endpoint in _users(services, former.name):
         for record in services.store.list_deployments(endpoint):
             if key(str(record.document.get("instance_type"))) in lost:
                 message = f"instance type {record.document['instance_type']} is used by {endpoint}/{record.name}"
-                raise Error("Conflict", message, target=former.name, hint="keep it, or change the deployment first")
+                raise Error(
+                    "Conflict",
+                    message,
+                    target=former.name,
+                    hint="keep the instance type, or change the deployment first",
+                )
 
 
 def _users(services: Services, name: str) -> list[str]:

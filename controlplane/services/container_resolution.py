@@ -1,7 +1,7 @@
-"""From a deployment's reference to an environment to the container that it runs.
+"""The container that a deployment runs, from its reference to an environment.
 
-Decides where the facts come from that ``core.containers`` decides by: the environment's document, the files of the
-model. Must not judge them.
+Decides where the input of ``core.desired.containers`` comes from: the environment's document and
+the files of the model. Must not know the rules for containers.
 """
 
 from __future__ import annotations
@@ -24,9 +24,12 @@ from amphitrite.schemas.names import environment_id, parse_asset
 
 
 @dataclass(frozen=True, slots=True)
-class Resolved:
-    """``id``: the ARM id of the version, None without environment and for one that is not there. ``model_names``: the
-    Triton models in the model's files, None where nobody has looked."""
+class Resolution:
+    """The result for one deployment document.
+
+    ``id``: the ARM id of the environment version; None without an environment, or if it does not
+    exist. ``model_names``: the Triton models in the model's files; None if the files were not read.
+    """
 
     container: Container | None = None
     id: str | None = None
@@ -40,32 +43,36 @@ def resolve(
     model: ModelFacts | None,
     former: Record | None,
     place: Place,
-) -> Resolved:
-    """The container of a deployment document. ``model``: what its model's reference names; ``former``: the deployment
-    of this name that is there already."""
+) -> Resolution:
+    """The container of a deployment document.
+
+    ``model``: the model that the document names. ``former``: the stored deployment of this name, if
+    any.
+    """
     reference = document.get("environment")
     if not reference:
-        return Resolved()
-    found = _find(services, str(reference))
-    if found is None:
-        return Resolved(violations=(_nothing(str(reference)),))
-    arm_id = environment_id(services.workspace, found.name, found.version)
+        return Resolution()
+    environment = _find(services, str(reference))
+    if environment is None:
+        return Resolution(violations=(_not_found(str(reference)),))
+    arm_id = environment_id(services.workspace, environment.name, environment.version)
     same = former is not None and former.document.get("environment") == arm_id
-    if not same and (found.is_archived or services.environments.get_container(found.name).is_archived):
-        # It may be archived while it is in use: it is new users that it is hidden from.
-        message = f"environment {found.name}:{found.version} is archived"
-        hint = f"ml environment restore -n {found.name} -v {found.version}"
-        return Resolved(id=arm_id, violations=(Violation(("environment",), message, hint),))
-    # Without a model that can be served, which is said elsewhere, the rest is judged all the same.
+    archived = environment.is_archived or services.environments.get_container(environment.name).is_archived
+    if archived and not same:
+        # A deployment keeps an environment that is archived later. Only new references are refused.
+        message = f"environment {environment.name}:{environment.version} is archived"
+        hint = f"ml environment restore -n {environment.name} -v {environment.version}"
+        return Resolution(id=arm_id, violations=(Violation(("environment",), message, hint),))
+    # deployment_rules reports a model that cannot be served. The container is checked all the same.
     files = ModelFiles("", "", "", "") if model is None or model.type == "mlflow_model" else _files(services, model)
     container, violations = containers.resolve_container(
         document,
-        found.document,
+        environment.document,
         files,
         on_cluster=place.compute is not None,
         local_images=services.settings.local_triton_images,
     )
-    return Resolved(container, arm_id, files.model_names, tuple(violations))
+    return Resolution(container, arm_id, files.model_names, tuple(violations))
 
 
 def _find(services: Services, reference: str) -> EnvironmentVersion | None:
@@ -81,29 +88,30 @@ def _find(services: Services, reference: str) -> EnvironmentVersion | None:
     return None
 
 
-def _nothing(reference: str) -> Violation:
-    """Why ``reference`` leads to nothing."""
+def _not_found(reference: str) -> Violation:
+    """Why ``reference`` names no environment."""
     at = ("environment",)
     if "://registries/" in reference or reference.removeprefix("azureml:").startswith("AzureML-"):
-        message = f"{reference}: Azure's registries of curated environments are not here"
-        hint = "a triton_model needs no environment; for a container write environment.image, an image of Triton"
+        message = f"{reference}: Azure's registries of curated environments are not available"
+        hint = "remove environment (a triton_model needs none), or set environment.image to an image of Triton"
         return Violation(at, message, hint)
     name, version, label = parse_asset(reference) or (None, None, None)
     if name is None:
-        hint = "write azureml:<name>:<version>, or the environment inline with image and inference_config"
-        return Violation(at, f"{reference} is no environment of this workspace", hint)
+        hint = "write azureml:<name>:<version>, or define the environment inline with image and inference_config"
+        return Violation(at, f"{reference} does not name an environment of this workspace", hint)
     if version is None and label != "latest":
         return Violation(
-            at, f"{reference}: the one label is latest", f"write azureml:{name}:<version> or {name}@latest"
+            at, f"{reference}: the only label is latest", f"write azureml:{name}:<version> or {name}@latest"
         )
-    hint = "register it first (ml environment create), or write it inline"
+    hint = "create it first (ml environment create), or define it inline"
     return Violation(at, f"there is no environment {name}:{version or label}", hint)
 
 
 def _files(services: Services, model: ModelFacts) -> ModelFiles:
+    """The files of a model version, with the folder of its repository."""
     version = services.models.get_version(model.name, model.version)
     paths = [file.path for file in services.models.layout(version.digest).files]
-    # The address ends with the name of what was uploaded; clients do not agree on whether it is percent-encoded.
+    # The address ends with the name of the upload. Some clients percent-encode it, some do not.
     folder = PurePosixPath(unquote(str(version.document["path"]))).name
     folder = "" if paths == [folder] else folder
     try:

@@ -1,7 +1,8 @@
-"""Defaults on the way in and out: left out of what is stored, filled in where it is shown.
+"""Defaults of documents: removed before storing, filled in for replies.
 
-Decides which values are defaults of this server. A reply shows what is in force, clients send replies back as updates,
-and such an update must change nothing: documents that mean the same are stored the same. Must not know HTTP.
+Decides which values are defaults of this server. A reply shows the values in force. Clients send
+replies back as updates, and such an update must change nothing. So documents of equal meaning are
+stored equal. Must not know HTTP.
 """
 
 from __future__ import annotations
@@ -27,24 +28,24 @@ DEPLOYMENT: Mapping[str, Any] = {
     "liveness_probe": asdict(resources.DEFAULT_LIVENESS_PROBE),
 }
 
-#: Fields that Kubernetes documents do not have: the cluster decides who reaches what.
+#: Fields that Kubernetes documents do not have. There the cluster controls network access.
 _MANAGED_ONLY = frozenset({"egress_public_network_access"})
 
 
 def of_endpoint(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The defaults of an endpoint of its kind."""
+    """The defaults for this kind of endpoint."""
     return {} if document.get("compute") else ENDPOINT
 
 
 def of_deployment(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The defaults of a deployment of its kind."""
+    """The defaults for this kind of deployment."""
     if document.get("type") != "kubernetes":
         return DEPLOYMENT
     return {name: default for name, default in DEPLOYMENT.items() if name not in _MANAGED_ONLY}
 
 
 def fill(document: Mapping[str, Any], defaults: Mapping[str, Any]) -> Document:
-    """``document`` with every default that it leaves open."""
+    """``document`` with a default for each field that it lacks."""
     filled = {**defaults, **document}
     for name, default in defaults.items():
         if isinstance(default, Mapping):
@@ -53,7 +54,7 @@ def fill(document: Mapping[str, Any], defaults: Mapping[str, Any]) -> Document:
 
 
 def strip(document: Mapping[str, Any], defaults: Mapping[str, Any]) -> Document:
-    """``document`` without what is a default anyway; a part of which nothing is left goes too."""
+    """``document`` without fields that equal their default, and without objects that become empty."""
     kept = {}
     for name, value in document.items():
         default = defaults.get(name)

@@ -1,6 +1,6 @@
-"""What becomes of an endpoint's document before it is stored.
+"""Checks of an endpoint's document before it is stored.
 
-Decides what is refused and which compute it is pinned to. Must not know HTTP.
+Decides what is refused and which compute the endpoint is pinned to. Must not know HTTP.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from amphitrite.schemas.errors import Error
 
 
 def judge(services: Services, name: str, document: dict[str, Any]) -> dict[str, Any]:
-    """The document with its compute's ARM id. Raises Error("InvalidDocument")."""
+    """The document, with the ARM id of its compute. Raises Error("InvalidDocument")."""
     computes, before = [one.name for one in references.clusters(services)], former(services, name)
     violations = deployment_rules.check_endpoint(
         document,
@@ -30,7 +30,7 @@ def judge(services: Services, name: str, document: dict[str, Any]) -> dict[str, 
 
 
 def former(services: Services, name: str) -> Record | None:
-    """The endpoint that is there and stays."""
+    """The stored endpoint of this name; None if there is none, or if it is being deleted."""
     try:
         record = services.store.get_endpoint(name)
     except Error as error:
@@ -41,7 +41,7 @@ def former(services: Services, name: str) -> Record | None:
 
 
 def _deployments(services: Services, endpoint: str) -> list[str]:
-    """Names of the endpoint's deployments that stay; none of an endpoint that is not there yet."""
+    """Names of the endpoint's deployments that are not being deleted. Empty for a new endpoint."""
     try:
         return [record.name for record in services.store.list_deployments(endpoint) if not record.deleting]
     except Error as error:

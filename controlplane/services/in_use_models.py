@@ -1,7 +1,7 @@
-"""Which models somebody needs now.
+"""Which models are in use.
 
-Decides that deployments and instances are what needs one: an instance still serves what its deployment has just
-left behind, and may be started once more. Must not know what is done with the others.
+Decides that a deployment and an instance each use a model. An instance may still serve the model
+that its deployment had before. Must not know what happens to other models.
 """
 
 from __future__ import annotations
@@ -11,6 +11,6 @@ from amphitrite.controlplane.store.state.store import Store
 
 
 def digests_in_use(store: Store, runtime: Runtime) -> frozenset[str]:
-    """Digests of their manifests. Raises what the store and the runtime raise."""
+    """The manifests' digests of all models in use. Raises what the store and the runtime raise."""
     desired = {deployment.workload.model.digest for deployment in store.load_world().deployments}
     return frozenset(desired | {instance.workload.model.digest for instance in runtime.observe()})

@@ -1,7 +1,8 @@
-"""What a kubeconfig may say that is handed to this server.
+"""What a user's kubeconfig may contain.
 
-Decides that it only names an address and credentials: one that runs a program, or reads this server's files, would give
-whoever may attach a compute the server itself. Must not connect anywhere.
+Decides that it contains only an address and credentials. A kubeconfig that runs a program or reads
+files would give its author control of this server. Must not connect anywhere. Source:
+https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/
 """
 
 from __future__ import annotations
@@ -15,37 +16,48 @@ MAX_CHARACTERS = 256 * 1024
 _PROGRAMS = ("exec", "auth-provider")
 _FILES = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
 _AT = ("kubeconfig",)
+_SHORTEN = "shorten it: kubectl config view --raw --minify --flatten"
+_GIVE = "give the text of the file that kubectl uses"
 
 
 def check(text: str) -> list[Violation]:
-    """Violations of a kubeconfig; none of them quotes it."""
+    """Violations of a kubeconfig. No violation quotes it, because it holds secrets."""
     import yaml
 
     if len(text) > MAX_CHARACTERS:
-        return [Violation(_AT, f"has more than {MAX_CHARACTERS} characters", "kubectl config view --minify --flatten")]
+        return [Violation(_AT, f"has {len(text)} characters; at most {MAX_CHARACTERS} are allowed", _SHORTEN)]
     try:
         config = yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError):
-        return [Violation(_AT, "is not YAML", "give the text of the file that kubectl uses")]
+        return [Violation(_AT, "is not YAML", _GIVE)]
     if not isinstance(config, Mapping) or not _entries(config, "clusters"):
-        return [Violation(_AT, "has no clusters", "give the text of the file that kubectl uses")]
+        return [Violation(_AT, "has no clusters", _GIVE)]
     contexts = [entry.get("name") for entry in config.get("contexts") or () if isinstance(entry, Mapping)]
     if config.get("current-context") not in contexts:
-        return [Violation(_AT, "its current-context is none of its contexts", "kubectl config use-context NAME")]
-    found = []
+        return [
+            Violation(
+                _AT, "has a current-context that is not one of its contexts", "set it: kubectl config use-context NAME"
+            )
+        ]
+    violations = []
     inner = [*_entries(config, "clusters", "cluster"), *_entries(config, "users", "user")]
     for word in _PROGRAMS:
         if any(word in entry for entry in inner):
             hint = "use the token of a service account: kubectl create token"
-            found.append(Violation(_AT, f"logs in by a program ({word}), which this server does not run", hint))
+            violations.append(
+                Violation(_AT, f"gets credentials from a program ({word}), which this server does not run", hint)
+            )
     for word in _FILES:
         if any(word in entry for entry in inner):
-            message = f"names a file ({word}), which is not looked for on this server"
-            found.append(Violation(_AT, message, "put it inside: kubectl config view --raw --minify --flatten"))
-    return found
+            message = f"names a file ({word}), which this server does not read"
+            violations.append(
+                Violation(_AT, message, "include its content: kubectl config view --raw --minify --flatten")
+            )
+    return violations
 
 
 def _entries(config: Mapping[str, Any], field: str, inner: str | None = None) -> list[Mapping[str, Any]]:
+    """The objects in the list ``field``, or their part ``inner``."""
     listed = config.get(field)
     entries = [one for one in listed if isinstance(one, Mapping)] if isinstance(listed, list) else []
     if inner is None:

@@ -1,8 +1,9 @@
-"""Whether a Triton would load what is about to be registered as a ``triton_model``.
+"""Whether Triton would load a model that is registered as a ``triton_model``.
 
-Decides by which server models are judged: where instances can run on this machine alone, by its Triton; where
-clusters are attached, only by what holds for every Triton. Must not know the rules (``schemas.repository``) or where
-content lies."""
+Decides which server the check assumes. If instances run on this machine alone, it is the Triton of
+this machine. If clusters are attached, only the rules that hold for every Triton apply. Must not
+know the rules (``schemas.repository``) or where content is stored.
+"""
 
 from __future__ import annotations
 
@@ -18,37 +19,40 @@ from amphitrite.schemas.repository.files import onnx_releases
 
 
 def check(files: Repository, server: Server) -> None:
-    """Raises Error UserError with a violation of ``path`` for everything that keeps this server from loading the
-    files."""
-    found = errors(validate(files, server=server))
-    if not found:
+    """Raises Error("UserError") with a violation of ``path`` for each reason why ``server`` cannot
+    load the files."""
+    findings = errors(validate(files, server=server))
+    if not findings:
         return
     raise Error(
         "UserError",
-        "Triton would not load this model: " + "; ".join(str(finding) for finding in found[:3]),
+        "Triton cannot load this model: " + "; ".join(str(finding) for finding in findings[:3]),
         target="path",
-        hint=next((finding.hint for finding in found if finding.hint), None)
-        or "ml model validate PATH shows everything",
-        violations=[Violation(("path",), str(finding), finding.hint) for finding in found],
+        hint=next((finding.hint for finding in findings if finding.hint), None)
+        or "see all findings: ml model validate PATH",
+        violations=[Violation(("path",), str(finding), finding.hint) for finding in findings],
     )
 
 
 def server(machine: Mapping[str, str], on_clusters: bool) -> Server:
-    """What models are judged by. ``machine``: the environment, which names the Triton here; ``on_clusters``: instances
-    may run on a cluster, whose image has what it has."""
+    """The server that models are checked for.
+
+    ``machine``: the environment variables, which name the Triton of this machine. ``on_clusters``:
+    instances may run on a cluster, whose image is unknown.
+    """
     if on_clusters:
         return ANY_SERVER
     try:
-        found = installation.locate(machine)
-    except Error:  # Without a Triton nothing is started here; whoever starts an instance says so.
+        triton = installation.locate(machine)
+    except Error:  # There is no Triton here. Starting an instance reports that.
         return ANY_SERVER
-    if found.stub is not None:
+    if triton.stub is not None:
         return Server(onnxruntime=onnx_releases.installed(), has_module=has_module)
-    return Server(backends=_backends(found.backends), onnxruntime_is_ours=False)
+    return Server(backends=_backends(triton.backends), onnxruntime_is_ours=False)
 
 
 def has_module(name: str) -> bool:
-    """The stub of a Python model runs with this environment's packages. Nothing is imported."""
+    """Whether this Python environment, in which Python models run, has the module. Imports nothing."""
     try:
         return name in sys.builtin_module_names or importlib.util.find_spec(name) is not None
     except (ImportError, ValueError):
@@ -56,7 +60,8 @@ def has_module(name: str) -> bool:
 
 
 def _backends(directory: Path) -> frozenset[str] | None:
-    """Of a full installation: one directory each."""
+    """The backends of a full Triton installation, which has one directory for each. None if there
+    are none."""
     try:
         return frozenset(entry.name for entry in directory.iterdir() if entry.is_dir()) or None
     except OSError:

@@ -1,7 +1,7 @@
-"""From a reference in a document to what it names now: a registered version of a model, a compute.
+"""The model version or compute that a reference in a document names now.
 
-Decides what ``azureml:n:v``, ``azureml:n@latest``, ``azureml:compute`` and ARM ids lead to. Must not judge what was
-found.
+Decides what ``azureml:n:v``, ``azureml:n@latest``, ``azureml:compute`` and ARM ids stand for. Must
+not know whether a document may use the result.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from amphitrite.schemas.names import compute_id, model_id, parse_asset, parse_co
 
 
 def find(models: ModelStore, reference: str) -> ModelFacts | None:
-    """What ``reference`` names, None when it names nothing services."""
+    """The model version that ``reference`` names. None if there is none."""
     name, version, label = parse_asset(reference) or (None, None, None)
     try:
         if name is not None and version is not None:
@@ -33,23 +33,24 @@ def find(models: ModelStore, reference: str) -> ModelFacts | None:
 
 
 def arm_id(workspace: str, model: ModelFacts) -> str:
-    """The ARM id of the version, which a stored document carries: a label may mean another version tomorrow."""
+    """The ARM id of the version. Stored documents have it, because a label may name another version
+    later."""
     return model_id(workspace, model.name, model.version)
 
 
 def clusters(services: Services) -> list[Compute]:
-    """The cluster that this server was given, if any, then the attached ones."""
+    """The built-in cluster, if any, then the attached ones."""
     return [*([services.built_in] if services.built_in is not None else []), *services.store.list_computes()]
 
 
 def compute(services: Services, name: str) -> Compute:
     """A cluster by its name. Raises Error("ResourceNotFound")."""
-    found = compute_clusters.find_compute(name, clusters(services))
-    if found is None:
+    cluster = compute_clusters.find_compute(name, clusters(services))
+    if cluster is None:
         known = ", ".join(one.name for one in clusters(services)) or "none"
-        hint = f"attached are: {known}"
+        hint = f"attached computes: {known}"
         raise Error("ResourceNotFound", f"there is no Kubernetes compute {name}", target=name, hint=hint)
-    return found
+    return cluster
 
 
 def place(services: Services, endpoint: Mapping[str, Any]) -> Place:
@@ -61,12 +62,13 @@ def place(services: Services, endpoint: Mapping[str, Any]) -> Place:
 
 
 def compute_arm_id(services: Services, reference: str) -> str:
-    """The ARM id of a compute that is there, which a stored document carries."""
+    """The ARM id of an existing compute. Stored documents have it. Raises
+    Error("ResourceNotFound")."""
     return compute_id(services.workspace, compute(services, parse_compute(reference) or reference).name)
 
 
-def _facts(models: ModelStore, found: ModelVersion) -> ModelFacts:
-    kind = str(found.document.get("type", "custom_model"))
-    archived = found.is_archived or models.get_container(found.name).is_archived
-    sequences = models.keeps_sequences(found)
-    return ModelFacts(found.name, found.version, kind, archived, found.model_names, sequences)
+def _facts(models: ModelStore, model: ModelVersion) -> ModelFacts:
+    kind = str(model.document.get("type", "custom_model"))
+    archived = model.is_archived or models.get_container(model.name).is_archived
+    sequences = models.keeps_sequences(model)
+    return ModelFacts(model.name, model.version, kind, archived, model.model_names, sequences)

@@ -1,7 +1,7 @@
-"""What the routes work with, handed in once by whoever makes the app.
+"""The objects that routes work with, constructed once for each control plane.
 
-Decides what the HTTP side needs from the rest, and when the control plane as a whole is ready. Must not know how any
-of it is built.
+Decides which objects routes need, and when the control plane is ready. Must not know how they are
+constructed.
 """
 
 from __future__ import annotations
@@ -30,21 +30,24 @@ from amphitrite.controlplane.store.state.store import Store
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import workspace_id
 
-#: The reconciler looks around every few seconds; silent for this long, it hangs or is dead.
+#: The reconciler makes a pass every few seconds. Without one for this long, it is stuck.
 STALLED_AFTER_S = 60.0
 AGENTS_WAITING_MAX = 256
 
 
 def _no_clusters(compute: Compute) -> None:
-    raise Error("RuntimeUnavailable", f"this server cannot reach clusters, so {compute.name} cannot be attached")
+    raise Error("RuntimeUnavailable", f"cannot attach {compute.name}: this server has no access to clusters")
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """``clock``: seconds since the epoch. ``last_pass``: when the reconciler last finished a pass, None before the
-    first. ``wake``: there is something to reconcile. ``built_in``: the cluster that ``--runtime kubernetes`` brings
-    along, None on one machine. ``attach_check``: raises Error unless the cluster answers, the namespace is there and
-    the permissions suffice."""
+    """The objects that routes work with.
+
+    ``clock``: seconds since the epoch. ``last_pass``: when the reconciler last finished a pass;
+    None before the first. ``wake``: starts a pass. ``built_in``: the cluster of
+    ``--runtime kubernetes``; None on one machine. ``attach_check``: raises Error unless the cluster
+    answers, the namespace exists and the permissions suffice.
+    """
 
     settings: Settings
     credentials: Credentials
@@ -64,11 +67,12 @@ class Services:
     last_pass: Callable[[], float | None]
     built_in: Compute | None = None
     attach_check: Callable[[Compute], None] = _no_clusters
-    #: Since when this control plane leads, None while another one does.
+    #: The time since which this control plane leads. None while another one leads.
     leads_since: Callable[[], float | None] = lambda: 0.0
-    #: Set once it is asked to end: what is under way is finished, new requests belong elsewhere.
+    #: Set when shutdown begins. Requests in flight are finished. New ones belong to other replicas.
     ending: threading.Event = field(default_factory=threading.Event)
-    #: Threads in which agents wait for a table. Their own: however many wait, users' requests find theirs.
+    #: Threads in which agents wait for a table. They are separate, so users' requests never wait
+    #: for one.
     waiting: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(AGENTS_WAITING_MAX))
 
     @property
@@ -78,19 +82,23 @@ class Services:
 
     @property
     def tokens(self) -> ScoringTokens:
-        """What clients score with where an endpoint's auth mode is not key."""
+        """The issuer of scoring tokens, for endpoints with the auth mode ``aml_token``."""
         return ScoringTokens(self.store.signing_keys, self.settings.tokens, self.workspace, self.clock)
 
     @property
     def default_compute(self) -> str:
-        """Where instances of endpoints run that name no compute."""
+        """The name of the compute for endpoints that name none."""
         return LOCAL if self.built_in is None else self.built_in.name
 
     def ready(self) -> None:
-        """Raises Error("RuntimeUnavailable"), or what the store raises, while changes would lead to nothing. Whoever
-        leads has made a pass lately; whoever does not needs the store, and a table for the proxies that ask it."""
+        """Raises Error("RuntimeUnavailable"), or what the store raises, if this control plane is
+        not ready.
+
+        The leader is ready if it has finished a pass in the last STALLED_AFTER_S seconds. A
+        follower is ready if the store answers and it has a routing table for its proxies.
+        """
         if self.ending.is_set():
-            raise Error("RuntimeUnavailable", "this control plane is ending")
+            raise Error("RuntimeUnavailable", "this control plane is shutting down")
         self.store.list_endpoints(limit=1)
         since, last = self.leads_since(), self.last_pass()
         if last is None and not self.feed.has_table():
