@@ -37,7 +37,7 @@ RESERVED = frozenset({"LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT", "PATH", "PYTH
 RESERVED_PREFIX = "AMPHITRITE_"
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
-#: Scheme, host in lower case and an optional port; no path (RFC 6454, section 6.1).
+#: Scheme, host in lower case and an optional port; no path (RFC 6454, section 6.2).
 ORIGIN = re.compile(r"(https|http|[a-z][a-z0-9+.-]*-extension)://([a-z0-9_.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?\Z")
 
 #: The maximum total length of an endpoint's origins. They become one regular expression, whose size
