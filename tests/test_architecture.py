@@ -16,6 +16,8 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("cli", "controlplane", "dataplane", "schemas")
 
@@ -271,6 +273,27 @@ def test_one_folder_knows_envoy() -> None:
     assert {name for name in importers if not within(name, ENVOY)} == CHOOSE_ENVOY
     protocol = [m for m in product() if within(m.name, "amphitrite.dataplane.proxy")]
     assert protocol and [m.at(1) for m in protocol if "envoy" in m.path.read_text(encoding="utf-8").lower()] == []
+
+
+#: A runtime's folder -> who may import it. Everybody else knows ``runtimes.runtime`` alone.
+BUILD_RUNTIMES = {
+    "amphitrite.controlplane.runtimes.kubernetes": (
+        "amphitrite.controlplane.clusters",
+        "amphitrite.controlplane.leadership.lease_store",
+    ),
+    "amphitrite.controlplane.runtimes.local": (
+        "amphitrite.controlplane.__main__",
+        "amphitrite.controlplane.process.assembly",
+    ),
+}
+
+
+@pytest.mark.parametrize(("runtime", "builders"), BUILD_RUNTIMES.items())
+def test_only_who_builds_a_runtime_knows_it(runtime: str, builders: tuple[str, ...]) -> None:
+    importers = {m.name for m in product() if any(within(name, runtime) for _, name in m.imports)}
+    outside = {name for name in importers if not within(name, runtime)}
+    assert [name for name in sorted(outside) if not within(name, *builders)] == []
+    assert all(any(within(name, builder) for name in outside) for builder in builders), "nobody needs it"
 
 
 def folder_imports() -> dict[str, set[str]]:

@@ -74,8 +74,8 @@ def fetch_keys(issuer: str, get: Get) -> str:
     """
     configuration = _object(get(f"{issuer.rstrip('/')}/.well-known/openid-configuration"), "its configuration")
     if configuration.get("issuer") != issuer:
-        named = str(configuration.get("issuer"))[:200]
-        raise _unavailable(f"its configuration names the issuer {named!r}, not the value of ML_SCORING_ISSUER")
+        issuer_name = str(configuration.get("issuer"))[:200]
+        raise _unavailable(f"its configuration names the issuer {issuer_name!r}, not the value of ML_SCORING_ISSUER")
     address = configuration.get("jwks_uri")
     if not isinstance(address, str) or not _is_https(address):
         raise _unavailable("its jwks_uri is not an https URL")

@@ -89,5 +89,5 @@ def credentials_refresher(settings: Settings, held: Credentials) -> Callable[[],
 
 
 def period_s(settings: Settings) -> float:
-    given = settings.tls_directory is not None or settings.credentials_directory is not None
-    return FILES_PERIOD_S if given else OWN_PERIOD_S
+    provided = settings.tls_directory is not None or settings.credentials_directory is not None
+    return FILES_PERIOD_S if provided else OWN_PERIOD_S

@@ -87,8 +87,10 @@ class ScoringTokens:
             raise Error("RuntimeUnavailable", message, hint="try again")
         issued, expires_at = int(now), int(now) + self._settings.lifetime_s
         times = {"iat": issued, "nbf": issued, "exp": expires_at}
-        given = {**claims, "sub": self._subject, **times, "jti": uuid.uuid4().hex}
-        return Secret(jwt.encode(given, _private_key(key.private_key), _ALGORITHM, headers={"kid": key.id})), expires_at
+        payload = {**claims, "sub": self._subject, **times, "jti": uuid.uuid4().hex}
+        return Secret(
+            jwt.encode(payload, _private_key(key.private_key), _ALGORITHM, headers={"kid": key.id})
+        ), expires_at
 
 
 def is_for_scoring(resource: str) -> bool:
@@ -115,8 +117,8 @@ def issuers(keys: Iterable[SigningKey], *, identity: bool) -> tuple[TokenIssuer,
     if not public:
         return ()
     jwks = json.dumps({"keys": public}, sort_keys=True)
-    ours = TokenIssuer("aml_token", ENDPOINTS, (SCORING,), jwks)
-    return (TokenIssuer("aad_token", IDENTITY, (SCORING_RESOURCE,), jwks), ours) if identity else (ours,)
+    own_issuer = TokenIssuer("aml_token", ENDPOINTS, (SCORING,), jwks)
+    return (TokenIssuer("aad_token", IDENTITY, (SCORING_RESOURCE,), jwks), own_issuer) if identity else (own_issuer,)
 
 
 def _public_jwk(key: SigningKey) -> dict[str, str]:

@@ -34,17 +34,17 @@ class ContainerSignatures:
         """The query string that authorizes access to ``container`` for ``lifetime_s``. It is a
         secret."""
         expires = datetime.fromtimestamp(int(self._clock()) + lifetime_s, timezone.utc).strftime(_TIME)
-        named = {"sv": _VERSION, "se": expires, "sr": _RESOURCE, "sp": _PERMISSIONS}
-        return urlencode({**named, "sig": self._sign(container, *named.values())})
+        parameters = {"sv": _VERSION, "se": expires, "sr": _RESOURCE, "sp": _PERMISSIONS}
+        return urlencode({**parameters, "sig": self._sign(container, *parameters.values())})
 
     def check(self, container: str, query: Mapping[str, str]) -> None:
         """Raises Error AuthenticationFailed (not signed by this server for it) or
         AuthorizationFailed (expired)."""
-        named = [query.get(name, "") for name in ("sv", "se", "sr", "sp")]
-        right = self._sign(container, *named)
+        parameters = [query.get(name, "") for name in ("sv", "se", "sr", "sp")]
+        right = self._sign(container, *parameters)
         if not hmac.compare_digest(query.get("sig", "").encode("utf-8", "surrogateescape"), right.encode("ascii")):
             raise Error("AuthenticationFailed", "the signature of this URL is not valid", target=container)
-        expires = datetime.strptime(named[1], _TIME).replace(tzinfo=timezone.utc)
+        expires = datetime.strptime(parameters[1], _TIME).replace(tzinfo=timezone.utc)
         if self._clock() >= expires.timestamp():
             hint = "request a new URL with startPendingUpload or listSecrets"
             raise Error("AuthorizationFailed", "this URL has expired", target=container, hint=hint)

@@ -58,12 +58,12 @@ class LeaseStore:
             raise
 
 
-def _lease(found: dict[str, Any]) -> Lease:
-    spec = found.get("spec") or {}
+def _lease(obj: dict[str, Any]) -> Lease:
+    spec = obj.get("spec") or {}
     return Lease(
         holder=spec.get("holderIdentity") or "",
         duration_s=float(spec.get("leaseDurationSeconds") or DURATION_S),
         renew_time=spec.get("renewTime") or "",
         transitions=spec.get("leaseTransitions") or 0,
-        revision=found["metadata"]["resourceVersion"],
+        revision=obj["metadata"]["resourceVersion"],
     )

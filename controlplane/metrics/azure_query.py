@@ -39,20 +39,22 @@ class Query:
             yield start, min(start + step, max(self.end, start + 1))
 
 
-def parse(given: Mapping[str, str], now: float, keep_s: int) -> Query:
+def parse(query_parameters: Mapping[str, str], now: float, keep_s: int) -> Query:
     """The query of a request's parameters. Raises Error BadArgument with what is available."""
     parameters = ("api-version", "metricnames", "metricnamespace", "timespan", "interval", "aggregation", "$filter")
-    for name in given:
+    for name in query_parameters:
         if name.lower() not in parameters:
             raise _bad(name, f"{name} is not supported; allowed: {', '.join(parameters)}")
-    values = {name.lower(): value for name, value in given.items()}
+    values = {name.lower(): value for name, value in query_parameters.items()}
     namespace = values.get("metricnamespace", NAMESPACE)
     if namespace.lower() != NAMESPACE.lower():
         raise _bad("metricnamespace", f"the only namespace is {NAMESPACE}")
     metrics = _metrics(values.get("metricnames", "RequestsPerMinute"))
     start, end = _timespan(values.get("timespan", _TIMESPAN), now, keep_s)
     interval = _one_of("interval", values.get("interval", "PT1M"), INTERVALS)
-    requested = [_one_of("aggregation", word, ("Average", "Total")) for word in _words(values.get("aggregation", ""))]
+    requested = [
+        _one_of("aggregation", word, ("Average", "Total")) for word in _split_list(values.get("aggregation", ""))
+    ]
     query = Query(metrics, tuple(requested) or ("Average",), start, end, interval, _filter(values.get("$filter", "")))
     for name in metrics:
         _require("aggregation", name, query.aggregations, METRICS[name].aggregations)
@@ -62,13 +64,13 @@ def parse(given: Mapping[str, str], now: float, keep_s: int) -> Query:
 
 def _metrics(text: str) -> tuple[str, ...]:
     by_key = {name.lower(): name for name in METRICS}
-    for name in _words(text):
+    for name in _split_list(text):
         for unsupported, reason in UNSUPPORTED_METRICS.items():
             if name.lower() == unsupported.lower():
                 raise _bad("metricnames", f"{unsupported} is not available: {reason}; available: {', '.join(METRICS)}")
         if name.lower() not in by_key:
             raise _bad("metricnames", f"there is no metric {name[:80]!r}; available: {', '.join(METRICS)}")
-    return tuple(dict.fromkeys(by_key[name.lower()] for name in _words(text)))
+    return tuple(dict.fromkeys(by_key[name.lower()] for name in _split_list(text)))
 
 
 def _timespan(text: str, now: float, keep_s: int) -> tuple[int, int]:
@@ -130,7 +132,7 @@ def _one_of(parameter: str, text: str, words: Sequence[str] | Mapping[str, int])
     raise _bad(parameter, f"{parameter} is {text[:40]!r}; allowed: {', '.join(words)}")
 
 
-def _words(text: str) -> list[str]:
+def _split_list(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
 
 

@@ -39,12 +39,14 @@ class Issuers:
                 for one in some:
                     log.info("%s signing key %s", verb, one.id)
             keys = self._store.signing_keys()
-        ours = scoring_tokens.issuers(keys, identity=self._settings.issuer is None)
-        theirs = _theirs(self._settings, self._fetched(), published)
-        return tuple(sorted((*ours, *theirs), key=lambda one: one.auth))
+        own = scoring_tokens.issuers(keys, identity=self._settings.issuer is None)
+        external = _external_issuer(self._settings, self._fetched(), published)
+        return tuple(sorted((*own, *external), key=lambda one: one.auth))
 
 
-def _theirs(settings: TokenSettings, jwks: str | None, published: Iterable[TokenIssuer]) -> tuple[TokenIssuer, ...]:
+def _external_issuer(
+    settings: TokenSettings, jwks: str | None, published: Iterable[TokenIssuer]
+) -> tuple[TokenIssuer, ...]:
     """The configured issuer with its newest keys, or with the last published ones while it does not
     answer."""
     if settings.issuer is None:

@@ -37,7 +37,7 @@ def select_instance(text: str, instance: str) -> str:
 
 
 def _heading(instance: Instance) -> str:
-    words = [instance.id, instance.phase]
+    parts = [instance.id, instance.phase]
     if instance.exit_code is not None:
-        words.append(f"exit code {instance.exit_code}")
-    return ", ".join(words)
+        parts.append(f"exit code {instance.exit_code}")
+    return ", ".join(parts)

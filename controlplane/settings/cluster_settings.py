@@ -112,13 +112,13 @@ def require_cluster(cluster: ClusterSettings, environ: Mapping[str, str]) -> Non
 def _kubeconfig(environ: Mapping[str, str], argument: Path | None) -> Path | None:
     """An explicit file; in a pod none; otherwise the first existing file of ``KUBECONFIG``, as
     kubectl does."""
-    named = argument or (Path(environ["ML_KUBECONFIG"]) if environ.get("ML_KUBECONFIG") else None)
-    if named is not None:
-        return named.expanduser().absolute()
+    explicit = argument or (Path(environ["ML_KUBECONFIG"]) if environ.get("ML_KUBECONFIG") else None)
+    if explicit is not None:
+        return explicit.expanduser().absolute()
     if IN_CLUSTER in environ:
         return None
-    listed = [Path(part) for part in environ.get("KUBECONFIG", "").split(":") if part]
-    return next((path.absolute() for path in listed if path.is_file()), listed[0] if listed else None)
+    candidates = [Path(part) for part in environ.get("KUBECONFIG", "").split(":") if part]
+    return next((path.absolute() for path in candidates if path.is_file()), candidates[0] if candidates else None)
 
 
 def _namespace(*, inside: bool) -> str | None:

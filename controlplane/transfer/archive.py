@@ -133,11 +133,11 @@ class Reader:
         return manifest
 
     def _check(self) -> None:
-        listed = self.manifest["entries"]
-        wrong = [name for name in listed if not _NAME.fullmatch(name)]
-        if wrong or set(listed) != set(self._members) - {MANIFEST}:
+        entries = self.manifest["entries"]
+        invalid = [name for name in entries if not _NAME.fullmatch(name)]
+        if invalid or set(entries) != set(self._members) - {MANIFEST}:
             raise self._damaged(f"its files differ from the list in its {MANIFEST}")
-        for name, entry in listed.items():
+        for name, entry in entries.items():
             sha256 = hashlib.sha256()
             for data in self.read(name):
                 sha256.update(data)
@@ -175,18 +175,18 @@ class _Chunks:
         self.sha256 = hashlib.sha256()
 
     def read(self, size: int = -1) -> bytes:
-        parts, wanted = [], size
-        while wanted:
+        parts, remaining = [], size
+        while remaining:
             if not self._rest:
                 data = next(self._chunks, None)
                 if data is None:
                     self.ended = True
                     break
                 self._rest = data
-            part = self._rest[:wanted]
+            part = self._rest[:remaining]
             self._rest = self._rest[len(part) :]
             parts.append(part)
-            wanted -= len(part)
+            remaining -= len(part)
         data = b"".join(parts)
         self.sha256.update(data)
         return data

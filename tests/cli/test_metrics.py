@@ -80,12 +80,12 @@ def test_when_keys_were_last_used(counted: Stage) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("-m", "ConnectionsActive"), "ConnectionsActive is not given"),
+        (("-m", "ConnectionsActive"), "ConnectionsActive is not available"),
         (("--by", "deployment"), "--by and --interval need --metrics"),
         (("--keys", "-d", "blue"), "--keys cannot be combined with other options"),
-        (("--timespan", "1h"), "PT1H, or <start>/<end>"),
+        (("--timespan", "1h"), "PT1H or <start>/<end>"),
         (("-m", "RequestLatency", "--by", "statusCode"), "RequestLatency has no statusCode"),
-        (("-d", "it's"), "conditions such as"),
+        (("-d", "it's"), "use conditions such as"),
     ],
 )
 def test_what_is_refused(counted: Stage, arguments: tuple[str, ...], said: str) -> None:

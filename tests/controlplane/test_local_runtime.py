@@ -61,7 +61,7 @@ def test_what_lives_is_adopted_and_a_death_in_between_is_noticed(local: Local) -
 def test_nothing_is_fetched_and_the_log_of_fetching_says_so(local: Local) -> None:
     start(local)
     told = local.runtime.logs(SPEC.endpoint, SPEC.deployment, 10, "storage-initializer")
-    assert told.startswith("Models are read in place from this server's own store")
+    assert told.startswith("Models are read in place from this server's store")
     assert local.runtime.logs(SPEC.endpoint, "another", 10, "storage-initializer") == ""
 
 

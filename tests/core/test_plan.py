@@ -388,7 +388,7 @@ def test_the_failure_names_the_reason_and_the_command_that_shows_more() -> None:
     assert error is not None
     assert error.code == "ResourceNotReady"
     assert "failed to load 'm': no such file" in error.message
-    assert error.hint == "ml online-deployment get-logs -n blue -e ep"
+    assert error.hint == "see its log: ml online-deployment get-logs -n blue -e ep"
 
 
 def test_what_loads_for_too_long_is_told_how_to_get_more_time() -> None:

@@ -33,9 +33,9 @@ def token(request: Request, here: Here, resource: str = "") -> dict[str, str]:
         raise Error("AuthenticationFailed", message, hint='run `eval "$(ml server env)"` to set IDENTITY_HEADER')
     if not resource:
         raise Error("BadArgument", "the parameter resource is missing", target="resource")
-    given, lifetime_s = access_token(here, resource)
+    access, lifetime_s = access_token(here, resource)
     return {
-        "access_token": given.reveal(),
+        "access_token": access.reveal(),
         "expires_on": str(int(here.clock()) + lifetime_s),
         "resource": resource,
         "token_type": "Bearer",
@@ -59,5 +59,5 @@ def _is_known(request: Request, here: Services) -> bool:
     header = request.headers.get("x-identity-header")
     if header is not None:
         return secrets_equal(header, here.credentials.identity_header)
-    scheme, _, given = request.headers.get("authorization", "").partition(" ")
-    return scheme.lower() == "bearer" and secrets_equal(given.strip(), here.credentials.token)
+    scheme, _, token_text = request.headers.get("authorization", "").partition(" ")
+    return scheme.lower() == "bearer" and secrets_equal(token_text.strip(), here.credentials.token)

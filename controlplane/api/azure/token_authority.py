@@ -69,11 +69,11 @@ async def token(request: Request, tenant: str, here: Here) -> Response:
     if not resource or " " in resource or resource == form["scope"]:
         return _refusal("invalid_scope", f"scope must be one resource followed by {_SCOPE_END}")
     try:
-        given, lifetime_s = await run_sync(access_token, here, resource)
+        access, lifetime_s = await run_sync(access_token, here, resource)
     except Error as error:
         return _refusal("invalid_scope" if error.status < 500 else "temporarily_unavailable", str(error), error.status)
     answer = {"token_type": "Bearer", "expires_in": lifetime_s, "ext_expires_in": lifetime_s}
-    return JSONResponse({**answer, "access_token": given.reveal()})
+    return JSONResponse({**answer, "access_token": access.reveal()})
 
 
 def _form(body: bytes) -> dict[str, str] | None:

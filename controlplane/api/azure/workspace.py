@@ -46,19 +46,19 @@ def list_datastores(request: Request, here: Here, pager: Page) -> dict[str, Any]
     return pager.page([DATASTORE], lambda name: _datastore(request, here))
 
 
-def _known(datastore: str) -> None:
+def _require_datastore(datastore: str) -> None:
     if key(datastore) != DATASTORE:
         message = f"the datastore {datastore} does not exist; the only one is {DATASTORE}"
         raise Error("ResourceNotFound", message, target=datastore)
 
 
-@router.get("/datastores/{datastore}", dependencies=[Depends(_known)])
+@router.get("/datastores/{datastore}", dependencies=[Depends(_require_datastore)])
 def datastore(request: Request, here: Here) -> dict[str, Any]:
     """The one datastore: where it is, and that clients send their own token (``credentialsType`` None)."""
     return _datastore(request, here)
 
 
-@router.post("/datastores/{datastore}/listSecrets", dependencies=[Depends(_known)])
+@router.post("/datastores/{datastore}/listSecrets", dependencies=[Depends(_require_datastore)])
 def secrets(body: Body, here: Here) -> dict[str, str]:
     """A signature for the container, valid for ``expireAfterHours``. Azure's clients do not need
     it, because ``credentialsType`` None makes them send their bearer token; it is for programs

@@ -82,8 +82,8 @@ def get(request: Request, path: str, here: Here, comp: Comp = "") -> Response:
     if comp:
         raise _unsupported("comp", comp, "none")
     blob = here.blobs.head(path)
-    wanted = request.headers.get("if-match", "*")
-    if wanted not in ("*", blob.etag):
+    if_match = request.headers.get("if-match", "*")
+    if if_match not in ("*", blob.etag):
         raise Error("PreconditionFailed", f"{path} has changed since it was read", target=path)
     part = _range(request.headers)
     if part is None:

@@ -108,15 +108,19 @@ def fits(nodes: Sequence[NodeCapacity], shape: PodShape, count: int) -> Fit:
     refusals = {node.name: reason for node in nodes if (reason := _placement_obstacle(node, shape))}
     taking = [node for node in nodes if node.name not in refusals]
     free = {node.name: _free_resources(node, demand) for node in taking}
-    room = sum(_pods_that_fit(rest, demand) for rest in free.values())
+    capacity = sum(_pods_that_fit(rest, demand) for rest in free.values())
     if not taking:
-        why = f"no node accepts them: {_listed([f'{name} {reason}' for name, reason in refusals.items()])}"
+        why = f"no node accepts them: {_join_limited([f'{name} {reason}' for name, reason in refusals.items()])}"
         why = why if nodes else "the cluster has no node"
         return Fit(count <= 0, 0, f"{_instances(count)} of {shape.name} cannot be placed: {why}")
     if not demand:
-        return Fit(count <= room, room, _capacity_sentence(shape.name, count, room))
+        return Fit(count <= capacity, capacity, _capacity_sentence(shape.name, count, capacity))
     bottleneck = _bottleneck(demand, free, count)
-    return Fit(count <= room, room, _explanation(shape.name, count, room, bottleneck, demand, taking, free, refusals))
+    return Fit(
+        count <= capacity,
+        capacity,
+        _explanation(shape.name, count, capacity, bottleneck, demand, taking, free, refusals),
+    )
 
 
 def free(node: NodeCapacity, resource: str) -> Fraction:
@@ -157,7 +161,7 @@ def _bottleneck(demand: Mapping[str, Fraction], free: Mapping[str, Mapping[str, 
 def _explanation(
     name: str,
     count: int,
-    room: int,
+    capacity: int,
     bottleneck: str,
     demand: Mapping[str, Fraction],
     nodes: Sequence[NodeCapacity],
@@ -172,11 +176,11 @@ def _explanation(
     text += (
         f"{unit or ' of memory'}; {format_quantity(bottleneck, left)} of {format_quantity(bottleneck, total)} is free"
     )
-    text += f": {_listed([_node_usage(node, bottleneck) for node in nodes])}"
-    if count > room and left >= one * count:
-        text += f"; there is capacity for {room}, because each instance must fit on one node"
+    text += f": {_join_limited([_node_usage(node, bottleneck) for node in nodes])}"
+    if count > capacity and left >= one * count:
+        text += f"; there is capacity for {capacity}, because each instance must fit on one node"
     if refusals:
-        text += f"; not counted: {_listed([f'{node} {reason}' for node, reason in refusals.items()])}"
+        text += f"; not counted: {_join_limited([f'{node} {reason}' for node, reason in refusals.items()])}"
     return text
 
 
@@ -190,12 +194,12 @@ def _node_usage(node: NodeCapacity, resource: str) -> str:
     text = f"{node.name} has {format_quantity(resource, quantity(node.allocatable.get(resource, '0')))}"
     if not owners:
         return text
-    taken = sum(owners.values(), Fraction())
+    requested = sum(owners.values(), Fraction())
     largest = sorted(owners, key=lambda owner: (-owners[owner], owner))
-    by = largest[0] if len(owners) == 1 else f"{_listed(largest[:_MAX_LISTED])}"
+    by = largest[0] if len(owners) == 1 else f"{_join_limited(largest[:_MAX_LISTED])}"
     by += f" and {len(largest) - _MAX_LISTED} more" if len(largest) > _MAX_LISTED else ""
-    verb = "is" if taken == 1 else "are"
-    return f"{text}, {format_quantity(resource, taken)} {verb} requested by {by}"
+    verb = "is" if requested == 1 else "are"
+    return f"{text}, {format_quantity(resource, requested)} {verb} requested by {by}"
 
 
 def _placement_obstacle(node: NodeCapacity, shape: PodShape) -> str | None:
@@ -226,11 +230,11 @@ def _instances(count: int) -> str:
     return "1 instance" if count == 1 else f"{count} instances"
 
 
-def _capacity_sentence(name: str, count: int, room: int) -> str:
-    return f"{_instances(count)} of {name}: the cluster has capacity for {room}"
+def _capacity_sentence(name: str, count: int, capacity: int) -> str:
+    return f"{_instances(count)} of {name}: the cluster has capacity for {capacity}"
 
 
-def _listed(parts: Iterable[str]) -> str:
+def _join_limited(parts: Iterable[str]) -> str:
     listed = list(parts)
     more = len(listed) - _MAX_LISTED
     return "; ".join(listed[:_MAX_LISTED]) + (f"; and {more} more" if more > 0 else "")

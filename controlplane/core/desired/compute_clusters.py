@@ -76,9 +76,9 @@ def compute_from_document(document: Mapping[str, Any], former: Compute | None = 
     A document that sets neither ``kubeconfig`` nor ``in_cluster`` keeps the access of ``former``,
     the compute that it updates.
     """
-    given = document.get("kubeconfig")
-    kubeconfig = Secret(given) if given is not None else None
-    if given is None and not document.get("in_cluster") and former is not None:
+    text = document.get("kubeconfig")
+    kubeconfig = Secret(text) if text is not None else None
+    if text is None and not document.get("in_cluster") and former is not None:
         kubeconfig = former.kubeconfig
     return Compute(
         name=former.name if former is not None else document["name"],

@@ -176,13 +176,13 @@ def _check_routes(
 ) -> tuple[int, tuple[str, str, str], list[Violation]]:
     """The port, the paths (liveness, readiness, scoring) and the violations of
     ``inference_config``."""
-    given = environment.get("inference_config")
+    routes_document = environment.get("inference_config")
     live, ready, score = _TRITON_PATHS
-    if not given:
+    if not routes_document:
         unknown = bool(environment.get("image")) and on_cluster and not triton
         missing = [_violation("inference_config", _ROUTES_REQUIRED[0], _ROUTES_REQUIRED[1])] if unknown else []
         return _TRITON_PORT, (live, ready, score), missing
-    routes = {name: given[name] for name in _ROUTE_NAMES}
+    routes = {name: routes_document[name] for name in _ROUTE_NAMES}
     violations = [
         violation
         for name in _ROUTE_NAMES
@@ -190,8 +190,8 @@ def _check_routes(
     ]
     ports = {name: int(routes[name]["port"]) for name in _ROUTE_NAMES}
     if len(set(ports.values())) > 1:
-        listed = ", ".join(f"{name.removesuffix('_route')} {port}" for name, port in ports.items())
-        message = f"the routes have different ports ({listed}); an instance has one port"
+        port_list = ", ".join(f"{name.removesuffix('_route')} {port}" for name, port in ports.items())
+        message = f"the routes have different ports ({port_list}); an instance has one port"
         violations.append(_violation("inference_config", message, "set the same port for all three routes"))
     live, ready, score = (str(routes[name]["path"]) for name in _ROUTE_NAMES)
     return ports["scoring_route"], (live, ready, score), violations

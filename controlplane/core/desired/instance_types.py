@@ -207,8 +207,8 @@ def _mebi(gib: float) -> str:
     return f"{max(256, int(gib * 4) * 256)}Mi"
 
 
-def _unknown(name: str, known: Iterable[str], where: str) -> Error:
-    by_key = {key(one): one for one in known}
+def _unknown(name: str, known_names: Iterable[str], where: str) -> Error:
+    by_key = {key(one): one for one in known_names}
     nearest = [by_key[n] for n in difflib.get_close_matches(key(name), by_key, n=3, cutoff=0.7)]
     examples = ", ".join(nearest) or "Standard_DS3_v2, Standard_F4s_v2, Standard_NC6s_v3"
     hint = f"did you mean {examples}?" if nearest else f"known names are, for example, {examples}"

@@ -124,7 +124,7 @@ def _failure(supply: Supply) -> Error:
 
 
 def _logs(supply: Supply) -> str:
-    return f"ml online-deployment get-logs -n {supply.deployment.name} -e {supply.deployment.endpoint}"
+    return f"see its log: ml online-deployment get-logs -n {supply.deployment.name} -e {supply.deployment.endpoint}"
 
 
 def _facts(supply: Supply) -> Mapping[str, Any]:
@@ -157,8 +157,8 @@ def endpoint_status(
             error = _rejected(rejected, endpoint.name)
             return Status("Failed", endpoint.generation, "Failed", error.message, error)
         return _waiting(endpoint, "Routing", "waiting for the proxies to apply the route")
-    wanted = {name for name, _ in (*endpoint.traffic, *endpoint.mirror_traffic)}
-    blocking = [s for s in supplies if s.deployment.name in wanted and s.routed is None]
+    traffic_names = {name for name, _ in (*endpoint.traffic, *endpoint.mirror_traffic)}
+    blocking = [s for s in supplies if s.deployment.name in traffic_names and s.routed is None]
     failing = [s for s in blocking if s.failing]
     if failing:
         error = Error(

@@ -99,15 +99,15 @@ def draft(
     ``memory``: of the previous passes, which only saves work: the plan is the same without it.
     """
     memory = memory or Memory()
-    seen, unreachable = _reachable(world, unknown)
+    reachable, unreachable = _reachable(world, unknown)
     visible = tuple(i for i in instances if i.workload.endpoint not in unreachable)
-    staying = [e for e in seen.endpoints if not e.deleting]
-    supplies = _supplies_by_endpoint(seen, staying, visible, now, memory)
+    remaining = [e for e in reachable.endpoints if not e.deleting]
+    supplies = _supplies_by_endpoint(reachable, remaining, visible, now, memory)
     table = with_published_routes(
-        routing_table(staying, supplies, world.table, issuers, memory), world.table, unreachable
+        routing_table(remaining, supplies, world.table, issuers, memory), world.table, unreachable
     )
     out_of_reach = tuple(d for d in world.deployments if d.endpoint in unreachable) if unreachable else ()
-    return Draft(table, seen, visible, tuple(agents), supplies, out_of_reach)
+    return Draft(table, reachable, visible, tuple(agents), supplies, out_of_reach)
 
 
 def complete(draft: Draft, memory: Memory | None = None) -> Plan:
@@ -117,13 +117,13 @@ def complete(draft: Draft, memory: Memory | None = None) -> Plan:
     kept: frozenset[str] = frozenset().union(*(s.kept for s in supplies))
     overdue: frozenset[str] = frozenset().union(*(s.overdue for s in supplies))
     view = _ProxyView(draft.world.table, draft.table, draft.agents)
-    remove, leaving = _deletions(draft.world, draft.instances, view)
+    remove, deleting = _deletions(draft.world, draft.instances, view)
     decided = Plan(
         start=tuple(start for one in supplies for start in one.starts),
         stop=tuple(_stops(draft.world, draft.instances, draft.agents, kept, overdue)),
         forget=tuple(i.id for i in draft.instances if i.phase == "exited" and i.id not in kept),
         table=draft.table,
-        statuses=(*_statuses(draft, supplies, view, memory), *leaving, *_unreachable_statuses(draft.unreachable)),
+        statuses=(*_statuses(draft, supplies, view, memory), *deleting, *_unreachable_statuses(draft.unreachable)),
         remove=remove,
         wake_at=min((s.wake_at for s in supplies if s.wake_at is not None), default=None),
     )

@@ -22,10 +22,10 @@ Document = Mapping[str, Any]
 def check_compute(document: Document, *, former: Compute | None) -> list[Violation]:
     """Violations of a compute document. ``former``: the existing compute, None if it is new."""
     violations = unsupported_fields.in_compute(document)
-    given, inside = document.get("kubeconfig") is not None, bool(document.get("in_cluster"))
-    if given and inside:
+    has_kubeconfig, in_cluster = document.get("kubeconfig") is not None, bool(document.get("in_cluster"))
+    if has_kubeconfig and in_cluster:
         violations.append(Violation(("in_cluster",), "cannot be set together with kubeconfig", "remove one of them"))
-    if former is None and not given and not inside:
+    if former is None and not has_kubeconfig and not in_cluster:
         hint = "use --kubeconfig FILE, or --in-cluster for the cluster that the control plane runs in"
         violations.append(Violation(("kubeconfig",), "required: neither kubeconfig nor in_cluster is set", hint))
     if former is not None and document.get("namespace") != former.namespace:
@@ -39,10 +39,14 @@ def check_compute(document: Document, *, former: Compute | None) -> list[Violati
             )
         seen.add(key(one["name"]))
         violations += quantities(one.get("resources") or {}, ("instance_types", index, "resources"))
-    wanted = document.get("default_instance_type")
-    if wanted is not None and key(wanted) not in seen and key(wanted) not in instance_types.INSTANCE_TYPES:
+    default_type = document.get("default_instance_type")
+    if (
+        default_type is not None
+        and key(default_type) not in seen
+        and key(default_type) not in instance_types.INSTANCE_TYPES
+    ):
         hint = "use one of instance_types, or one of Azure's types (ml compute list-sizes)"
-        violations.append(Violation(("default_instance_type",), f"unknown instance type `{wanted}`", hint))
+        violations.append(Violation(("default_instance_type",), f"unknown instance type `{default_type}`", hint))
     return violations
 
 

@@ -37,7 +37,7 @@ RESERVED = frozenset({"LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT", "PATH", "PYTH
 RESERVED_PREFIX = "AMPHITRITE_"
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
-#: Scheme, host in lower case and an optional port; no path (RFC 6454, section 6.1).
+#: Scheme, host in lower case and an optional port; no path (RFC 6454, section 6.2).
 ORIGIN = re.compile(r"(https|http|[a-z][a-z0-9+.-]*-extension)://([a-z0-9_.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?\Z")
 
 #: The maximum total length of an endpoint's origins. They become one regular expression, whose size
@@ -120,37 +120,37 @@ def check_deployment(
 
 def _shares(field: str, given: Document, deployments: Collection[str]) -> list[Violation]:
     """Every name with a share must be a deployment."""
-    known = {key(name) for name in deployments}
+    names = {key(name) for name in deployments}
     hint = f"deployments of this endpoint: {', '.join(sorted(deployments)) or 'none'}"
     return [
         Violation((field, name), f"there is no deployment {name}", hint)
         for name, share in given.items()
-        if int(share) and key(name) not in known
+        if int(share) and key(name) not in names
     ]
 
 
 def _compute(document: Document, computes: Collection[str], former: Document | None) -> list[Violation]:
     """The compute must exist, and must be the one that the endpoint was created with."""
-    named = _compute_name(document)
-    if former is not None and (was := _compute_name(former)) != named:
+    compute = _compute_name(document)
+    if former is not None and (was := _compute_name(former)) != compute:
         message = f"cannot be changed after creation; the current value is {f'azureml:{was}' if was else 'not set'}"
         return [Violation(("compute",), message, "create another endpoint, or leave compute as it is")]
-    if named is None or named in {key(name) for name in computes}:
+    if compute is None or compute in {key(name) for name in computes}:
         return []
-    known = f"attached: {', '.join(sorted(computes))}" if computes else "no compute is attached"
-    if named == LOCAL:
-        return [Violation(("compute",), "local is not a Kubernetes compute", f"remove compute; {known}")]
-    hint = f"{known}; attach one with ml compute attach --type kubernetes, or remove compute"
-    return [Violation(("compute",), f"there is no compute {named}", hint)]
+    attached = f"attached: {', '.join(sorted(computes))}" if computes else "no compute is attached"
+    if compute == LOCAL:
+        return [Violation(("compute",), "local is not a Kubernetes compute", f"remove compute; {attached}")]
+    hint = f"{attached}; attach one with ml compute attach --type kubernetes, or remove compute"
+    return [Violation(("compute",), f"there is no compute {compute}", hint)]
 
 
 def _cors(document: Document) -> list[Violation]:
     """Origins must be in the form that browsers send; no other form would ever match."""
-    path, given = ("properties", CORS), cors_origins(document.get("properties"))
+    path, allowed_origins = ("properties", CORS), cors_origins(document.get("properties"))
     hint = "write origins as browsers send them, such as https://app.example or http://localhost:3000, or * for any"
-    wrong = [one for one in given if one != "*" and not ORIGIN.match(one)]
-    violations = [Violation(path, f"{one!r} is not a valid origin", hint) for one in wrong]
-    if (length := sum(map(len, given))) > ORIGINS_MAX:
+    invalid = [one for one in allowed_origins if one != "*" and not ORIGIN.match(one)]
+    violations = [Violation(path, f"{one!r} is not a valid origin", hint) for one in invalid]
+    if (length := sum(map(len, allowed_origins))) > ORIGINS_MAX:
         message = f"the origins have {length} characters; at most {ORIGINS_MAX}"
         violations.append(Violation(path, message, "list fewer origins, or use * for any"))
     return violations
@@ -211,27 +211,27 @@ def _model(document: Document, model: ModelFacts | None) -> list[Violation]:
     if model is None:
         return [_no_model(document.get("model"))]
     violations = []
-    named = f"model {model.name}:{model.version}"
+    label = f"model {model.name}:{model.version}"
     contained = bool(document.get("environment"))
     if model.type == "custom_model" and not contained:
-        message = f"{named} is a custom_model; without an environment, this server serves only triton_model"
+        message = f"{label} is a custom_model; without an environment, this server serves only triton_model"
         hint = "register the files as type: triton_model, or set an environment with a Triton image"
         violations.append(Violation(("model",), message, hint))
     elif model.type == "mlflow_model":
-        message = f"{named} is an mlflow_model; this server serves triton_model, and custom_model with an environment"
+        message = f"{label} is an mlflow_model; this server serves triton_model, and custom_model with an environment"
         hint = "export the model (to ONNX, for example) and register the files as type: triton_model"
         violations.append(Violation(("model",), message, hint))
     elif not model.model_names and not contained:
         hint = "arrange the files as <model name>/<version number>/<model file>"
-        violations.append(Violation(("model",), f"{named} contains no model directory", hint))
+        violations.append(Violation(("model",), f"{label} contains no model directory", hint))
     if model.archived:
         violations.append(
-            Violation(("model",), f"{named} is archived", f"restore it: ml model restore -n {model.name}")
+            Violation(("model",), f"{label} is archived", f"restore it: ml model restore -n {model.name}")
         )
     chosen = (document.get("properties") or {}).get(containers.SCORING_MODEL)
     serves = model.type == "triton_model" or (contained and model.type == "custom_model")
     if chosen is not None and serves and chosen not in model.model_names:
-        message = f"{named} contains no model {chosen!r}"
+        message = f"{label} contains no model {chosen!r}"
         hint = f"allowed: {', '.join(model.model_names) or 'none'}"
         violations.append(Violation(("properties", containers.SCORING_MODEL), message, hint))
     return violations

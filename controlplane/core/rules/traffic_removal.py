@@ -41,9 +41,9 @@ def traffic_without(endpoint: Document, deployment: str) -> dict[str, Any]:
     Its traffic goes to the others in proportion to their shares, which sum to 100 again. Without
     others there is no traffic. Its mirrored traffic ends.
     """
-    gone = key(deployment)
+    removed = key(deployment)
     left = {
-        field: {n: int(share) for n, share in (endpoint.get(field) or {}).items() if int(share) and key(n) != gone}
+        field: {n: int(share) for n, share in (endpoint.get(field) or {}).items() if int(share) and key(n) != removed}
         for field in ("traffic", "mirror_traffic")
     }
     return {**endpoint, **left, "traffic": _to_100(left["traffic"])}

@@ -106,10 +106,10 @@ class KubernetesRuntime:
 
     def logs(self, endpoint: str, deployment: str, tail: int, container: Container = "inference-server") -> str:
         now = self._objects.snapshot()
-        wanted = (key(endpoint), key(deployment))
+        owner = (key(endpoint), key(deployment))
         entries = []
         for label, many in self._observed(now).items():
-            mine = [i for i in many if (i.workload.endpoint, i.workload.deployment) == wanted]
+            mine = [i for i in many if (i.workload.endpoint, i.workload.deployment) == owner]
             pods = now.pods.get(label, ())
             entries += list(pod_logs.read(self._cluster, self._settings.namespace, mine, pods, tail, container))
         return render(entries)

@@ -100,19 +100,19 @@ def find(matches: Callable[[str], bool]) -> dict[int, str]:
     return {pid: value for _, pid, value in sorted(leaders_first)}
 
 
-def find_leader(wanted: str) -> ProcessRecord | None:
+def find_leader(marker_value: str) -> ProcessRecord | None:
     """The session leader with this marker."""
-    for pid in find(lambda value: value == wanted):
+    for pid in find(lambda value: value == marker_value):
         with contextlib.suppress(OSError):
             if os.getsid(pid) == pid:
                 return processes.of(pid)
     return None
 
 
-def kill_all(wanted: str) -> None:
+def kill_all(marker_value: str) -> None:
     """Kills all processes with this marker, in any process group, and waits until they
     have exited."""
-    pids = find(lambda value: value == wanted)
+    pids = find(lambda value: value == marker_value)
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -141,9 +141,9 @@ def wait_for_exit(pids: Iterable[int], timeout_s: float) -> bool:
 
 def remove_shared_memory(prefixes: Iterable[str]) -> None:
     """Removes the regions that killed processes have left in /dev/shm."""
-    wanted = tuple(prefixes)
-    if not wanted or not _SHARED_MEMORY.is_dir():
+    names = tuple(prefixes)
+    if not names or not _SHARED_MEMORY.is_dir():
         return
     for path in _SHARED_MEMORY.iterdir():
-        if path.name.startswith(wanted):
+        if path.name.startswith(names):
             path.unlink(missing_ok=True)

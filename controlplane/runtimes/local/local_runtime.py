@@ -267,16 +267,16 @@ def stop_all(home: Home, grace_s: float) -> None:
     """
     prefix = f"{instance_processes.home_digest(home.root)}/"
 
-    def mine(marker: str) -> bool:
+    def belongs(marker: str) -> bool:
         return marker.startswith(prefix)
 
-    pids = instance_processes.find(mine)
+    pids = instance_processes.find(belongs)
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             if os.getsid(pid) == pid:
                 os.kill(pid, signal.SIGTERM)
     instance_processes.wait_for_exit(pids, grace_s)
-    while rest := instance_processes.find(mine):
+    while rest := instance_processes.find(belongs):
         for pid in rest:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

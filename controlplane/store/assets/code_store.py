@@ -96,12 +96,12 @@ class CodeStore:
     def list_versions(self, name: str) -> list[CodeVersion]:
         """Newest first; empty for an unknown name."""
         query = select(code_versions).where(code_versions.c.name == key(name))
-        return self._listed(query)
+        return self._query(query)
 
     def versions_with_hash(self, hash: str) -> list[CodeVersion]:
         """The versions of any name with this hash, newest first. A client uses one of them instead
         of uploading the files again."""
-        return self._listed(select(code_versions).where(code_versions.c.hash == hash))
+        return self._query(select(code_versions).where(code_versions.c.hash == hash))
 
     def require_unregistered(self, upload: str) -> None:
         """Raises Error Conflict if a version has the files of this upload, because they never
@@ -113,7 +113,7 @@ class CodeStore:
                 message = "these files belong to a registered version, which cannot change"
                 raise Error("Conflict", message, target=upload, hint="start another upload")
 
-    def _listed(self, query: Any) -> list[CodeVersion]:
+    def _query(self, query: Any) -> list[CodeVersion]:
         with self._database.read() as connection:
             rows = connection.execute(query.order_by(code_versions.c.created_at.desc(), code_versions.c.name))
             return [_version(row) for row in rows.mappings()]

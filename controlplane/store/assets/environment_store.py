@@ -83,8 +83,8 @@ class EnvironmentStore:
     ) -> list[EnvironmentVersion]:
         """Without anonymous versions; empty for an unknown name."""
         with self._database.read() as connection:
-            listed = _CATALOGUE.list_query(_CATALOGUE.rows(), name, view, order)
-            return [_version(row) for row in connection.execute(listed).mappings()]
+            query = _CATALOGUE.list_query(_CATALOGUE.rows(), name, view, order)
+            return [_version(row) for row in connection.execute(query).mappings()]
 
     def latest(self, name: str) -> EnvironmentVersion:
         """The version of the label ``latest``: created last and not archived. Raises Error

@@ -53,8 +53,8 @@ def get_version(connection: Connection, name: str, version: str) -> ModelVersion
 
 
 def list_versions(connection: Connection, name: str, view: View, order: Order) -> list[ModelVersion]:
-    listed = CATALOGUE.list_query(_rows(), name, view, order)
-    return [_version(row) for row in connection.execute(listed).mappings()]
+    query = CATALOGUE.list_query(_rows(), name, view, order)
+    return [_version(row) for row in connection.execute(query).mappings()]
 
 
 def anonymous_version(connection: Connection, name: str, version: str, kind: str | None) -> str:

@@ -69,8 +69,8 @@ class Blocks:
             uploaded = {row.block_id: (str(row.file), int(row.size)) for row in connection.execute(query)}
         if not uploaded.keys() >= set(block_ids):
             return None
-        listed = [uploaded[block_id] for block_id in block_ids]
-        return [name for name, _ in listed], sum(size for _, size in listed)
+        selected = [uploaded[block_id] for block_id in block_ids]
+        return [name for name, _ in selected], sum(size for _, size in selected)
 
     def copy(self, names: Sequence[str], upload: Upload) -> None:
         """Writes the blocks to ``upload`` in order. Raises Error Conflict if another commit has

@@ -56,11 +56,11 @@ def _upgrade(database: Database, to: str) -> None:
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
     config.set_main_option("path_separator", "os")
-    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+    supported = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
     with database.write() as connection:
         revision = current_revision(connection)
-        if revision is not None and revision not in known:
-            if _oldest_supported(connection) in known:
+        if revision is not None and revision not in supported:
+            if _oldest_supported(connection) in supported:
                 log.info("the database has the newer schema revision %s, which this version supports", revision)
                 return
             raise Error(

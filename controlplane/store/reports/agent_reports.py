@@ -38,23 +38,23 @@ class StoredAgents:
         proxy = proxy or Proxy(None, None)
         with self._database.read() as connection:
             before = _find(connection, report.id)
-        news = is_significant(before[0] if before is not None else None, report)
-        if before is not None and not news and before[1] == proxy and _is_fresh(before[0], report):
+        significant = is_significant(before[0] if before is not None else None, report)
+        if before is not None and not significant and before[1] == proxy and _is_fresh(before[0], report):
             return
-        with self._database.write(quiet=not news) as connection:
+        with self._database.write(quiet=not significant) as connection:
             values = _values(report, proxy)
             at = agent_reports.c.id == report.id
             if connection.execute(update(agent_reports).where(at).values(**values)).rowcount == 0:
                 connection.execute(insert(agent_reports).values(id=report.id, **values))
                 forgotten = agent_reports.c.seen_at < report.seen_at - FORGET_AFTER_S
                 connection.execute(delete(agent_reports).where(forgotten))
-        if news:
+        if significant:
             self._wake()
 
     def forget(self, agent_id: str) -> None:
         with self._database.write() as connection:
-            gone = connection.execute(delete(agent_reports).where(agent_reports.c.id == agent_id)).rowcount
-        if gone:
+            deleted = connection.execute(delete(agent_reports).where(agent_reports.c.id == agent_id)).rowcount
+        if deleted:
             self._wake()
 
     def live(self, now: float, max_age_s: float = MAX_AGE_S) -> tuple[AgentReport, ...]:

@@ -73,8 +73,8 @@ class StoredMetrics:
 def _newest(connection: Connection, agent: str, before: int = 2**62) -> Row[int, bytes] | None:
     """The last row of ``agent`` before that minute."""
     table = metric_minutes.c
-    mine = select(table.minute, table.content).where((table.agent == agent) & (table.minute < before))
-    return connection.execute(mine.order_by(table.minute.desc()).limit(1)).first()
+    of_agent = select(table.minute, table.content).where((table.agent == agent) & (table.minute < before))
+    return connection.execute(of_agent.order_by(table.minute.desc()).limit(1)).first()
 
 
 def _packed(totals: Totals) -> bytes:

@@ -142,13 +142,13 @@ class Postgresql:
         return session.close
 
     def other_connections(self) -> int:
-        mine = f"{APPLICATION}/{self._origin[:8]}"
+        own_name = f"{APPLICATION}/{self._origin[:8]}"
         query = text(
             "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
             " AND application_name LIKE :ours AND application_name <> :mine"
         )
         with self.readers.begin() as connection:
-            return int(connection.execute(query, {"ours": f"{APPLICATION}/%", "mine": mine}).scalar() or 0)
+            return int(connection.execute(query, {"ours": f"{APPLICATION}/%", "mine": own_name}).scalar() or 0)
 
     def _connect(self) -> psycopg.Connection[Any]:
         import psycopg
@@ -165,7 +165,7 @@ def lock_key(name: str) -> int:
 
 def _with_settings(url: URL, application: str) -> URL:
     query = {**_CLIENT, "application_name": application, **url.query}
-    given = url.query.get("options", "")
-    ours = " ".join(f"-c {name}={value}" for name, value in _SERVER.items())
-    query["options"] = f"{ours} {given if isinstance(given, str) else ' '.join(given)}".strip()
+    options = url.query.get("options", "")
+    defaults = " ".join(f"-c {name}={value}" for name, value in _SERVER.items())
+    query["options"] = f"{defaults} {options if isinstance(options, str) else ' '.join(options)}".strip()
     return url.set(query=query)

@@ -78,8 +78,8 @@ def check_preconditions(row: resource_rows.Row | None, ref: Ref, if_match: str |
         raise Error("PreconditionFailed", "it already exists", target=target, hint="update it instead of creating it")
     if if_match is None:
         return
-    wanted = {tag.strip() for tag in if_match.split(",")}
-    if row is None or not ("*" in wanted or row["etag"] in wanted):
+    etags = {tag.strip() for tag in if_match.split(",")}
+    if row is None or not ("*" in etags or row["etag"] in etags):
         current = "it does not exist" if row is None else f"its etag is {row['etag']}"
         raise Error(
             "PreconditionFailed",

@@ -62,5 +62,5 @@ def _users(connection: Connection, name: str) -> list[str]:
 def _compute(row: RowMapping) -> Compute:
     """The compute of a row: its document and the kubeconfig, which is stored in its own column."""
     kubeconfig = row["kubeconfig"]
-    given = {} if kubeconfig is None else {"kubeconfig": kubeconfig}
-    return compute_from_document({**row["document"], **given})
+    access = {} if kubeconfig is None else {"kubeconfig": kubeconfig}
+    return compute_from_document({**row["document"], **access})

@@ -89,12 +89,12 @@ class _Rows(Generic[Resource]):
         return tuple(self._cached.values())
 
     def _load(
-        self, connection: Connection, wanted: list[tuple[Any, ...]]
+        self, connection: Connection, missing: list[tuple[Any, ...]]
     ) -> Iterator[tuple[tuple[Any, ...], Resource]]:
-        if not wanted:
+        if not missing:
             return
         query = select(self._table)
-        if len(wanted) <= _SELECT_MAX:
-            query = query.where(self._names[0].in_({row[0] for row in wanted}))
+        if len(missing) <= _SELECT_MAX:
+            query = query.where(self._names[0].in_({row[0] for row in missing}))
         for row in connection.execute(query).mappings():
             yield tuple(row[column] for column in self._columns), self._build(row)

@@ -42,14 +42,14 @@ class Repository(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A Triton.
+    """The Triton server that would load a repository.
 
-    ``backends``: what it can load, None when that is not known (an image of the user's).
-    ``onnxruntime_is_ours``: its ``onnxruntime`` backend is the one of
-    ``dataplane/triton/backends``, which honours less than Triton's own. ``onnxruntime``: the
-    release that this backend loads; None when that is not known, then the newest one counts.
-    ``gpus``: how many GPUs an instance has, None when that is not known: then what needs one is
-    only warned of.
+    ``backends``: names of its backends; None if they are unknown (an image of the user's).
+    ``onnxruntime_is_ours``: whether its ``onnxruntime`` backend is the one of
+    ``dataplane/triton/backends``, which supports less than Triton's own. ``onnxruntime``: the
+    release that this backend loads; None if it is unknown: then the newest one is assumed.
+    ``gpus``: number of GPUs of an instance; None if it is unknown: then a model that needs one is
+    only a warning. ``has_module``: whether Python can import a module; None if that is unknown.
     """
 
     version: tuple[int, int] = (2, 51)

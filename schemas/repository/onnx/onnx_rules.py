@@ -27,8 +27,10 @@ _LFS = b"version https://git-lfs.github.com/spec/"
 
 
 def read(report: Report, files: Repository, path: str, release: Release | None = None) -> Graph | None:
-    """The graph of ``path``; None, and said so, when this release of ONNX Runtime would not read it (None: the newest
-    known one)."""
+    """The graph of ``path``; None, with a finding, if ONNX Runtime would not load it.
+
+    ``release``: of ONNX Runtime; None: the newest known one.
+    """
     size = files.sizes[path]
     before = len(report.findings)
     try:

@@ -169,7 +169,7 @@ def test_the_owner_lists_and_reads_without_a_signature(world: Any) -> None:
 @pytest.mark.parametrize(
     ("uri", "status", "says"),
     [
-        ("https://example.org/elsewhere", 400, "cannot be registered from this address"),
+        ("https://example.org/elsewhere", 400, "cannot be registered from this URL"),
         ("https://test:8443/storage/local/codes-" + "0" * 32, 400, "there are no files below"),
         ("https://test:8443/storage/local/codes-short/src", 404, "does not exist"),
         (f"{URI}/LocalUpload/none", 400, "there are no files below"),

@@ -110,4 +110,4 @@ def test_shares_must_name_deployments_and_sum_to_100(ready: Any) -> None:
 def test_another_workspace_is_404_and_says_which_one_there_is(world: Any) -> None:
     answer = world.client.get(WS.replace("workspaces/local", "workspaces/other"))
     assert answer.status_code == 404
-    assert "this server has one: local/local/local" in answer.json()["error"]["message"]
+    assert "the workspace of this server is local/local/local" in answer.json()["error"]["message"]

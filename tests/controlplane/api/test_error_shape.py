@@ -125,7 +125,7 @@ def test_error_shape(unchanged: Any, refused: tuple[str, str, Any, str]) -> None
 def test_a_body_without_a_length_is_counted_as_it_comes(world: Any) -> None:
     answer = world.client.put(EP, content=(b" " * 1000 for _ in range(21)))
     assert_error_shape(answer, "RequestTooLarge")
-    assert "json_body_bytes = 20000" in answer.json()["error"]["message"]
+    assert "at most 20000 (json_body_bytes)" in answer.json()["error"]["message"]
     assert "ML_LIMIT_JSON_BODY_BYTES" in json.dumps(answer.json())
 
 

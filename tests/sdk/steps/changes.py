@@ -66,7 +66,7 @@ def deployment_queue_wait_is_refused(here: Here) -> None:
     """Deprecated by Azure, and there is no queue here: nothing is accepted and then ignored."""
     found = get(here)
     found.request_settings.max_queue_wait_ms = 500
-    with refused("max_queue_wait_ms", "requests do not queue here"):
+    with refused("max_queue_wait_ms", "requests are not queued"):
         put(here, found)
     found.request_settings.max_queue_wait_ms = 0
     put(here, found)

@@ -90,7 +90,7 @@ def way_in_by_a_clients_secret(here: Here) -> None:
     }
     with environment(IDENTITY_ENDPOINT=None, IDENTITY_HEADER=None, **variables):
         works(here, here.new_client(EnvironmentCredential(disable_instance_discovery=True)), "secret")
-    with environment(**{**variables, "AZURE_CLIENT_SECRET": "wrong"}), refused("client_id and client_secret"):
+    with environment(**{**variables, "AZURE_CLIENT_SECRET": "wrong"}), refused("client_id or client_secret"):
         credential = EnvironmentCredential(disable_instance_discovery=True)
         here.new_client(credential).workspaces.get(os.environ["ML_WORKSPACE"])
 

@@ -128,9 +128,9 @@ def _out_of_memory(pod: Json, container: str) -> str:
 
 def _fetch_failure(ended_state: Json, code: int | None) -> tuple[str, str | None]:
     """The fetcher's message: a line of JSON in the termination message."""
-    words = fetcher_message(ended_state)
-    if words is not None and words.get("error"):
-        return f"the model could not be downloaded: {words['error']}", words.get("hint")
+    report = fetcher_message(ended_state)
+    if report is not None and report.get("error"):
+        return f"the model could not be downloaded: {report['error']}", report.get("hint")
     last = str(ended_state.get("message") or "").strip().splitlines()
     return f"the model could not be downloaded: {last[-1] if last else f'exit code {code}'}", None
 

@@ -164,6 +164,6 @@ def _version(item: Json) -> int:
 
 
 def _number(version: Any) -> int:
-    """Resource versions of one kind are compared as numbers, as the Kubernetes API defines it since
-    1.35."""
+    """Resource versions of one kind are compared as numbers, which is how the Kubernetes API itself
+    compares them."""
     return int(version) if str(version).isdigit() else 0

@@ -249,10 +249,10 @@ def _container_id(pod: Json) -> str:
 
 
 def _model_fetch(pod: Json) -> ModelFetch | None:
-    words = fetcher_message(state(pod, FETCHER, "terminated") or {}) or {}
-    if words.get("cache") not in ("hit", "miss"):
+    report = fetcher_message(state(pod, FETCHER, "terminated") or {}) or {}
+    if report.get("cache") not in ("hit", "miss"):
         return None
-    return ModelFetch(words["cache"] == "hit", int(words.get("bytes", 0)), float(words.get("seconds", 0.0)))
+    return ModelFetch(report["cache"] == "hit", int(report.get("bytes", 0)), float(report.get("seconds", 0.0)))
 
 
 def _budget_s(pod: Json) -> float:

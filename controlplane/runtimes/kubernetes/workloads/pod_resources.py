@@ -41,19 +41,19 @@ def demand(shape: PodShape, settings: PodSettings | None, facts: ModelFacts | No
     limit unless one is set. Devices (``nvidia.com/gpu``, MIG) have equal requests and limits.
     Raises Error("InvalidDeploymentSpec").
     """
-    given = settings or PodSettings()
-    requests = {**dict(shape.requests), **dict(given.requests)}
-    limits = {**dict(shape.limits), **dict(given.limits)}
-    own = {**dict(given.requests), **dict(given.limits)}
+    overrides = settings or PodSettings()
+    requests = {**dict(shape.requests), **dict(overrides.requests)}
+    limits = {**dict(shape.limits), **dict(overrides.limits)}
+    own = {**dict(overrides.requests), **dict(overrides.limits)}
     for name in {*requests, *limits}:
         if "/" in name:
             count = own.get(name) or limits.get(name) or requests[name]
             requests[name] = limits[name] = count
-    if "memory" in requests and "memory" not in dict(given.limits):
+    if "memory" in requests and "memory" not in dict(overrides.limits):
         limits["memory"] = requests["memory"]
     elif "memory" in limits and "memory" not in requests:
         requests["memory"] = limits["memory"]
-    if "cpu" in dict(given.requests) and "cpu" not in dict(given.limits):
+    if "cpu" in dict(overrides.requests) and "cpu" not in dict(overrides.limits):
         limits.pop("cpu", None)
     extra = shared_memory(facts, gpus(requests))
     for side in (requests, limits):

@@ -182,10 +182,10 @@ def _environment(workload: WorkloadSpec) -> list[dict[str, Any]]:
         "AMPHITRITE_POD_UID": {"valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.uid"}}},
     }
     # The root file system is read-only, and the image's user may have no home.
-    given = {"HOME": "/tmp", "PYTHONUNBUFFERED": "1", **dict(workload.environment_variables)}
+    variables = {"HOME": "/tmp", "PYTHONUNBUFFERED": "1", **dict(workload.environment_variables)}
     if workload.container is not None:
-        given[MODEL_DIR] = workload.container.model_dir
-    theirs = [{"name": name, "value": _literal(value)} for name, value in given.items() if name not in ours]
+        variables[MODEL_DIR] = workload.container.model_dir
+    theirs = [{"name": name, "value": _literal(value)} for name, value in variables.items() if name not in ours]
     return [*({"name": name, **value} for name, value in ours.items()), *theirs]
 
 
@@ -205,9 +205,9 @@ def _fetcher(workload: WorkloadSpec, demand: PodShape, settings: KubernetesSetti
         **({"AMPHITRITE_FETCH_CA": f"{_CONFIG_MOUNT}/{CA_FILE}"} if settings.fetch_ca else {}),
     }
     # A pod requests the maximum of both containers, which should be the server's.
-    asked = {name: quantity(text) for name, text in demand.requests}
+    requested = {name: quantity(text) for name, text in demand.requests}
     resources = {
-        name: text if quantity(text) <= asked.get(name, quantity(text)) else dict(demand.requests)[name]
+        name: text if quantity(text) <= requested.get(name, quantity(text)) else dict(demand.requests)[name]
         for name, text in _FETCHER_REQUESTS
     }
     return {
@@ -257,14 +257,14 @@ def _model_volume(workload: WorkloadSpec, settings: KubernetesSettings) -> dict[
 def _scheduling(workload: WorkloadSpec, demand: PodShape, settings: KubernetesSettings) -> dict[str, Any]:
     """The instance type's scheduling fields. A topology spread without a selector gets this
     workload's pods."""
-    given: Mapping[str, Any] = demand.scheduling
-    fields = {name: value for name, value in given.items() if name != "imagePullSecrets"}
-    if spread := given.get("topologySpreadConstraints"):
+    scheduling: Mapping[str, Any] = demand.scheduling
+    fields = {name: value for name, value in scheduling.items() if name != "imagePullSecrets"}
+    if spread := scheduling.get("topologySpreadConstraints"):
         mine = {"matchLabels": selector_labels(workload)}
         fields["topologySpreadConstraints"] = [{"labelSelector": mine, **one} for one in spread]
-    named = [*settings.image_pull_secrets, *(one["name"] for one in given.get("imagePullSecrets") or ())]
-    if named:
-        fields["imagePullSecrets"] = [{"name": name} for name in dict.fromkeys(named)]
+    secrets = [*settings.image_pull_secrets, *(one["name"] for one in scheduling.get("imagePullSecrets") or ())]
+    if secrets:
+        fields["imagePullSecrets"] = [{"name": name} for name in dict.fromkeys(secrets)]
     return fields
 
 
