@@ -1,9 +1,11 @@
-"""Run every benchmark of this folder, or those that are named: ``python -m bench [router serving ...]``.
+"""Run every benchmark of this folder, or those that are named:
+``python -m bench [router serving ...]``.
 
-Decides the form of a result: tables on stdout and ``bench/results/<name>.json`` with the machine it was measured on.
-Must not know what is measured: a benchmark is a module here whose first docstring line is its title, with ``run(work)``
-that gives rows or a ``Report``. One that takes ``quick`` has a short form for whoever works on it; one with a function
-``parts`` can say where the cost lies. A benchmark that cannot run raises ``Unavailable`` with the reason.
+Decides the form of a result: tables on stdout and ``bench/results/<name>.json`` with the machine it
+was measured on. Must not know what is measured: a benchmark is a module here whose first docstring
+line is its title, with ``run(work)`` that gives rows or a ``Report``. One that takes ``quick`` has
+a short form for whoever works on it; one with a function ``parts`` can say where the cost lies. A
+benchmark that cannot run raises ``Unavailable`` with the reason.
 """
 
 from __future__ import annotations
@@ -119,7 +121,8 @@ def main(words: list[str]) -> int:
 
 
 def end(*_: object) -> None:
-    """Told to end, it ends what it has started, as after an error; told so twice, as by ``timeout``, too."""
+    """Told to end, it ends what it has started, as after an error; told so twice, as by
+    ``timeout``, too."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     sys.exit(143)
 

@@ -1,7 +1,8 @@
-"""Traffic changes between two deployments under load: how long the command takes, and how many requests fail.
+"""Traffic changes between two deployments under load: duration of the command, failed requests.
 
-A change is timed from the start of ``ml online-endpoint update`` to its return, which is after the proxy has
-acknowledged the new routes; starting the command is part of it (see the benchmark ``commands``).
+A change is timed from the start of ``ml online-endpoint update`` to its return, which is after the
+proxy has acknowledged the new routes; starting the command is part of it (see the benchmark
+``commands``).
 """
 
 from __future__ import annotations

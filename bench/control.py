@@ -1,7 +1,8 @@
-"""The control plane at 10, 100 and 1,000 endpoints: traffic change to effect, memory, lists, cold starts.
+"""The control plane at 10, 100 and 1,000 endpoints: time to effect, memory, lists, cold starts.
 
-``proxy`` is the agent with its Envoy, given routing tables directly; ``whole`` the product as it is, whose instances
-are all one cheap upstream (``controls/imagined.py``); ``create`` a deployment of the example's model on Triton.
+``proxy`` is the agent with its Envoy, given routing tables directly; ``whole`` the product as it
+is, whose instances are all one cheap upstream (``controls/imagined.py``); ``create`` a deployment
+of the example's model on Triton.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The figures in ``docs/benchmarks.md``, from ``bench/results/*.json``: nobody writes one by hand.
 
-Decides which tables a reader is shown: goals always, tables while they are short; the rest is in the JSON. Run after
-each benchmark whose result is kept; ``tests/test_bench.py`` fails when page and results disagree.
+Decides which tables a reader is shown: goals always, tables while they are short; the rest is in
+the JSON. Run after each benchmark whose result is kept; ``tests/test_bench.py`` fails when page and
+results disagree.
 """
 
 from __future__ import annotations

@@ -46,7 +46,8 @@ def run(work: Path) -> list[dict[str, Any]]:
 
 
 def fill(home: Path) -> None:
-    """A home with models of one file and endpoints that serve nothing, as their creation one by one leaves it."""
+    """A home with models of one file and endpoints that serve nothing, as their creation one by one
+    leaves it."""
     from amphitrite.controlplane.core.observed.status import Ref, Status
     from amphitrite.controlplane.settings import settings
     from amphitrite.controlplane.store.assets.model_store import ModelStore

@@ -1,7 +1,8 @@
-"""Load on one address, by ``native/load.c``: closed loop, or at a fixed rate without coordinated omission.
+"""Load on one address, by ``native/load.c``: closed loop, or fixed rate.
 
-Decides how the generator is called and what its answer means. Its own limits are part of each result: ``late_p99_us``
-is how late it sends a request at a fixed rate although a connection is free, ``busy`` the share of its core it used.
+The fixed rate is without coordinated omission. Decides how the generator is called and what its
+answer means. Its own limits are part of each result: ``late_p99_us`` is how late it sends a request
+at a fixed rate although a connection is free, ``busy`` the share of its core it used.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Generator:
-    """Where requests go. ``pid``: whose CPU is counted, with the processes below it; None: nobody's."""
+    """Where requests go. ``pid``: whose CPU is counted, with the processes below it; None:
+    nobody's."""
 
     port: int
     tls: bool = False

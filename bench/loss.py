@@ -1,7 +1,8 @@
 """Requests that are lost: through every kind of change, and when one of two instances is killed.
 
-The load, the changes and the kills are those of the tests (``tests/system/changing.py``, ``killing.py``): kept
-connections, new ones and streams; then ``kill -9`` of an instance, with ``amphitrite.retry: lost-requests`` and not.
+The load, the changes and the kills are those of the tests (``tests/system/changing.py``,
+``killing.py``): kept connections, new ones and streams; then ``kill -9`` of an instance, with
+``amphitrite.retry: lost-requests`` and not.
 """
 
 from __future__ import annotations

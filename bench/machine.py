@@ -1,7 +1,7 @@
-"""What a benchmark needs of the machine: packages, compiled helpers, environments, cores, and processes that end.
+"""The machine of a benchmark: packages, compiled helpers, environments, cores, processes.
 
-Decides how something is installed and that whatever is started is stopped, also when a benchmark fails. Must not know
-what is measured. What cannot be had raises ``Unavailable`` with the reason.
+Decides how something is installed and that whatever is started is stopped, also when a benchmark
+fails. Must not know what is measured. What cannot be had raises ``Unavailable`` with the reason.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ def cores() -> list[int]:
 
 
 def places() -> dict[str, list[int]]:
-    """Cores for what is measured (``proxy``), who calls it (``client``) and whom it calls (``upstream``).
+    """Cores for what is measured (``proxy``), who calls it (``client``) and whom it calls
+    (``upstream``).
 
     The one that is measured has a core to itself as soon as there are two.
     """
@@ -68,7 +69,8 @@ def places() -> dict[str, list[int]]:
 
 @cache
 def require(command: str, package: str | None = None) -> str:
-    """The path of ``command``, from a Debian package if need be. Raises Unavailable where that cannot be."""
+    """The path of ``command``, from a Debian package if need be. Raises Unavailable where that
+    cannot be."""
     package = package or command
     search = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"
     if found := shutil.which(command, path=search):
@@ -116,8 +118,8 @@ def compiled(name: str, *libraries: str) -> str:
 
 @cache
 def environment(name: str) -> Path:
-    """A virtual environment with the set ``bench-NAME`` of deploy/lock.txt, kept for the next time. Raises
-    Unavailable."""
+    """A virtual environment with the set ``bench-NAME`` of deploy/lock.txt, kept for the next time.
+    Raises Unavailable."""
     locked = requirements(f"bench-{name}")
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     key = hashlib.sha256(repr((locked, version)).encode()).hexdigest()[:8]
@@ -153,8 +155,8 @@ def version_of(env: Path, package: str) -> str:
 
 
 def free_port() -> int:
-    """A port on which nobody listens, below those that the kernel gives to outgoing connections: under load one of
-    those is taken again before whoever is started can have it."""
+    """A port on which nobody listens, below those that the kernel gives to outgoing connections:
+    under load one of those is taken again before whoever is started can have it."""
     for port in random.sample(range(20_000, 32_000), 1_000):
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
@@ -163,8 +165,8 @@ def free_port() -> int:
 
 
 def await_port(port: int, process: subprocess.Popen[bytes], log: Path, within_s: float = 30) -> None:
-    """Until the process, or one that it has started, listens, and not somebody else there. Raises Unavailable with the
-    end of ``log`` when it ends or takes too long."""
+    """Until the process, or one that it has started, listens, and not somebody else there. Raises
+    Unavailable with the end of ``log`` when it ends or takes too long."""
     deadline = time.monotonic() + within_s
     while not any(_listens(one, port) for one in tree(process.pid)):
         if process.poll() is not None or time.monotonic() > deadline:
@@ -191,7 +193,8 @@ def running(
     cwd: Path | None = None,
     within_s: float = 30,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A process, and those it starts, for the length of the block: on these cores, listening on ``port``."""
+    """A process, and those it starts, for the length of the block: on these cores, listening on
+    ``port``."""
     words = [str(word) for word in command]
     if on:
         words = ["taskset", "-c", ",".join(map(str, on)), *words]
@@ -250,7 +253,8 @@ def memory_mb(pid: int, *, alone: bool = False) -> float:
 
 
 def pin(pid: int, on: Sequence[int]) -> None:
-    """Keep every thread of the process, and of those below it, on these cores; threads to come inherit it."""
+    """Keep every thread of the process, and of those below it, on these cores; threads to come
+    inherit it."""
     for one in tree(pid):
         for thread in one.threads():
             with contextlib.suppress(ProcessLookupError):

@@ -1,6 +1,7 @@
 """A product to measure: a home of its own, driven by the command ``ml`` alone.
 
-Decides how a benchmark starts and stops one, and how it puts load on it. Must not know what is measured.
+Decides how a benchmark starts and stops one, and how it puts load on it. Must not know what is
+measured.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ class Product:
             self.environment.pop(name, None)
 
     def ml(self, *arguments: str) -> str:
-        """What ``ml`` prints. Raises CalledProcessError when it fails; its messages go to the terminal."""
+        """What ``ml`` prints. Raises CalledProcessError when it fails; its messages go to the
+        terminal."""
         done = subprocess.run(
             [ML, *arguments], env=self.environment, cwd=EXAMPLE, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             text=True, check=True,
@@ -50,7 +52,8 @@ class Product:
         return uri, key
 
     def load(self, path: str, *options: str) -> list[str]:
-        """The command line of a closed loop on ``path`` below the scoring URI, which prints its report as JSON."""
+        """The command line of a closed loop on ``path`` below the scoring URI, which prints its
+        report as JSON."""
         uri, key = self.endpoint()
         trust = self.ml("server", "status", "--query", "ca_file", "-o", "tsv")
         command = [sys.executable, str(GENERATOR), "--json", "--url", uri + path, "--cafile", trust]
@@ -73,7 +76,8 @@ def free_ports() -> tuple[str, str]:
 
 @contextlib.contextmanager
 def running(work: Path, *deployments: str) -> Iterator[Product]:
-    """The example with these deployments, all traffic on the first; stopped at the end. Raises Unavailable."""
+    """The example with these deployments, all traffic on the first; stopped at the end. Raises
+    Unavailable."""
     if sys.platform != "linux":
         raise Unavailable("serving needs Linux")
     if not ML.exists():

@@ -1,8 +1,9 @@
-"""The router beside what people would have built instead: CPU per request, added latency, with and without TLS.
+"""The router and alternatives: CPU per request, added latency, with and without TLS.
 
-Ours is the agent with its Envoy; bare Envoy is the same binary with the least configuration; nginx, HAProxy, aiohttp
-and FastAPI with httpx do the same: one key, a 90/10 split. One worker each, on a core of its own where there are two.
-``direct`` is the upstream without a proxy, in plain HTTP also in the tables with TLS.
+Ours is the agent with its Envoy; bare Envoy is the same binary with the least configuration; nginx,
+HAProxy, aiohttp and FastAPI with httpx do the same: one key, a 90/10 split. One worker each, on a
+core of its own where there are two. ``direct`` is the upstream without a proxy, in plain HTTP also
+in the tables with TLS.
 
 ``--parts`` measures what each part of ours costs: ours without it, against ours.
 """
@@ -36,7 +37,8 @@ ROUTERS: dict[str, Serve] = {
 }
 BODIES = {"1 KB": 1_000, "600 KB": 600_000, "16 MB": 16_000_000}
 CONNECTIONS = (1, 8, 32)
-#: Open loop: shares of what ours serves at most with that body, and the connections that are at hand.
+#: Open loop: shares of what ours serves at most with that body, and the connections that are at
+#: hand.
 RATES = (("1 KB", 0.25), ("1 KB", 0.5), ("600 KB", 0.5))
 OPEN_CONNECTIONS = 32
 WARM_S = 0.2
@@ -53,7 +55,8 @@ FULL, QUICK = Length(3, 1.0), Length(2, 0.3)
 
 @dataclass(slots=True)
 class Field:
-    """All routers at once, idle but for the one that is measured. ``absent``: why one is not there."""
+    """All routers at once, idle but for the one that is measured. ``absent``: why one is not
+    there."""
 
     servers: dict[str, Server] = field(default_factory=dict)
     absent: dict[str, str] = field(default_factory=dict)
@@ -98,7 +101,8 @@ def aim(server: Server) -> Generator:
 
 
 def turned(servers: dict[str, Server], number: int) -> list[tuple[str, Server]]:
-    """Each round begins with another one: whoever comes first after a pause is not always the same."""
+    """Each round begins with another one: whoever comes first after a pause is not always the
+    same."""
     names = list(servers)
     cut = number % len(names)
     return [(name, servers[name]) for name in names[cut:] + names[:cut]]
@@ -108,7 +112,8 @@ Rounds = dict[tuple[str, int], dict[str, list[Load]]]
 
 
 def closed(servers: dict[str, Server], bodies: dict[str, Path], length: Length) -> Rounds:
-    """(body, connections) -> router -> its rounds, each of which all routers run before the next."""
+    """(body, connections) -> router -> its rounds, each of which all routers run before the
+    next."""
     seen: Rounds = {}
     for number in range(length.rounds):
         for body, request in bodies.items():
@@ -164,8 +169,9 @@ def saturation(seen: Rounds, name: str, body: str) -> float:
 
 
 def opened(servers: dict[str, Server], bodies: dict[str, Path], seen: Rounds, length: Length) -> list[dict[str, Any]]:
-    """Rows at fixed rates, shares of what ours serves at most just before: minutes ago the machine may have been twice
-    as quick. A router that cannot serve the rate says what it could, in that earlier closed loop."""
+    """Rows at fixed rates, shares of what ours serves at most just before: minutes ago the machine
+    may have been twice as quick. A router that cannot serve the rate says what it could, in that
+    earlier closed loop."""
     rows = []
     for body, share in RATES:
         mine = [aim(servers["ours"]).run(bodies[body], OPEN_CONNECTIONS, length.seconds) for _ in range(length.rounds)]
@@ -236,7 +242,8 @@ def run(work: Path, *, quick: bool = False) -> Report:
 
 
 def parts(work: Path, *, quick: bool = False) -> Report:
-    """Ours, ours without one part, and bare Envoy with and without its key check: 1 KB, 8 connections."""
+    """Ours, ours without one part, and bare Envoy with and without its key check: 1 KB, 8
+    connections."""
     length = Length(5, 1.5) if not quick else QUICK
     whole = "ours"
     routers: dict[str, Serve] = {whole: ours.serve}

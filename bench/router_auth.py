@@ -1,10 +1,10 @@
-"""What checking a key costs in Envoy: three ways, and none, interleaved; and what the 424 script costs.
+"""The cost of checking a key in Envoy, in three ways, and of the 424 script.
 
     python bench/router_auth.py [--rounds 5] [--seconds 3]
 
-Needs `wrk` (Debian package `wrk`). Every variant is the product's own listener and routes without TLS; only the check
-is exchanged. The upstream leg is left out (targets answer 200 themselves), so the differences are a larger share than
-in service. Writes bench/results/router_auth.json.
+Needs `wrk` (Debian package `wrk`). Every variant is the product's own listener and routes without
+TLS; only the check is exchanged. The upstream leg is left out (targets answer 200 themselves), so
+the differences are a larger share than in service. Writes bench/results/router_auth.json.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""Models served end to end with TLS and key: against direct Triton, and against other model servers.
+"""Models served with TLS and key, compared with Triton alone and with other model servers.
 
-The same ONNX file with the same threads everywhere. Each peer runs beside ours in turn, so that its ratio is one of the
-same minutes; peers have neither TLS nor a key. ``per_core`` is requests for each second of CPU that everything serving
-used: proxy, server and their children. Client and servers share the machine; from four cores on, client, proxy and
-models have cores of their own.
+The same ONNX file with the same threads everywhere. Each peer runs beside ours in turn, so that its
+ratio is one of the same minutes; peers have neither TLS nor a key. ``per_core`` is requests for
+each second of CPU that everything serving used: proxy, server and their children. Client and
+servers share the machine; from four cores on, client, proxy and models have cores of their own.
 
-``--parts`` measures where a request's time goes below the router, and what instances and threads do.
+``--parts`` measures where a request's time goes below the router, and what instances and threads
+do.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """Where the time of one inference goes below the router, and what instances and threads do.
 
-``session`` is the bare session in this process, ``session and joining`` with what our Python backend does around it.
-``cached`` is answered by Triton's response cache: HTTP and a hash of the input, no backend. ``native`` is our backend
-in its native form. The rest do ever more: ``stub`` is a Python model that answers with a tensor it holds (HTTP and the
-way to the stub's process), ``copies`` makes an array of its input, ``python`` is our backend in Python. In the table of
-starts a server of each form has the example's model alone.
+``session`` is the bare session in this process, ``session and joining`` with what our Python
+backend does around it. ``cached`` is answered by Triton's response cache: HTTP and a hash of the
+input, no backend. ``native`` is our backend in its native form. The rest do ever more: ``stub`` is
+a Python model that answers with a tensor it holds (HTTP and the way to the stub's process),
+``copies`` makes an array of its input, ``python`` is our backend in Python. In the table of starts
+a server of each form has the example's model alone.
 """
 
 from __future__ import annotations
@@ -73,7 +74,8 @@ def repository(root: Path, onnx: dict[str, Path]) -> Path:
 
 
 def bare(model: Model, file: Path, joined: bool) -> float:
-    """Milliseconds of one call (median): the session alone, or with what our backend does around it."""
+    """Milliseconds of one call (median): the session alone, or with what our backend does around
+    it."""
     session = Session(file, {"instance_group": [{"count": 1}]}, None)
     inputs = {model.input: model.request().tensor}
     one = [batching.Request(inputs, (model.output,))]
@@ -163,7 +165,8 @@ def settings() -> dict[str, str]:
 
 
 def choices(work: Path, onnx: dict[str, Path], seconds: float, rounds: int) -> list[dict[str, Any]]:
-    """Throughput of each setting, all in one Triton; those that wait cost memory and nothing else."""
+    """Throughput of each setting, all in one Triton; those that wait cost memory and nothing
+    else."""
     chosen = settings()
     root = work / "choices"
     for name in MODELS:

@@ -1,7 +1,8 @@
 """Figures of rounds as one figure with its spread.
 
-Decides medians, spreads, ratios and whether a goal holds. Rounds are interleaved by whoever measures: what is compared
-is compared within one round, since a machine's speed drifts. Must not know what is measured.
+Decides medians, spreads, ratios and whether a goal holds. Rounds are interleaved by whoever
+measures: what is compared is compared within one round, since a machine's speed drifts. Must not
+know what is measured.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from typing import Any, Literal
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The smallest value that at least ``share`` of ``values`` do not exceed (nearest rank). Raises ValueError."""
+    """The smallest value that at least ``share`` of ``values`` do not exceed (nearest rank). Raises
+    ValueError."""
     if not values:
         raise ValueError("there is no percentile of nothing")
     ordered = sorted(values)
@@ -65,7 +67,8 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a benchmark found: tables by title, goals, notes for the reader, versions of what was measured."""
+    """What a benchmark found: tables by title, goals, notes for the reader, versions of what was
+    measured."""
 
     tables: Mapping[str, Sequence[Mapping[str, Any]]]
     goals: Sequence[Goal] = ()
@@ -82,7 +85,8 @@ class Report:
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows as aligned text; the first row's keys are the columns, and those of later rows that it lacks follow."""
+    """Rows as aligned text; the first row's keys are the columns, and those of later rows that it
+    lacks follow."""
     columns = list(dict.fromkeys(key for row in rows for key in row))
     cells = [columns, *([str(row.get(column, "")) for column in columns] for row in rows)]
     widths = [max(len(line[i]) for line in cells) for i in range(len(columns))]

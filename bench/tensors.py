@@ -1,7 +1,7 @@
 """The two models that are served in benchmarks, and a request for each.
 
-``tiny`` is ``y = x`` on four numbers: all that is measured is the way there and back. ``picture`` is the example's
-EfficientNet-Lite0 on one 224 x 224 picture (602 kB).
+``tiny`` is ``y = x`` on four numbers: all that is measured is the way there and back. ``picture``
+is the example's EfficientNet-Lite0 on one 224 x 224 picture (602 kB).
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from tests.tiny_onnx import tiny
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """``headers`` and ``body`` are the V2 protocol's with binary tensors; ``tensor`` is the input alone."""
+    """``headers`` and ``body`` are the V2 protocol's with binary tensors; ``tensor`` is the input
+    alone."""
 
     headers: tuple[str, ...]
     body: bytes

@@ -1,4 +1,4 @@
-"""One Triton with the product's own command line and backends, for what is measured below the router.
+"""One Triton with the product's command line and backends, without the router.
 
 Decides how it is started and when it is ready. Must not know models.
 """
@@ -36,7 +36,8 @@ class Triton:
 
 
 def write_model(repository: Path, name: str, files: Mapping[str, Path | str], config: str = "") -> None:
-    """A model of one version. ``files``: by name, to be copied or written; ``config``: config.pbtxt, where given."""
+    """A model of one version. ``files``: by name, to be copied or written; ``config``:
+    config.pbtxt, where given."""
     version = repository / name / "1"
     version.mkdir(parents=True)
     for file, source in files.items():
@@ -50,7 +51,8 @@ def write_model(repository: Path, name: str, files: Mapping[str, Path | str], co
 
 @contextmanager
 def running(work: Path, repository: Path, on: Sequence[int] = (), form: str = "auto") -> Iterator[Triton]:
-    """Ready when the block begins. ``form`` of our onnxruntime backend: auto, native or python. Raises Unavailable."""
+    """Ready when the block begins. ``form`` of our onnxruntime backend: auto, native or python.
+    Raises Unavailable."""
     try:
         found = installation.locate(os.environ)
         backends = backend_directory.prepare(found, work / "backends", {**os.environ, native_backend.VARIABLE: form})

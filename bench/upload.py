@@ -1,12 +1,14 @@
-"""Upload of a model of 1 GiB: how fast it is beside a plain write to the same disk, and the server's memory.
+"""Upload of a model of 1 GiB: its speed beside a plain write to disk, and the server's memory.
 
-``plain write`` writes and syncs the same bytes to a file of the same file system, before and after the uploads; the
-faster one counts as the disk's speed. ``whole`` is one PUT, ``blocks`` what Azure's SDK sends (4 MiB each, several at
-once) and the commit, ``ml model create`` the command line with its own hashing and the registration. Client and server
-share the machine. ``sha256`` and ``md5`` are how fast one core computes the hash that names the content and the one
-that clients send: no upload is faster than these. ``tls, sha256, write`` is what the same machine can do at all: the
-bytes go through one TLS connection to a process that hashes and writes them, each in a thread of its own, and syncs the
-file, without HTTP, store or database. The best of some runs counts, of everything.
+``plain write`` writes and syncs the same bytes to a file of the same file system, before and after
+the uploads; the faster one counts as the disk's speed. ``whole`` is one PUT, ``blocks`` what
+Azure's SDK sends (4 MiB each, several at once) and the commit, ``ml model create`` the command line
+with its own hashing and the registration. Client and server share the machine. ``sha256`` and
+``md5`` are how fast one core computes the hash that names the content and the one that clients
+send: no upload is faster than these. ``tls, sha256, write`` is what the same machine can do at all:
+the bytes go through one TLS connection to a process that hashes and writes them, each in a thread
+of its own, and syncs the file, without HTTP, store or database. The best of some runs counts, of
+everything.
 """
 
 from __future__ import annotations
@@ -104,7 +106,8 @@ class _Client:
 
     @staticmethod
     def bare(file: Path, target: Path) -> None:
-        """The same bytes by TLS alone to a process that does with them what an upload cannot do without."""
+        """The same bytes by TLS alone to a process that does with them what an upload cannot do
+        without."""
         home = Home(target.with_suffix(".home"))
         home.create()
         made = certificates.ensure(home, ["127.0.0.1"], time.time())
@@ -161,7 +164,8 @@ class _Client:
 
 
 def _take(listener: socket.socket, certificate: str, key: str, target: Path) -> None:
-    """Receive SIZE bytes of one connection, hash and write them meanwhile, sync, and say so with one byte."""
+    """Receive SIZE bytes of one connection, hash and write them meanwhile, sync, and say so with
+    one byte."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(certificate, key)
     digest, left = hashlib.sha256(), SIZE

@@ -1,1 +1,1 @@
-"""What ``control`` measures with: routing tables of any size, and a control plane of any size without model servers."""
+"""Inputs of ``control``: routing tables and control planes of any size, without model servers."""

@@ -1,7 +1,7 @@
-"""From ``ml online-deployment create`` to the first 200 of a new deployment, with the example's model and Triton.
+"""From ``ml online-deployment create`` to the first 200 of a new deployment.
 
-``cold``: the first deployment of a new home, with the files of Triton, ONNX Runtime and the model out of the page
-cache as far as nobody else has them open. ``warm``: the next one.
+``cold``: the first deployment of a new home, with the files of Triton, ONNX Runtime and the model
+out of the page cache as far as nobody else has them open. ``warm``: the next one.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ def measure(work: Path) -> list[dict[str, Any]]:
 
 
 def created(server: product.Product, port: int, trust: Path, key: str, name: str) -> dict[str, float]:
-    """Seconds to the first answer of 200 by the pinned deployment, and to the end of the command."""
+    """Seconds to the first answer of 200 by the pinned deployment, and to the end of the
+    command."""
     ended: list[float] = []
 
     def create() -> None:

@@ -1,6 +1,7 @@
-"""How long a change takes to reach clients: the time until an answer comes from the other deployment.
+"""The time until a change reaches clients: an answer comes from the other deployment.
 
-Decides how that is watched: one connection, one request after another, so it is known to within one request.
+Decides how that is watched: one connection, one request after another, so it is known to within one
+request.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ class Watch:
     def __init__(
         self, port: int, trust: Path, endpoint: str, key: str, path: str = "v2/models/m/infer", pin: str = ""
     ) -> None:
-        """``pin``: the one deployment that is asked, whatever the traffic; by GET, as for a model's metadata."""
+        """``pin``: the one deployment that is asked, whatever the traffic; by GET, as for a model's
+        metadata."""
         self._where = ("127.0.0.1", port, ssl.create_default_context(cafile=str(trust)), 10.0)
         url = f"https://127.0.0.1:{port}/endpoints/{endpoint}/{path}"
         headers = [f"Authorization: Bearer {key}", *([f"azureml-model-deployment: {pin}"] if pin else [])]

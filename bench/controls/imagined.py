@@ -1,7 +1,7 @@
-"""The product's control plane, whose instances are there at once and are all the same upstream: PORT OPTIONS...
+"""The control plane with simulated instances, which all use one upstream: PORT OPTIONS...
 
-Everything else is real: store, reconciler, plans, the feed to the agent, the agent, Envoy. So the cost of a thousand
-endpoints can be measured on a machine that has no room for two thousand Tritons.
+Everything else is real: store, reconciler, plans, the feed to the agent, the agent, Envoy. So the
+cost of a thousand endpoints can be measured on a machine that has no room for two thousand Tritons.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The agent and Envoy alone, given routing tables directly: effect of a change, memory, cold start."""
+"""The agent and Envoy alone, given routing tables directly: time to effect, memory, cold start."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ NAMES = ("blue", "green")
 
 
 def table(endpoints: int, upstream: int) -> RoutingTable:
-    """Endpoints of two deployments, all of whose instances are one upstream; blue has the traffic. Nobody asks by gRPC,
-    but as with Triton everybody could."""
+    """Endpoints of two deployments, all of whose instances are one upstream; blue has the traffic.
+    Nobody asks by gRPC, but as with Triton everybody could."""
     names = [f"endpoint-{number:04}" for number in range(endpoints)]
     address = (Address("127.0.0.1", upstream, upstream),)
     clusters = tuple(Cluster(f"{name}|{d}", address, 64, 5.0) for name in names for d in NAMES)

@@ -1,4 +1,4 @@
-"""The whole product but the model servers: a traffic change from the PUT to clients, lists, memory."""
+"""The product without model servers: time from the PUT to clients, lists, memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ _API = {"api-version": "2023-04-01"}
 
 
 def fill(home: Path, endpoints: int) -> None:
-    """A home as it is after so many endpoints of two deployments have been created; all traffic on blue."""
+    """A home as it is after so many endpoints of two deployments have been created; all traffic on
+    blue."""
     from amphitrite.controlplane.settings import settings
     from amphitrite.controlplane.store.state.database import open_store
 
@@ -50,7 +51,8 @@ def fill(home: Path, endpoints: int) -> None:
 
 @contextmanager
 def started(work: Path, upstream: int) -> Iterator[tuple[Product, int, str, str]]:
-    """A product whose instances are all the upstream: (product, the control plane's pid, API's URL, scoring port)."""
+    """A product whose instances are all the upstream: (product, the control plane's pid, API's URL,
+    scoring port)."""
     product = Product(work)
     port, scoring_port = free_ports()
     command = [
@@ -124,7 +126,8 @@ def ready(client: httpx.Client, place: str, endpoints: int, within_s: float = 24
 
 
 def flips(client: httpx.Client, address: str, watch: Watch, changes: int) -> tuple[list[float], list[float]]:
-    """Milliseconds from the PUT until the other deployment answers, and until the operation has succeeded."""
+    """Milliseconds from the PUT until the other deployment answers, and until the operation has
+    succeeded."""
     effects, operations = [], []
     watch.until("blue")
     for number in range(changes):

@@ -1,8 +1,10 @@
-"""Model servers that are measured beside ours, with the same ONNX file and the same number of threads, one worker each.
+"""Model servers that are measured beside ours, with the same ONNX file and the same number of
+threads, one worker each.
 
-They get plain HTTP without a key, and the request in the cheapest form that their documentation shows: raw bytes where
-a handler gets them, else base64 in JSON. Each is a row here and a program in ``programs/``, which runs in an
-environment of its own, ``../requirements/PROGRAM.in``: ``PROGRAM PORT THREADS NAME=FILE...``.
+They get plain HTTP without a key, and the request in the cheapest form that their documentation
+shows: raw bytes where a handler gets them, else base64 in JSON. Each is a row here and a program in
+``programs/``, which runs in an environment of its own, ``../requirements/PROGRAM.in``:
+``PROGRAM PORT THREADS NAME=FILE...``.
 """
 
 from __future__ import annotations
@@ -25,8 +27,8 @@ _START_WITHIN_S = 90
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """``package``: whose version the tables show. ``form``: what a request looks like. ``path``: where
-    a model is asked, with its name in it."""
+    """``package``: whose version the tables show. ``form``: what a request looks like. ``path``:
+    where a model is asked, with its name in it."""
 
     program: str
     package: str

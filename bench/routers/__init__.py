@@ -1,7 +1,8 @@
-"""Proxies that are measured beside ours, all with the same rule: this bearer key, else 401; of 100 requests 90 go to
-the first upstream and 10 to the second.
+"""Proxies that are measured beside ours, all with the same rule: this bearer key, else 401; of 100
+requests 90 go to the first upstream and 10 to the second.
 
-Each module has ``serve(place) -> Iterator[Server]``: one proxy with one worker, for the length of a block.
+Each module has ``serve(place) -> Iterator[Server]``: one proxy with one worker, for the length of a
+block.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ SHARE = 90
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a proxy runs: a directory and a port of its own, its cores, the two upstreams behind it, and the files of
-    its certificate; None: plain HTTP."""
+    """Where a proxy runs: a directory and a port of its own, its cores, the two upstreams behind
+    it, and the files of its certificate; None: plain HTTP."""
 
     work: Path
     port: int
@@ -35,7 +36,8 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """What listens on ``port``; the CPU of ``pid`` and of those it started is what it costs. None: nothing is there."""
+    """What listens on ``port``; the CPU of ``pid`` and of those it started is what it costs. None:
+    nothing is there."""
 
     port: int
     pid: int | None

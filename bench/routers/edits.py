@@ -1,7 +1,8 @@
 """What can be taken out of what the agent gives Envoy, one part at a time: JSON in, JSON out.
 
-Decides what each part is. It looks for shapes of Envoy's messages, not for places in ours, so that it goes on working
-when a listener moves. A test keeps that each part is there to be taken out: else it would seem to cost nothing.
+Decides what each part is. It looks for shapes of Envoy's messages, not for places in ours, so that
+it goes on working when a listener moves. A test keeps that each part is there to be taken out: else
+it would seem to cost nothing.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Bare Envoy: the binary that ours runs, with the least configuration that does the same.
 
-One route whose match is the key, weighted clusters, and a 401 for all else. ``open_route`` leaves out key and split.
+One route whose match is the key, weighted clusters, and a 401 for all else. ``open_route`` leaves
+out key and split.
 """
 
 from __future__ import annotations

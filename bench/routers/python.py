@@ -1,4 +1,5 @@
-"""Proxies written in Python: ``programs/``, each in an environment of its own, ``../requirements/PROGRAM.in``."""
+"""Proxies written in Python: ``programs/``, each in an environment of its own,
+``../requirements/PROGRAM.in``."""
 
 from __future__ import annotations
 

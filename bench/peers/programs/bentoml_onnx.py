@@ -1,4 +1,5 @@
-"""BentoML: one service with a method for each model, one worker. Started again by ``bentoml serve``."""
+"""BentoML: one service with a method for each model, one worker. Started again by
+``bentoml serve``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""LitServe: one API for each model, one worker each. LitServe reads annotations of these methods as FastAPI would."""
+"""LitServe: one API for each model, one worker each. LitServe reads annotations of these methods as
+FastAPI would."""
 
 import base64
 from typing import Any

@@ -1,4 +1,5 @@
-"""MLServer: a runtime of our own for each model, in the server's own process (no parallel workers)."""
+"""MLServer: a runtime of our own for each model, in the server's own process (no parallel
+workers)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What all of the programs share: their arguments, and a session for each file. Runs in each program's environment."""
+"""What all of the programs share: their arguments, and a session for each file. Runs in each
+program's environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A reverse proxy in aiohttp: PORT FIRST SECOND KEY SHARE [CHAIN PRIVATE_KEY]. Runs in an environment of its own."""
+"""A reverse proxy in aiohttp: PORT FIRST SECOND KEY SHARE [CHAIN PRIVATE_KEY]. Runs in an
+environment of its own."""
 
 from __future__ import annotations
 

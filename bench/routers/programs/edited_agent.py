@@ -1,4 +1,5 @@
-"""The product's agent, which leaves out some parts of what it gives Envoy: PART... -- AGENT'S OPTIONS."""
+"""The product's agent, which leaves out some parts of what it gives Envoy: PART... -- AGENT'S
+OPTIONS."""
 
 from __future__ import annotations
 

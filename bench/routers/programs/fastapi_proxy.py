@@ -1,5 +1,5 @@
-"""A reverse proxy in FastAPI and httpx: PORT FIRST SECOND KEY SHARE [CHAIN PRIVATE_KEY]. Runs in an environment of its
-own, one uvicorn worker with uvloop and httptools."""
+"""A reverse proxy in FastAPI and httpx: PORT FIRST SECOND KEY SHARE [CHAIN PRIVATE_KEY]. Runs in an
+environment of its own, one uvicorn worker with uvloop and httptools."""
 
 from __future__ import annotations
 
