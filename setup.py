@@ -1,4 +1,5 @@
-"""What pyproject.toml cannot say: links of ``src/amphitrite`` stay links in the source distribution.
+"""What pyproject.toml cannot say: links of ``src/amphitrite`` stay links in the source
+distribution.
 
 setuptools copies what a link leads to. The distribution would have each package twice, and its
 tests would judge one copy and import the other.

@@ -1,7 +1,7 @@
 """Writes docs/reference/cli.md from the commands themselves: what ``--help`` says, on one page.
 
-Decides how a command reads as a table. Must not add facts: a sentence that is missing here is missing in the command.
-``docs/generate.py`` runs it.
+Decides how a command reads as a table. Must not add facts: a sentence that is missing here is
+missing in the command. ``docs/generate.py`` runs it.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ def page() -> str:
 
 
 def _commands(root: Any) -> Iterator[tuple[str, Any]]:
-    """(names, command): the groups in the order of the help, each once, then the verbs without a group."""
+    """(names, command): the groups in the order of the help, each once, then the verbs without a
+    group."""
     aliases = {module: name for name, (module, summary) in Root.groups.items() if not summary}
     for name, (module, summary) in Root.groups.items():
         if summary:

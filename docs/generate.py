@@ -1,8 +1,9 @@
-"""Writes docs/reference/*.md from the JSON Schemas, a page for each kind of document, and what ``cli_reference.py``,
-``kubernetes_tables.py`` and ``openapi_reference.py`` write.
+"""Writes docs/reference/*.md from the JSON Schemas, a page for each kind of document, and what
+``cli_reference.py``, ``kubernetes_tables.py`` and ``openapi_reference.py`` write.
 
-Decides how a schema reads as a table. Must not add facts: a sentence that is missing here is missing in the schema.
-Run it after each change of a schema or a command: ``python docs/generate.py``.
+Decides how a schema reads as a table. Must not add facts: a sentence that is missing here is
+missing in the schema. Run it after each change of a schema or a command:
+``python docs/generate.py``.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ _TYPES = {"string": "text", "object": "mapping", "array": "list", "boolean": "tr
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One field. ``path`` is dotted; ``[]`` stands for each entry of a list, ``<name>`` for each key of a mapping."""
+    """One field. ``path`` is dotted; ``[]`` stands for each entry of a list, ``<name>`` for each
+    key of a mapping."""
 
     path: str
     type: str

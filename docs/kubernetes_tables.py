@@ -1,7 +1,9 @@
-"""Writes the generated tables of docs/kubernetes.md: the contract of the runtimes, and the control plane's rights.
+"""Writes the generated tables of docs/kubernetes.md: the contract of the runtimes, and the control
+plane's rights.
 
-Decides how a test's name and a rule read as a row. Must not add facts: a row that is missing here is missing in
-``tests/controlplane/test_runtimes.py`` or in ``controlplane/runtimes/kubernetes/client/permissions.py``.
+Decides how a test's name and a rule read as a row. Must not add facts: a row that is missing here
+is missing in ``tests/controlplane/test_runtimes.py`` or in
+``controlplane/runtimes/kubernetes/client/permissions.py``.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ def parity() -> str:
 
 
 def _collected() -> dict[str, set[str]]:
-    """Each test of the contract with the words of its parameters, as pytest finds them; nothing is run."""
+    """Each test of the contract with the words of its parameters, as pytest finds them; nothing is
+    run."""
     command = [sys.executable, "-m", "pytest", "--collect-only", "--quiet", "-p", "no:cacheprovider", str(CONTRACT)]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     found: dict[str, set[str]] = {}

@@ -3,10 +3,10 @@
 ``config/model_config.json``: the fields of Triton's ModelConfig with their types and enumerations.
 ``onnx/onnx_operators.json``: the operators of ONNX.
 
-Decides nothing about what is valid: the first is the descriptor that the wheel's own ``tritonserver`` carries, plus
-the fields that Triton got later (``LATER``), the second the schemas of the package ``onnx``. Run ``.venv/bin/python
-docs/model_config_table.py`` after a new wheel; a test compares the file with the wheel, and ``LATER`` with a newer
-tritonclient."""
+Decides nothing about what is valid: the first is the descriptor that the wheel's own
+``tritonserver`` carries, plus the fields that Triton got later (``LATER``), the second the schemas
+of the package ``onnx``. Run ``.venv/bin/python docs/model_config_table.py`` after a new wheel; a
+test compares the file with the wheel, and ``LATER`` with a newer tritonclient."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ _SCALARS = {
 
 
 def server_descriptor() -> FileDescriptorProto:
-    """model_config.proto as the wheel's server carries it: each generated protobuf file embeds its descriptor."""
+    """model_config.proto as the wheel's server carries it: each generated protobuf file embeds its
+    descriptor."""
     wheel = importlib.util.find_spec("pytriton")
     assert wheel is not None and wheel.submodule_search_locations
     binary = Path(wheel.submodule_search_locations[0]) / "tritonserver" / "bin" / "tritonserver"
@@ -66,7 +67,11 @@ def server_descriptor() -> FileDescriptorProto:
 
 
 def table(file: FileDescriptorProto) -> dict[str, Any]:
-    """``{"messages": {name: {field: {"type", "repeated"?, "map"?, "oneof"?}}}, "enums": {name: {word: number}}}``."""
+    """The table of messages and enumerations.
+
+    ``messages``: name -> field -> ``{"type", "repeated"?, "map"?, "oneof"?}``.
+    ``enums``: name -> word -> number.
+    """
     messages: dict[str, Any] = {}
     enums: dict[str, Any] = {}
     reachable = dict(_messages(file))

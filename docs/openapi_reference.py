@@ -1,6 +1,7 @@
 """Writes docs/reference/openapi.json: the REST API as the routes and their table of operations say.
 
-Decides the file's form. Must not add facts. Run it after each change of a route: ``python docs/openapi_reference.py``.
+Decides the file's form. Must not add facts. Run it after each change of a route:
+``python docs/openapi_reference.py``.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ FILE = Path(__file__).parent / "reference" / "openapi.json"
 
 
 def text() -> str:
-    """The file's content. The app is only described: none of its routes runs, so none of the services is needed."""
+    """The file's content. The app is only described: none of its routes runs, so none of the
+    services is needed."""
     services: Any = SimpleNamespace(credentials=None)
     return json.dumps(openapi.document(create_app(services)), indent=1, ensure_ascii=False) + "\n"
 

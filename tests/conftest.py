@@ -42,11 +42,12 @@ _TOGETHER = {
 _TOGETHER["tests/dataplane/test_nobody_gets_in_by_grpc.py"] = "tests/dataplane/test_nobody_gets_in.py"
 
 
-#: Files are given out by their number of tests, the most first. One that is marked ``alone`` comes as if it had so
-#: many: nothing else may use the cluster meanwhile, so it comes before those that do.
+#: Files are given out by their number of tests, the most first. One that is marked ``alone`` comes
+#: as if it had so many: nothing else may use the cluster meanwhile, so it comes before those that
+#: do.
 _ALONE = 41
-#: Those that are marked ``early`` come as if the first of them had so many, each next one fewer: at the end a process
-#: would be alone with one, and all at once they only wait.
+#: Those that are marked ``early`` come as if the first of them had so many, each next one fewer: at
+#: the end a process would be alone with one, and all at once they only wait.
 _EARLY = range(24, 0, -1)
 
 
@@ -90,8 +91,9 @@ def _marked(items: list[pytest.Item], marker: str) -> list[Path]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """In a whole run of several processes the cluster's images are built beside the tests, which otherwise would all
-    wait for them. Whoever needs an image waits for this one then, or builds it where this one has failed."""
+    """In a whole run of several processes the cluster's images are built beside the tests, which
+    otherwise would all wait for them. Whoever needs an image waits for this one then, or builds it
+    where this one has failed."""
     config = session.config
     chosen = [Path(given.partition("::")[0]).resolve() for given in config.args]
     whole = Path(__file__).parent in chosen or Path(__file__).parent / "cluster" in chosen
@@ -109,6 +111,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What hundreds of modules have brought stays to the end: the garbage collector need not look at it each time."""
+    """What hundreds of modules have brought stays to the end: the garbage collector need not look
+    at it each time."""
     gc.freeze()
     gc.enable()

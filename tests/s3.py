@@ -27,7 +27,8 @@ _PREFIX = "of/us"
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """One bucket of a test's own, and how a process finds it: ``environment`` is what an operator sets."""
+    """One bucket of a test's own, and how a process finds it: ``environment`` is what an operator
+    sets."""
 
     url: str
     name: str
@@ -68,13 +69,15 @@ def bucket(monkeypatch: pytest.MonkeyPatch, clock: Callable[[], float] | None = 
 
 @cache
 def _client() -> S3Client:
-    """First asked for when the environment is set. One for all buckets: making it takes a sixth of a second."""
+    """First asked for when the environment is set. One for all buckets: making it takes a sixth of
+    a second."""
     return connect("the tests' store")
 
 
 @cache
 def _server() -> str:
-    # The part that is S3: which of all of Amazon's services is meant would be worked out anew for each request.
+    # The part that is S3: which of all of Amazon's services is meant would be worked out anew for
+    # each request.
     server = make_server("127.0.0.1", 0, create_backend_app("s3"), threaded=True, request_handler=MotoRequestHandler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return f"http://127.0.0.1:{server.server_port}"

@@ -1,6 +1,8 @@
-"""New stores for tests: the tables are made once in a process and copied, which takes a hundredth of the time.
+"""New stores for tests: the tables are made once in a process and copied, which takes a hundredth
+of the time.
 
-Decides nothing that is tested; the way from nothing to the newest tables is ``store/test_migrations.py``'s.
+Decides nothing that is tested; the way from nothing to the newest tables is
+``store/test_migrations.py``'s.
 """
 
 from __future__ import annotations

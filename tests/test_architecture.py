@@ -1,7 +1,8 @@
-"""The house rules that a machine can keep: imports, library owners, packages, docstrings, sizes, names.
+"""The house rules that a machine can keep: imports, library owners, packages, docstrings, sizes,
+names.
 
-Each test collects every offence as ``file:line: what`` and wants none. The rules in words: ``docs/architecture.md`` and
-``CONTRIBUTING.md``.
+Each test collects every offence as ``file:line: what`` and wants none. The rules in words:
+``docs/architecture.md`` and ``CONTRIBUTING.md``.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "schemas": set(),
 }
 
-#: What the pure core may import: data modules of the standard library, and the values it decides about.
+#: What the pure core may import: data modules of the standard library, and the values it decides
+#: about.
 CORE = "amphitrite.controlplane.core"
 CORE_MAY_IMPORT = {
     *(
@@ -76,8 +78,9 @@ LINES_MEDIAN = 150
 #: Modules in one folder, without its ``__init__``.
 FILES_MAX = 20
 
-#: room -> rooms of the same package that it may import. A room that is not named here may import none but itself.
-#: ``amphitrite.cli`` and its like stand for the modules directly below the package.
+#: room -> rooms of the same package that it may import. A room that is not named here may import
+#: none but itself. ``amphitrite.cli`` and its like stand for the modules directly below the
+#: package.
 ROOMS: dict[str, dict[str, set[str]]] = {
     "cli": {
         "cli": {"session", "terminal"},
@@ -131,7 +134,8 @@ ROOMS: dict[str, dict[str, set[str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """One source file. ``name`` is dotted and empty outside the four packages; ``imports``: (line, dotted name)."""
+    """One source file. ``name`` is dotted and empty outside the four packages; ``imports``: (line,
+    dotted name)."""
 
     path: Path
     name: str
@@ -231,7 +235,8 @@ def test_libraries_stay_where_they_belong() -> None:
 
 
 def test_every_folder_is_a_package_below_one_name() -> None:
-    """The build and the editable install take what is a package below ``src/amphitrite``, and nothing else."""
+    """The build and the editable install take what is a package below ``src/amphitrite``, and
+    nothing else."""
     links = {path.name: path.resolve() for path in (ROOT / "src" / "amphitrite").iterdir() if path.is_dir()}
     links.pop("__pycache__", None)
     assert links == {package: ROOT / package for package in PACKAGES}
@@ -268,7 +273,8 @@ CHOOSE_ENVOY = {"amphitrite.dataplane.__main__", "amphitrite.dataplane.orphaned_
 
 
 def test_one_folder_knows_envoy() -> None:
-    """A second router touches its own folder, the two modules that choose it, and ``pyproject.toml``."""
+    """A second router touches its own folder, the two modules that choose it, and
+    ``pyproject.toml``."""
     importers = {m.name for m in product() if any(within(name, ENVOY) for _, name in m.imports)}
     assert {name for name in importers if not within(name, ENVOY)} == CHOOSE_ENVOY
     protocol = [m for m in product() if within(m.name, "amphitrite.dataplane.proxy")]
@@ -317,7 +323,8 @@ def test_there_are_no_circles_between_folders() -> None:
 
 
 def test_folders_are_rooms() -> None:
-    """Each says what it decides, none has more modules than a page shows, and no name occurs twice in a package."""
+    """Each says what it decides, none has more modules than a page shows, and no name occurs twice
+    in a package."""
     modules_of = Counter(m.path.parent for m in product() if m.path.stem != "__init__")
     assert [f"{folder.relative_to(ROOT)}: {n}" for folder, n in modules_of.items() if n > FILES_MAX] == []
     doors = {m.path.parent: ast.get_docstring(m.tree) for m in product() if m.path.stem == "__init__"}

@@ -1,4 +1,5 @@
-"""The benchmarks' pure parts: figures of rounds, goals, requests, what is taken out of Envoy's messages, the page."""
+"""The benchmarks' pure parts: figures of rounds, goals, requests, what is taken out of Envoy's
+messages, the page."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Docstrings and comments of the packages: short lines, and the two sentences that open a module.
 
-Each test collects every offence as ``file:line: what`` and wants none. What the sentences say is for readers to judge.
+Each test collects every offence as ``file:line: what`` and wants none. What the sentences say is
+for readers to judge.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The example is what it says: its documents are valid, its files are those of SOURCES.md, its picture is a cat."""
+"""The example is what it says: its documents are valid, its files are those of SOURCES.md, its
+picture is a cat."""
 
 from __future__ import annotations
 

@@ -20,7 +20,8 @@ PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 
 
 def wanted(extra: str, environment: dict[str, str]) -> list[Requirement]:
-    """What is installed with this extra, and with those that it takes along; "" is the package by itself."""
+    """What is installed with this extra, and with those that it takes along; "" is the package by
+    itself."""
     found: list[Requirement] = []
     for one in map(Requirement, requires("amphitrite") or ()):
         if one.marker is not None and not one.marker.evaluate({**environment, "extra": extra}):

@@ -1,6 +1,7 @@
 """The documents' form: short lines, no label without a definition, no link that leads nowhere.
 
-Each test collects every offence as ``file:line: what`` and wants none. What the sentences say is for readers to judge.
+Each test collects every offence as ``file:line: what`` and wants none. What the sentences say is
+for readers to judge.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-#: Written by ``docs/generate.py``: their links and labels are checked, the length of their lines is not.
+#: Written by ``docs/generate.py``: their links and labels are checked, the length of their lines is
+#: not.
 GENERATED = ROOT / "docs" / "reference"
 
 LONGEST = 100
@@ -56,7 +58,8 @@ def documents() -> list[Document]:
 
 
 def long_lines(document: Document) -> Iterator[str]:
-    """Lines of prose that are too long. Rows of tables, and lines of a single word such as a URL, cannot be broken."""
+    """Lines of prose that are too long. Rows of tables, and lines of a single word such as a URL,
+    cannot be broken."""
     for number, line in document.lines():
         unbreakable = line.lstrip().startswith("|") or len(line.removeprefix("- ").split()) == 1
         if len(line) > LONGEST and not unbreakable:
@@ -64,7 +67,8 @@ def long_lines(document: Document) -> Iterator[str]:
 
 
 def undefined_labels(document: Document) -> Iterator[str]:
-    """Labels such as B2 that no heading, list entry or first cell of the same document begins with."""
+    """Labels such as B2 that no heading, list entry or first cell of the same document begins
+    with."""
     defined = set(re.findall(r"^(?:#+|\||-|\d+\.)\s*[*`]*([A-Z]\d{1,2})\b", document.text, re.MULTILINE))
     for number, line in document.lines():
         for label in _LABEL.findall(re.sub(r"`[^`]*`", "", line)):

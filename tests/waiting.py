@@ -24,7 +24,8 @@ def wait_until(
     detail: Callable[[], str] = str,
     pause_at_most_s: float = _LAST_S,
 ) -> T:
-    """The first truthy answer of ``condition``; fails with ``what`` and ``detail()`` past the deadline."""
+    """The first truthy answer of ``condition``; fails with ``what`` and ``detail()`` past the
+    deadline."""
     pause, every_s = threading.Event(), _FIRST_S
     end = time.monotonic() + deadline_s
     while True:

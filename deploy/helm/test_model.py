@@ -1,6 +1,8 @@
-"""Writes the model that ``helm test`` serves: ``doubled`` is ``number`` twice over, for any number of rows.
+"""Writes the model that ``helm test`` serves: ``doubled`` is ``number`` twice over, for any number
+of rows.
 
-Decides what is in ``amphitrite/files/doubling.onnx``. Run it after a change: ``python deploy/helm/test_model.py``.
+Decides what is in ``amphitrite/files/doubling.onnx``. Run it after a change:
+``python deploy/helm/test_model.py``.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ FILE = Path(__file__).parent / "amphitrite" / "files" / "doubling.onnx"
 
 
 def content() -> bytes:
-    """The same bytes each time. Old operators and an old file format: every ONNX Runtime since 1.12 reads them."""
+    """The same bytes each time. Old operators and an old file format: every ONNX Runtime since 1.12
+    reads them."""
     rows: list[str | int | None] = ["rows", 1]
     graph = helper.make_graph(
         [helper.make_node("Add", ["number", "number"], ["doubled"])],

@@ -1,7 +1,8 @@
 """Score one picture with the model of this example and print what is in it.
 
-A client like any other: it talks to the endpoint with NVIDIA's tritonclient over HTTPS, sends the endpoint's key as a
-bearer token and the picture as a binary tensor. It knows a scoring URI, a key and a picture, nothing of Amphitrite.
+A client like any other: it talks to the endpoint with NVIDIA's tritonclient over HTTPS, sends the
+endpoint's key as a bearer token and the picture as a binary tensor. It knows a scoring URI, a key
+and a picture, nothing of Amphitrite.
 
     export AMPHITRITE_KEY=<primary or secondary key>
     python score.py --scoring-uri https://HOST:PORT/endpoints/pictures/ chelsea.png
@@ -44,13 +45,15 @@ def best(logits: NDArray[np.float32], labels: list[str]) -> tuple[str, float]:
 
 
 def trust() -> dict[str, str]:
-    """What the server's certificate is verified against: the environment's bundle, else the system's roots."""
+    """What the server's certificate is verified against: the environment's bundle, else the
+    system's roots."""
     bundle = os.environ.get("SSL_CERT_FILE") or os.environ.get("REQUESTS_CA_BUNDLE")
     return {"ca_certs": bundle} if bundle else {}
 
 
 def infer(scoring_uri: str, key: str, deployment: str | None, batch: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Logits of one picture. ``deployment`` pins the request; None lets the endpoint's traffic split choose."""
+    """Logits of one picture. ``deployment`` pins the request; None lets the endpoint's traffic
+    split choose."""
     address = urlsplit(scoring_uri)
     headers = {"Authorization": f"Bearer {key}"}
     if deployment:
@@ -69,8 +72,9 @@ def infer(scoring_uri: str, key: str, deployment: str | None, batch: NDArray[np.
 
 
 def refusal(exc: InferenceServerException) -> str:
-    """What the server answered. Its error bodies are ``{"error": {"code", "message"}}``, as Azure's; Triton's are
-    ``{"error": "text"}``, and tritonclient's own ``str()`` fails on anything but a text."""
+    """What the server answered. Its error bodies are ``{"error": {"code", "message"}}``, as
+    Azure's; Triton's are ``{"error": "text"}``, and tritonclient's own ``str()`` fails on anything
+    but a text."""
     reason = exc.message()
     text = f"{reason.get('code')}: {reason.get('message')}" if isinstance(reason, dict) else str(reason)
     return f"[{exc.status()}] {text}"
@@ -83,7 +87,8 @@ def main() -> int:
     parser.add_argument("--key", help="key of the endpoint (default: the environment's AMPHITRITE_KEY)")
     parser.add_argument("--deployment", help="pin the request to this deployment")
     arguments = parser.parse_args()
-    # From the environment rather than from the command line, which every user of the machine can list.
+    # From the environment rather than from the command line, which every user of the machine can
+    # list.
     key = arguments.key or os.environ.get("AMPHITRITE_KEY")
     if not key:
         parser.error("no key: set AMPHITRITE_KEY or give --key")

@@ -1,7 +1,8 @@
-"""``ml`` in process against the real control plane: its app, store and reconciler. Instances and proxy are stand-ins.
+"""``ml`` in process against the real control plane: its app, store and reconciler. Instances and
+proxy are stand-ins.
 
-Everything happens within requests: after each one the reconciler makes passes until nothing changes, so that an
-operation has ended when it is first asked for and no test waits.
+Everything happens within requests: after each one the reconciler makes passes until nothing
+changes, so that an operation has ended when it is first asked for and no test waits.
 """
 
 from __future__ import annotations
@@ -101,7 +102,8 @@ class Machine(httpx.BaseTransport):
         return httpx.Response(200, json={"deployment": request.headers.get("azureml-model-deployment"), "got": body})
 
     def settle(self) -> None:
-        """Passes until every change has its outcome; the proxy obeys at once, and time flies to the next thing due."""
+        """Passes until every change has its outcome; the proxy obeys at once, and time flies to the
+        next thing due."""
         before: object = None
         while True:
             self.runtime.settle()

@@ -1,8 +1,9 @@
 """Command lines and what they print: each file of ``cases`` is a session of a user.
 
-A file begins with text about it. ``$ ml ...`` is a command; below it stand the lines of stdout, those of stderr after
-``! ``, and ``? CODE`` when the exit code is not 0. ``...`` in a line stands for any text, a line ``...`` for any lines.
-After the commands come the files of the user's directory: ``-- name --`` and the content.
+A file begins with text about it. ``$ ml ...`` is a command; below it stand the lines of stdout,
+those of stderr after ``! ``, and ``? CODE`` when the exit code is not 0. ``...`` in a line stands
+for any text, a line ``...`` for any lines. After the commands come the files of the user's
+directory: ``-- name --`` and the content.
 """
 
 from __future__ import annotations

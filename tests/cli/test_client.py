@@ -1,4 +1,5 @@
-"""The client and the network: what is repeated, what is not, what is shown, what becomes of an operation."""
+"""The client and the network: what is repeated, what is not, what is shown, what becomes of an
+operation."""
 
 from __future__ import annotations
 

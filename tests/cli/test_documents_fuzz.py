@@ -181,7 +181,8 @@ def test_every_valid_deployment_survives_the_wire(document: dict[str, Any]) -> N
 
 
 def test_broken_documents_of_every_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A small part of ``python -m tests.fuzz.documents``: no traceback, and every refusal says where."""
+    """A small part of ``python -m tests.fuzz.documents``: no traceback, and every refusal says
+    where."""
     monkeypatch.setenv("ML_HOME", str(tmp_path))
     assert sorted(documents.VALID) == sorted(schemas.KINDS)
     report = documents.run(300, seed=20)

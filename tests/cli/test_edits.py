@@ -1,4 +1,5 @@
-"""The generic update: what --set, --add and --remove do to a document, and that they do nothing else."""
+"""The generic update: what --set, --add and --remove do to a document, and that they do nothing
+else."""
 
 from __future__ import annotations
 

@@ -29,14 +29,16 @@ ENDPOINT = {"name": "ep", "traffic": {"blue": 90, "green": 10}, "tags": {}, "rea
         ("text", "yaml", "text\n"),
         ({"b": 1, "a": {"c": "1"}}, "yaml", "b: 1\na:\n  c: '1'\n"),
         ({"b": 1}, "yamlc", "b: 1\n"),
-        # az's rules for tsv, row by row: what is nested in a row is a length or nothing, null is None.
+        # az's rules for tsv, row by row: what is nested in a row is a length or nothing, null is
+        # None.
         ([None, "a"], "tsv", "None\na\n"),
         ([1.5, False], "tsv", "1.5\nfalse\n"),
         ([{"b": 1, "a": None, "c": {"d": 1}, "e": [1, 2], "f": True}], "tsv", "None\t1\t\t2\tTrue\n"),
         ([["x", ["y", "z"], {"k": 1}]], "tsv", "x\t2\t\n"),
         ({}, "tsv", "\n"),
         ("x", "table", "Result\n------\nx\n"),
-        # az's rules for tables that nobody chose the columns of: neither null nor what is nested, nor id, type, etag.
+        # az's rules for tables that nobody chose the columns of: neither null nor what is nested,
+        # nor id, type, etag.
         (
             [
                 {"name": "a", "id": "/x", "type": "t", "etag": "e", "n": 1, "ok": True, "deep": {}, "none": None},

@@ -1,4 +1,5 @@
-"""docs/reference/cli.md is what the commands say of themselves; every verb and option says something."""
+"""docs/reference/cli.md is what the commands say of themselves; every verb and option says
+something."""
 
 from __future__ import annotations
 

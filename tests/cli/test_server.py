@@ -126,7 +126,8 @@ def test_env_can_be_read_by_a_shell(stage: Stage, home: Path) -> None:
     ]
 
 
-#: Options of ``ml server env`` -> what a client's environment has, and what it must not have any more.
+#: Options of ``ml server env`` -> what a client's environment has, and what it must not have any
+#: more.
 WAYS: dict[str, tuple[set[str], set[str]]] = {
     "": ({"AZUREML_DEV_URL_MFE", "IDENTITY_ENDPOINT", "IDENTITY_HEADER"}, set()),
     "--discovery metadata": (

@@ -1,4 +1,5 @@
-"""``ml server migrate``, ``backup`` and ``restore`` from the command line: what is said and what is answered."""
+"""``ml server migrate``, ``backup`` and ``restore`` from the command line: what is said and what is
+answered."""
 
 from __future__ import annotations
 

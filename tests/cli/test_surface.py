@@ -1,6 +1,7 @@
 """Every form of a command that Azure ML's scripts and documentation use is understood.
 
-Each line is run without a control plane: exit code 3 says that the command was understood and wanted to talk to one.
+Each line is run without a control plane: exit code 3 says that the command was understood and
+wanted to talk to one.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""An update of one field leaves every other one of the resource as it was, also those that ``show`` does not print.
+"""An update of one field leaves every other one of the resource as it was, also those that ``show``
+does not print.
 
-The verbs' own code against a server that keeps what it is sent. Documents have any of the fields that there are.
+The verbs' own code against a server that keeps what it is sent. Documents have any of the fields
+that there are.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Builds images where none can be pulled: buildah with a storage of its own, and wheels fetched beforehand.
+"""Builds images where none can be pulled: buildah with a storage of its own, and wheels fetched
+beforehand.
 
-Decides how an image comes from a Dockerfile or a directory to an archive, and where wheels come from. Must not know
-which images there are.
+Decides how an image comes from a Dockerfile or a directory to an archive, and where wheels come
+from. Must not know which images there are.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from pathlib import Path
 
 from .machine import run
 
-#: Every file of every layer bears this time (1980, the first that a zip file can tell), whatever the commit is.
+#: Every file of every layer bears this time (1980, the first that a zip file can tell), whatever
+#: the commit is.
 EPOCH = "315532800"
 #: What Debian 12 runs, newest first.
 _PLATFORMS = (
@@ -73,7 +75,8 @@ class Builder:
 
 
 def builder(cache: Path) -> Builder:
-    """Layers are overlays where the kernel and the file system can; otherwise each is a full copy."""
+    """Layers are overlays where the kernel and the file system can; otherwise each is a full
+    copy."""
     for driver in ("overlay", "vfs"):
         storage = cache / f"storage-{driver}"
         command = ("buildah", "--root", str(storage), "--runroot", str(storage / "run"), "--storage-driver", driver)
@@ -83,7 +86,8 @@ def builder(cache: Path) -> Builder:
 
 
 def wheels(directory: Path, cache: Path, requirements: str) -> Path:
-    """``directory`` with the wheels of these, for Python 3.11 on Debian 12, fetched where it is not there yet."""
+    """``directory`` with the wheels of these, for Python 3.11 on Debian 12, fetched where it is not
+    there yet."""
     if directory.is_dir():
         return directory
     with _making(directory) as temporary:

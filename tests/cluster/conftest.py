@@ -1,6 +1,7 @@
 """The cluster and the images that every test here uses, and a namespace of one's own.
 
-Tests are skipped, with how to get one, where there is no cluster: see ``node.py`` and ``docs/kubernetes.md``.
+Tests are skipped, with how to get one, where there is no cluster: see ``node.py`` and
+``docs/kubernetes.md``.
 """
 
 from __future__ import annotations
@@ -26,14 +27,16 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def images(cluster: Cluster) -> Images:
-    """The product's images and the one of Triton, built from this checkout and on the cluster's nodes."""
+    """The product's images and the one of Triton, built from this checkout and on the cluster's
+    nodes."""
     built = provide(cluster)
     return Images(built["controlplane"], built["dataplane"], built["fetcher"], TRITON_IMAGE)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def turn(request: pytest.FixtureRequest) -> Iterator[None]:
-    """A module that is marked ``alone`` has the cluster to itself, as far as these tests go; the others share it."""
+    """A module that is marked ``alone`` has the cluster to itself, as far as these tests go; the
+    others share it."""
     tests = [item for item in request.session.items if item.getparent(pytest.Module) is request.node]
     if not any("cluster" in getattr(item, "fixturenames", ()) for item in tests):
         yield

@@ -1,7 +1,9 @@
-"""The images of the tests: the product's own, from its Dockerfiles, and stand-ins of what cannot be pulled.
+"""The images of the tests: the product's own, from its Dockerfiles, and stand-ins of what cannot be
+pulled.
 
-Decides what each is made of, and so when it must be built again: a reference ends in the digest of everything that went
-in. Must not know what is tested. By hand: ``python -m tests.cluster.images [NAME ...]``, which tags ``dev`` as well.
+Decides what each is made of, and so when it must be built again: a reference ends in the digest of
+everything that went in. Must not know what is tested. By hand:
+``python -m tests.cluster.images [NAME ...]``, which tags ``dev`` as well.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ from .node import Cluster, running
 
 DEPLOY = ROOT / "deploy" / "images"
 STAND_IN = Path(__file__).parent / "triton_image"
-#: How much building images by hand, or beside the tests, steps back behind other work of the machine.
+#: How much building images by hand, or beside the tests, steps back behind other work of the
+#: machine.
 _PATIENCE = 5
 NAMES = ("controlplane", "dataplane", "fetcher", "triton")
 
@@ -65,12 +68,14 @@ class Images:
 
 
 def reference(name: str) -> str:
-    """Where the image ``name`` lies in the builder's storage, and on nodes unless it stands in for another."""
+    """Where the image ``name`` lies in the builder's storage, and on nodes unless it stands in for
+    another."""
     return f"docker.io/amphitrite/{name}:test-{_digest(name)}"
 
 
 def provide(cluster: Cluster, *names: str) -> dict[str, str]:
-    """Every image (or those named), built where its inputs are new, and on the nodes; name -> :func:`reference`."""
+    """Every image (or those named), built where its inputs are new, and on the nodes; name ->
+    :func:`reference`."""
     with locked(cache() / "lock"):
         references = {name: reference(name) for name in names or NAMES}  # Once: sources may change in the meantime.
         for name, source in references.items():
@@ -103,7 +108,8 @@ def _wheels(name: str) -> Path:
 
 
 def _base(tool: Builder) -> str:
-    """Stands in for python:3.11-slim-bookworm: the same Debian with the same Python, from Debian's packages."""
+    """Stands in for python:3.11-slim-bookworm: the same Debian with the same Python, from Debian's
+    packages."""
     name = f"localhost/python-3.11-slim-bookworm:{hashlib.sha256(_BASE_RECIPE.encode()).hexdigest()[:12]}"
     if not tool.has(name):
         with tempfile.TemporaryDirectory(dir=cache()) as temporary:
@@ -137,8 +143,9 @@ def _build_triton(tool: Builder, base: str, reference: str) -> None:
 
 
 def _backend(directory: Path, runtimes: Path) -> None:
-    """Native as on one machine, where what this machine compiles can run in the image; else in Python. ``runtimes``:
-    where the image's ONNX Runtime lies, whose release may be another than this machine's."""
+    """Native as on one machine, where what this machine compiles can run in the image; else in
+    Python. ``runtimes``: where the image's ONNX Runtime lies, whose release may be another than
+    this machine's."""
     directory.mkdir()
     native = native_backend.find(os.environ) if platform.libc_ver() <= _LIBC else None
     if native is None:
@@ -208,7 +215,8 @@ def _files(paths: Iterable[Path]) -> list[Path]:
 
 def main(names: list[str]) -> None:
     with running() as cluster:
-        # Only now: a cluster that this process starts, and all that ever runs in it, would be as patient otherwise.
+        # Only now: a cluster that this process starts, and all that ever runs in it, would be as
+        # patient otherwise.
         os.nice(_PATIENCE)
         for name in names or NAMES:
             start = time.monotonic()

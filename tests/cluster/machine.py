@@ -1,7 +1,7 @@
 """What the tests of a cluster need of the machine they run on.
 
-Decides whether it has that, what is installed by itself (Debian packages, as root), where caches lie, and the sentences
-that say why tests are skipped. Must not know clusters or images.
+Decides whether it has that, what is installed by itself (Debian packages, as root), where caches
+lie, and the sentences that say why tests are skipped. Must not know clusters or images.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def cache() -> Path:
-    """Where images and what they are made of are kept from run to run, or what ``AMPHITRITE_TEST_CACHE`` names."""
+    """Where images and what they are made of are kept from run to run, or what
+    ``AMPHITRITE_TEST_CACHE`` names."""
     named = os.environ.get("AMPHITRITE_TEST_CACHE")
     path = Path(named) if named else Path.home() / ".cache" / "amphitrite" / "test-images"
     path.mkdir(parents=True, exist_ok=True)
@@ -41,7 +42,8 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def install(packages: Mapping[str, str]) -> None:
-    """Has the programs ``packages`` (program -> Debian package); skips the test where that cannot be."""
+    """Has the programs ``packages`` (program -> Debian package); skips the test where that cannot
+    be."""
     missing = sorted({package for program, package in packages.items() if not shutil.which(program)})
     if not missing:
         return
@@ -63,7 +65,8 @@ def run(
     timeout_s: float = 900.0,
     check: bool = True,
 ) -> str:
-    """What the command printed; AssertionError with the command and both outputs when it fails and ``check`` is on."""
+    """What the command printed; AssertionError with the command and both outputs when it fails and
+    ``check`` is on."""
     answer = subprocess.run(
         [str(part) for part in command],
         input=stdin.encode() if isinstance(stdin, str) else stdin if stdin is not None else b"",

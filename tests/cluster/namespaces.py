@@ -1,6 +1,7 @@
 """Namespaces of the tests' own, and volumes in them.
 
-Decides their names and labels, and what may be left in one when a test is through. Must not know what is tested.
+Decides their names and labels, and what may be left in one when a test is through. Must not know
+what is tested.
 """
 
 from __future__ import annotations
@@ -31,10 +32,11 @@ _NOT_OBJECTS = ("events", "events.events.k8s.io", "pods.metrics.k8s.io")
 
 @contextmanager
 def namespace(cluster: Cluster, *, prefix: str = "test", empty: bool = True) -> Iterator[str]:
-    """A new namespace that enforces the Pod Security level ``restricted``; deleted afterwards, and its pods gone.
+    """A new namespace that enforces the Pod Security level ``restricted``; deleted afterwards, and
+    its pods gone.
 
-    ``empty``: a test that succeeds must have left nothing in it. Kubernetes takes some seconds more for the namespace
-    itself: :func:`gone` waits for those of this process.
+    ``empty``: a test that succeeds must have left nothing in it. Kubernetes takes some seconds more
+    for the namespace itself: :func:`gone` waits for those of this process.
     """
     name = f"{prefix}-{uuid.uuid4().hex[:8]}"
     labels = {"pod-security.kubernetes.io/enforce": "restricted", "amphitrite.io/test": _process()}
@@ -82,7 +84,8 @@ def _ready(cluster: Cluster, name: str) -> bool:
 
 
 def leftovers(cluster: Cluster, name: str) -> set[str]:
-    """Every object in the namespace, as ``kind.group/name``, besides events and what each namespace has."""
+    """Every object in the namespace, as ``kind.group/name``, besides events and what each namespace
+    has."""
     return set(cluster.kubectl("get", _kinds(cluster), "-n", name, "-o", "name").split()) - _ALWAYS
 
 
@@ -94,10 +97,11 @@ def _kinds(cluster: Cluster) -> str:
 
 @contextmanager
 def shared_volume(cluster: Cluster, in_namespace: str, *, name: str = "shared", size: str = "1Gi") -> Iterator[str]:
-    """A ReadWriteMany PersistentVolumeClaim in the namespace, bound, with everything in it deleted afterwards.
+    """A ReadWriteMany PersistentVolumeClaim in the namespace, bound, with everything in it deleted
+    afterwards.
 
-    On the one-node Kubernetes it is a directory of this machine (its volume tells the path), which every user may
-    write; elsewhere the storage class that ``AMPHITRITE_TEST_STORAGE_CLASS`` names.
+    On the one-node Kubernetes it is a directory of this machine (its volume tells the path), which
+    every user may write; elsewhere the storage class that ``AMPHITRITE_TEST_STORAGE_CLASS`` names.
     """
     if cluster.own is None:
         storage_class = os.environ.get("AMPHITRITE_TEST_STORAGE_CLASS")
@@ -112,7 +116,8 @@ def shared_volume(cluster: Cluster, in_namespace: str, *, name: str = "shared", 
     volume = f"{in_namespace}-{name}"
     cluster.core.create_persistent_volume(_volume(volume, directory, size))
     try:
-        # A claim that comes before its volume is known waits for the controller's next round, 15 s later.
+        # A claim that comes before its volume is known waits for the controller's next round, 15 s
+        # later.
         wait_until(
             lambda: cluster.core.read_persistent_volume(volume).status.phase == "Available",
             f"volume {volume} is available",

@@ -1,7 +1,8 @@
-"""The cluster that the tests run on: one that somebody names, or a real one-node Kubernetes that they start themselves.
+"""The cluster that the tests run on: one that somebody names, or a real one-node Kubernetes that
+they start themselves.
 
-Decides which, starts and ends it once for all processes that use it, and reaches it: kubectl, Helm, the official
-client, images brought to its nodes. Must not know what is tested.
+Decides which, starts and ends it once for all processes that use it, and reaches it: kubectl, Helm,
+the official client, images brought to its nodes. Must not know what is tested.
 """
 
 from __future__ import annotations
@@ -35,8 +36,9 @@ HOW_TO = (
 class Cluster:
     """A running cluster.
 
-    ``own``: the directory of the one-node Kubernetes, None for a cluster that somebody named. ``host``: the address
-    under which pods reach this machine, None where nobody said (``AMPHITRITE_TEST_HOST``).
+    ``own``: the directory of the one-node Kubernetes, None for a cluster that somebody named.
+    ``host``: the address under which pods reach this machine, None where nobody said
+    (``AMPHITRITE_TEST_HOST``).
     """
 
     kubeconfig: Path
@@ -44,7 +46,8 @@ class Cluster:
     host: str | None
 
     def kubectl(self, *argv: str, stdin: str | bytes | None = None, check: bool = True, timeout_s: float = 120) -> str:
-        """What kubectl printed on stdout; AssertionError with both outputs when it fails and ``check`` is on."""
+        """What kubectl printed on stdout; AssertionError with both outputs when it fails and
+        ``check`` is on."""
         command = (self._binary("kubectl"), f"--kubeconfig={self.kubeconfig}", *argv)
         return run(*command, stdin=stdin, check=check, timeout_s=timeout_s)
 
@@ -67,7 +70,8 @@ class Cluster:
         return client.AppsV1Api(self.api)
 
     def log(self, namespace: str, pod: str, **options: int) -> str:
-        """What the pod's container wrote. (The client's own way of decoding it gives Python's text for bytes.)"""
+        """What the pod's container wrote. (The client's own way of decoding it gives Python's text
+        for bytes.)"""
         answer = self.core.read_namespaced_pod_log(pod, namespace, _preload_content=False, **options)
         return bytes(answer.data).decode()
 
@@ -87,8 +91,8 @@ class Cluster:
     def turn(self, *, alone: bool = False) -> Iterator[None]:
         """Keeps away whoever must be ``alone``, or everybody else: who drains a node.
 
-        Everybody comes in by one door, and whoever waits to be alone keeps it shut: those who are in leave one by one,
-        and nobody follows them.
+        Everybody comes in by one door, and whoever waits to be alone keeps it shut: those who are
+        in leave one by one, and nobody follows them.
         """
         directory = state_of(self.own) if self.own is not None else cache()
         with (directory / "turns").open("w") as file:
@@ -116,7 +120,8 @@ class Cluster:
 
 @contextmanager
 def running() -> Iterator[Cluster]:
-    """The cluster, shared with every other process that asks for it; skips the test where there is none."""
+    """The cluster, shared with every other process that asks for it; skips the test where there is
+    none."""
     tiers.needs("cluster")
     if named := os.environ.get("AMPHITRITE_TEST_KUBECONFIG"):
         if not Path(named).is_file():
@@ -134,7 +139,8 @@ def running() -> Iterator[Cluster]:
 def one_node(kube: Path, directory: Path) -> Iterator[Cluster]:
     """`kube up` once, `kube down` by the last one out if a test had started it.
 
-    Whoever uses the cluster holds a shared lock on ``users``, which the kernel takes back from a killed process.
+    Whoever uses the cluster holds a shared lock on ``users``, which the kernel takes back from a
+    killed process.
     """
     state = state_of(directory)
     cluster = Cluster(directory / "admin.kubeconfig", directory, "198.18.254.1")

@@ -1,6 +1,7 @@
 """Pods of the tests' own, as the Pod Security level ``restricted`` wants them.
 
-Decides their security, their writable directories and how their end is waited for. Must not know what runs in them.
+Decides their security, their writable directories and how their end is waited for. Must not know
+what runs in them.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ def restricted_pod(
 ) -> dict[str, Any]:
     """A manifest: one container that starts once, with a read-only root file system.
 
-    ``user``: None for the image's own. ``writable``: volume name -> mount path, each an emptyDir; ``claims``: claim
-    name -> mount path.
+    ``user``: None for the image's own. ``writable``: volume name -> mount path, each an emptyDir;
+    ``claims``: claim name -> mount path.
     """
     claims = claims or {}
     container = {
@@ -57,7 +58,8 @@ def restricted_pod(
             "capabilities": {"drop": ["ALL"]},
         },
         "volumeMounts": [{"name": key, "mountPath": path} for key, path in {**writable, **claims}.items()],
-        # All pods that ask for nothing share what others leave: seconds can pass until one of them has its turn.
+        # All pods that ask for nothing share what others leave: seconds can pass until one of them
+        # has its turn.
         "resources": {"requests": {"cpu": "100m"}},
     }
     security = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}

@@ -1,7 +1,9 @@
-"""The whole product as a cluster has it: the chart installed in a namespace, and somebody who uses it from outside.
+"""The whole product as a cluster has it: the chart installed in a namespace, and somebody who uses
+it from outside.
 
-Decides how the release is set up for tests: two control planes on a PostgreSQL outside the cluster, two proxies behind
-a node port, models and the node cache on shared volumes. Must not know what is tested.
+Decides how the release is set up for tests: two control planes on a PostgreSQL outside the cluster,
+two proxies behind a node port, models and the node cache on shared volumes. Must not know what is
+tested.
 """
 
 from __future__ import annotations
@@ -30,8 +32,8 @@ CHART = ROOT / "deploy" / "helm" / "amphitrite"
 EXAMPLE = ROOT / "examples" / "single-model"
 NAME = "amphitrite"
 LOAD = ROOT / "tests" / "load" / "closed_loop.py"
-#: What clients under ``load`` do between two requests, where something else is named than the test's own pause. 0 is as
-#: fast as they can, which leaves less to the other tests.
+#: What clients under ``load`` do between two requests, where something else is named than the
+#: test's own pause. 0 is as fast as they can, which leaves less to the other tests.
 THINK_MS = os.environ.get("AMPHITRITE_LOAD_THINK_MS")
 #: Instance types as the example names them, in sizes that many of them fit one small node.
 SMALL = {
@@ -132,9 +134,10 @@ class Release(User):
             "SSL_CERT_FILE": str(self.ca_file),
         }
 
-    # -- pods ---------------------------------------------------------------------------------------------------------
+    # -- pods --------------------------------------------------------------------------------------
     def pods(self, selector: str) -> list[dict[str, Any]]:
-        # By the client: a process for each look would take the cores from those whom tests wait for.
+        # By the client: a process for each look would take the cores from those whom tests wait
+        # for.
         found = self.cluster.core.list_namespaced_pod(self.namespace, label_selector=selector, _preload_content=False)
         pods: list[dict[str, Any]] = json.loads(found.data)["items"]
         return [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
@@ -166,13 +169,13 @@ class Release(User):
         leases = client.CoordinationV1Api(self.cluster.api).list_namespaced_lease(self.namespace).items
         return str(leases[0].spec.holder_identity or "") if leases else ""
 
-    # -- load ---------------------------------------------------------------------------------------------------------
+    # -- load --------------------------------------------------------------------------------------
     @contextmanager
     def load(
         self, path: str, body: bytes, *, at_least: int = 200, connections: int = 4, think_ms: int = 40
     ) -> Iterator[dict[str, Any]]:
-        """Requests from before the block begins until it has ended and there were ``at_least``; the dict holds what
-        ``closed_loop`` reports then."""
+        """Requests from before the block begins until it has ended and there were ``at_least``; the
+        dict holds what ``closed_loop`` reports then."""
         stop, payload, count = (self.files / name for name in ("stop", "body.json", "count"))
         for file in (stop, count):
             file.unlink(missing_ok=True)
@@ -213,8 +216,8 @@ def _free_ports(cluster: Cluster, count: int) -> list[int]:
 
 @contextmanager
 def installed(cluster: Cluster, images: Images, files: Path, **values: Any) -> Iterator[Release]:
-    """A release in a namespace of its own, with a PostgreSQL on this machine. When it has been uninstalled nothing is
-    left there."""
+    """A release in a namespace of its own, with a PostgreSQL on this machine. When it has been
+    uninstalled nothing is left there."""
     if cluster.host is None:
         pytest.skip("AMPHITRITE_TEST_HOST does not say under which address pods reach this machine")
     postgresql = own_server(cluster.host)

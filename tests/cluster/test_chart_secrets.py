@@ -1,4 +1,5 @@
-"""What the chart made once stays as it is: over an upgrade, a rollback, and a new name in a certificate.
+"""What the chart made once stays as it is: over an upgrade, a rollback, and a new name in a
+certificate.
 
 No image is needed: Helm does not wait for pods here.
 """

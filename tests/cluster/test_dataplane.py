@@ -1,4 +1,5 @@
-"""Proxies in pods with a seed and without any control plane: ready when they can serve, gone without a lost request."""
+"""Proxies in pods with a seed and without any control plane: ready when they can serve, gone
+without a lost request."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ ThreadingHTTPServer.request_queue_size = 128
 ThreadingHTTPServer(("", 8000), Handler).serve_forever()
 """
 
-#: Clients on kept connections until /tmp/stop is there; then the counts, by status or kind of failure.
+#: Clients on kept connections until /tmp/stop is there; then the counts, by status or kind of
+#: failure.
 LOAD = f"""
 import collections, http.client, json, os, ssl, threading
 counts, seen, pause = collections.Counter(), threading.Lock(), threading.Event()
@@ -117,7 +119,8 @@ def secret(name: str, directory: Path, seed: bytes | None) -> dict[str, Any]:
 
 def table(host: str) -> RoutingTable:
     target = Target("blue", "blue", 30.0, "/v2/models/m/infer")
-    # Long enough for an instance that waits for its turn on a busy machine: without it there is no other.
+    # Long enough for an instance that waits for its turn on a busy machine: without it there is no
+    # other.
     check = HealthCheck(interval_s=0.5, timeout_s=10.0)
     cluster = Cluster("blue", (Address(host, 8000),), 64, 5.0, check)
     return RoutingTable(7, (Route("images", (Secret(KEY),), (target,), (("blue", 100),)),), (cluster,))

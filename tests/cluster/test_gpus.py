@@ -1,4 +1,5 @@
-"""GPU accounting on a node with four of them: what does not fit is refused, waits, or makes room first."""
+"""GPU accounting on a node with four of them: what does not fit is refused, waits, or makes room
+first."""
 
 from __future__ import annotations
 
@@ -68,7 +69,8 @@ def test_a_replacement_that_does_not_fit_is_refused(release: Release) -> None:
 
 
 def test_a_replacement_that_waits(release: Release) -> None:
-    """The old instances serve until there is room; here it comes when fewer of the new ones are asked for."""
+    """The old instances serve until there is room; here it comes when fewer of the new ones are
+    asked for."""
     total = gpus(release)
     with release.load(INFER, REQUEST, connections=2) as result:
         deploy(release, "--no-wait", policy="wait", verb="update", version=2, instance_count=total)

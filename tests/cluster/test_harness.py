@@ -1,4 +1,5 @@
-"""What the other tests of clusters lean on: namespaces that are checked, and volumes that pods share."""
+"""What the other tests of clusters lean on: namespaces that are checked, and volumes that pods
+share."""
 
 from __future__ import annotations
 

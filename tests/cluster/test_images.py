@@ -1,4 +1,5 @@
-"""The images start as the Pod Security level ``restricted`` wants, and carry what they need and no more."""
+"""The images start as the Pod Security level ``restricted`` wants, and carry what they need and no
+more."""
 
 from __future__ import annotations
 
@@ -102,7 +103,8 @@ def test_entry_points(cluster: Cluster, images: Images, namespace: str) -> None:
 
 
 def test_triton_serves_the_example(cluster: Cluster, images: Images, namespace: str) -> None:
-    """The stand-in serves as the real image does, as its user 1000 on a root that cannot be written."""
+    """The stand-in serves as the real image does, as its user 1000 on a root that cannot be
+    written."""
     script = (
         "until [ -f /models/complete ]; do sleep 0.1; done; "
         "exec tritonserver --model-repository=/models/example --model-control-mode=none --allow-grpc=false"

@@ -1,4 +1,5 @@
-"""Each part of a running release is taken away under load. Where there is a second of it, nobody notices."""
+"""Each part of a running release is taken away under load. Where there is a second of it, nobody
+notices."""
 
 from __future__ import annotations
 
@@ -105,9 +106,11 @@ def test_a_killed_instance(release: Release) -> None:
 
 
 def test_a_killed_proxy(release: Release) -> None:
-    """What was in flight through it is lost, and nothing else: each client counts one broken connection at most.
+    """What was in flight through it is lost, and nothing else: each client counts one broken
+    connection at most.
 
-    Connections that are refused are counted apart: how many depends on when the cluster hears that the pod is gone.
+    Connections that are refused are counted apart: how many depends on when the cluster hears that
+    the pod is gone.
     """
     with release.load(INFER, REQUEST, connections=8) as result:
         victim = release.ready(PROXY)[0]
@@ -189,7 +192,8 @@ def rolled_out(release: Release) -> None:
 
 
 def test_the_database(release: Release) -> None:
-    """Stopped for a while: requests are answered, changes are refused clearly and work again afterwards."""
+    """Stopped for a while: requests are answered, changes are refused clearly and work again
+    afterwards."""
     with release.load(INFER, REQUEST) as result:
         release.postgresql.stop()
         try:

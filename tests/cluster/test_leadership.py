@@ -1,6 +1,8 @@
-"""Two control planes before one real Lease: who leads, who takes over, how long that takes, and what a follower does.
+"""Two control planes before one real Lease: who leads, who takes over, how long that takes, and
+what a follower does.
 
-Each is the product's own process with an external data plane, on the test's machine, in the cluster's namespace.
+Each is the product's own process with an external data plane, on the test's machine, in the
+cluster's namespace.
 """
 
 from __future__ import annotations
@@ -130,7 +132,8 @@ def test_takeover(cluster: Cluster, namespace: str, replicas: list[Replica]) -> 
     leader, follower = leader_and_follower(replicas)
     wait_until(lambda: (leader.ready(), follower.ready()) == (200, 200), "both are ready")
 
-    # A change accepted by the follower is carried out by the leader, and both tell the proxies of it.
+    # A change accepted by the follower is carried out by the leader, and both tell the proxies of
+    # it.
     body = {"location": "local", "properties": {"authMode": "Key"}}
     answer = follower.client.put(f"{WORKSPACE}/onlineEndpoints/cats", json=body)
     assert answer.status_code == 201, answer.text

@@ -1,4 +1,5 @@
-"""A server on one machine whose instances are pods: in an attached cluster, and in the one it was started for."""
+"""A server on one machine whose instances are pods: in an attached cluster, and in the one it was
+started for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The least Role is enough, and not more: with it nothing is refused, and without any one verb something is, by name.
+"""The least Role is enough, and not more: with it nothing is refused, and without any one verb
+something is, by name.
 
 The instances here fit no node, so that making and removing them takes no time.
 """
@@ -145,7 +146,8 @@ def kubeconfig(cluster: Cluster, token: str) -> str:
 
 
 class Life:
-    """One workload from its first instance to its end; ``refusals``: everything that anybody refused on the way."""
+    """One workload from its first instance to its end; ``refusals``: everything that anybody
+    refused on the way."""
 
     def __init__(self, place: Place, caplog: pytest.LogCaptureFixture) -> None:
         self._place, self._caplog = place, caplog

@@ -1,6 +1,8 @@
-"""From an empty namespace to a prediction and back to an empty namespace, with the files that one machine takes.
+"""From an empty namespace to a prediction and back to an empty namespace, with the files that one
+machine takes.
 
-``AMPHITRITE_LOAD_REQUESTS`` sets how many requests the changes under load last for (default: 20,000).
+``AMPHITRITE_LOAD_REQUESTS`` sets how many requests the changes under load last for (default:
+20,000).
 """
 
 from __future__ import annotations
@@ -57,7 +59,8 @@ def test_the_example_with_the_same_files(release: Release) -> None:
 
 
 def test_every_change_under_load(release: Release) -> None:
-    """Blue to green and back, one instance to three to one, a replacement, a deletion: no request fails."""
+    """Blue to green and back, one instance to three to one, a replacement, a deletion: no request
+    fails."""
     release.endpoint()
     release.deploy("blue", "tiny:1", "--all-traffic")
     release.deploy("green", "tiny:2")
@@ -101,7 +104,8 @@ FAILURES = [
 def test_what_keeps_a_pod_from_starting(
     release: Release, kind: str, version: int, policy: str, code: str, words: str
 ) -> None:
-    """The operation fails, with Azure's code and the pod's own reason, and so does ``show``; what serves goes on."""
+    """The operation fails, with Azure's code and the pod's own reason, and so does ``show``; what
+    serves goes on."""
     name = code[:8].lower()
     release.endpoint(name)
     settings = {"instance_type": kind, "properties": {"amphitrite.capacity_policy": policy}}
@@ -109,7 +113,8 @@ def test_what_keeps_a_pod_from_starting(
     with pytest.raises(AssertionError) as refused:
         release.deploy("blue", f"tiny:{version}", endpoint=name, **settings)
     print(f"{code}: told after {time.monotonic() - began:.1f} s: {str(refused.value).partition('error: ')[2]}")
-    # The operation ends at the first word; what the log of the crashed container adds may come a moment later.
+    # The operation ends at the first word; what the log of the crashed container adds may come a
+    # moment later.
     shown = wait_until(lambda: _shown(release, name, words), f"show says: {words}", 30)
     assert shown["provisioning_state"] == "Failed"
     events = release.cluster.kubectl("get", "events", "-n", release.namespace, "-o", "json")

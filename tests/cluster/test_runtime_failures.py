@@ -1,5 +1,6 @@
-"""Every way in which an instance fails on a real node, all at once: the code, the node's own words, what to do, the
-event of the Deployment, and how soon. And one that does not fail: a container of the user's own."""
+"""Every way in which an instance fails on a real node, all at once: the code, the node's own words,
+what to do, the event of the Deployment, and how soon. And one that does not fail: a container of
+the user's own."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ class TritonPythonModel:
 
 @dataclass(frozen=True)
 class Row:
-    """``change``: of the settings that are right; ``model``: what is served. ``said``: in the fault's message."""
+    """``change``: of the settings that are right; ``model``: what is served. ``said``: in the
+    fault's message."""
 
     name: str
     code: str
@@ -130,7 +132,8 @@ def pods(cluster: Cluster, images: Images, tmp_path_factory: pytest.TempPathFact
 
 
 def contained(pods: Pods) -> WorkloadSpec:
-    """An environment with NVIDIA's image, with another port and another readiness route than ours."""
+    """An environment with NVIDIA's image, with another port and another readiness route than
+    ours."""
     image, routes = pods.settings().triton_image, ("/v2/health/live", "/v2/models/tiny/ready", "/")
     container = Container(image, 8010, *routes, model_dir="/models", folder="good", repository="good")
     return workload_spec(
@@ -186,7 +189,8 @@ def told(pods: Pods, deployment: str, reason: str) -> str:
 
 
 def test_a_pod_that_its_node_has_ended_goes_with_its_workload(pods: Pods) -> None:
-    """A failed pod stays as a record while its successor serves. Nobody but the workload's end removes it."""
+    """A failed pod stays as a record while its successor serves. Nobody but the workload's end
+    removes it."""
     workload = pods.workload(deployment="ended")
 
     def mine(*phases: str) -> list[Instance]:

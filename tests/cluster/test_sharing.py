@@ -1,4 +1,5 @@
-"""One cluster for all processes of a test run: who starts it, and who ends it. Nothing here needs a cluster."""
+"""One cluster for all processes of a test run: who starts it, and who ends it. Nothing here needs a
+cluster."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from .node import Cluster, one_node
 
 pytestmark = pytest.mark.cluster
 
-#: Keeps the promises that are leant on: `up` makes the files of a running cluster, `down` takes them away.
+#: Keeps the promises that are leant on: `up` makes the files of a running cluster, `down` takes
+#: them away.
 KUBE = """#!/bin/sh
 echo "$1" >>{0}/told
 case $1 in

@@ -1,4 +1,5 @@
-"""The Kubernetes runtime under test: pods with the product's fetcher and a real Triton, in a namespace of their own."""
+"""The Kubernetes runtime under test: pods with the product's fetcher and a real Triton, in a
+namespace of their own."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Instances that exist only in this object: for tests of whatever uses a runtime.
 
-Decides nothing by itself: tests say what becomes of an instance (``ready``, ``crash``, ``fail_once``), or let
-``settle`` take the usual course. Keeps the same contract as the runtimes that run something.
+Decides nothing by itself: tests say what becomes of an instance (``ready``, ``crash``,
+``fail_once``), or let ``settle`` take the usual course. Keeps the same contract as the runtimes
+that run something.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from amphitrite.schemas.names import key
 
 
 class MemoryRuntime:
-    """``broken``: digests of models that cannot be loaded, with the reason. ``clock``: seconds since the epoch.
-    ``nodes``: what ``capacity`` answers for any compute."""
+    """``broken``: digests of models that cannot be loaded, with the reason. ``clock``: seconds
+    since the epoch. ``nodes``: what ``capacity`` answers for any compute."""
 
     name = "memory"
 
@@ -39,7 +40,7 @@ class MemoryRuntime:
         self._wakes: list[Callable[[], None]] = []
         self._ports = iter(range(20_000, 60_000))
 
-    # -- the contract -------------------------------------------------------------------------------------------------
+    # -- the contract ------------------------------------------------------------------------------
     def observe(self) -> tuple[Instance, ...]:
         self._fault("observe")
         return tuple(self._instances[instance_id] for instance_id in sorted(self._instances))
@@ -93,7 +94,7 @@ class MemoryRuntime:
     def close(self) -> None:
         self._wakes.clear()
 
-    # -- what tests decide --------------------------------------------------------------------------------------------
+    # -- what tests decide -------------------------------------------------------------------------
     def fail_once(self, verb: str, error: Error) -> None:
         """The next call of ``verb`` raises ``error`` and does nothing."""
         self._faults[verb] = error
@@ -111,7 +112,8 @@ class MemoryRuntime:
         )
 
     def settle(self) -> None:
-        """The usual course: what starts becomes ready, or fails when its model is ``broken``; what stops has ended."""
+        """The usual course: what starts becomes ready, or fails when its model is ``broken``; what
+        stops has ended."""
         for instance in tuple(self._instances.values()):
             if instance.phase == "stopping":
                 self._change(instance.id, phase="exited", address=None, exited_at=self._clock(), exit_code=0)

@@ -15,7 +15,8 @@ GRANT = "Bearer v1.test"
 
 
 class ModelSource:
-    """``root``: a directory of model repositories. ``digests``: of each, by its name. Listens on every address."""
+    """``root``: a directory of model repositories. ``digests``: of each, by its name. Listens on
+    every address."""
 
     def __init__(self, root: Path) -> None:
         self._contents: dict[str, bytes] = {}

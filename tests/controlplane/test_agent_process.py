@@ -1,4 +1,5 @@
-"""An agent that ends is started again, after a pause that counts its deaths and not how often it was looked for."""
+"""An agent that ends is started again, after a pause that counts its deaths and not how often it
+was looked for."""
 
 from __future__ import annotations
 

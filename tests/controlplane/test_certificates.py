@@ -131,7 +131,8 @@ def test_strict_clients_refuse_another_name(home: Home, now: float) -> None:
 
 
 def handshake(made: certificates.Certificates, name: str) -> str:
-    """A TLS handshake in memory under the strictest rules that Python knows; the name that was accepted."""
+    """A TLS handshake in memory under the strictest rules that Python knows; the name that was
+    accepted."""
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.load_cert_chain(made.certificate_file, made.key_file)
     client = ssl.create_default_context(cafile=str(made.bundle_file))

@@ -1,4 +1,5 @@
-"""Moving what a control plane keeps: to another database, into a file, out of it. On SQLite and PostgreSQL.
+"""Moving what a control plane keeps: to another database, into a file, out of it. On SQLite and
+PostgreSQL.
 
 The verbs run in this process, as ``python -m amphitrite.controlplane.transfer`` runs them.
 """
@@ -68,7 +69,8 @@ def database(tmp_path: Path) -> Iterator[Databases]:
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """run(home, verb, words..., database=URL) -> what it answered; raises the Error that it printed."""
+    """run(home, verb, words..., database=URL) -> what it answered; raises the Error that it
+    printed."""
 
     def call(home: Home, verb: str, *words: str, database: str | None = None) -> dict[str, Any]:
         if database is not None:

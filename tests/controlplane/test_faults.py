@@ -1,7 +1,7 @@
 """A pass of the reconciler cut off at each of its side effects, and each of them refused once.
 
-The store is the real one on SQLite. Cutting a pass off and making a new reconciler over the same store and runtime is
-what ``kill -9`` of the control plane leaves behind.
+The store is the real one on SQLite. Cutting a pass off and making a new reconciler over the same
+store and runtime is what ``kill -9`` of the control plane leaves behind.
 """
 
 from __future__ import annotations
@@ -94,7 +94,8 @@ class Plant:
         )
 
     def settle(self) -> None:
-        """A second passes: instances come up or end, the proxy has taken the newest table over and drained."""
+        """A second passes: instances come up or end, the proxy has taken the newest table over and
+        drained."""
         self.now += 1
         self.runtime.settle()
         version = self.store.load_world().table.version
@@ -189,7 +190,8 @@ def test_a_control_plane_killed_at_any_step_is_made_good_by_the_next(tmp_path: P
 
 
 def check_end(plant: Plant, change: str, at: str) -> None:
-    """The end is the one that an undisturbed change has: no orphan, no open operation, the right table."""
+    """The end is the one that an undisturbed change has: no orphan, no open operation, the right
+    table."""
     assert {plant.store.get_operation(one).status for one in plant.operations} == {"Succeeded"}, at
     running = sorted(i.id for i in plant.runtime.observe())
     [route] = plant.store.load_world().table.routes

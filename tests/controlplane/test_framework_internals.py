@@ -1,7 +1,8 @@
-"""What the product uses of libraries beyond what they document is still there, and still the same (decision 0007).
+"""What the product uses of libraries beyond what they document is still there, and still the same
+(decision 0007).
 
-A test that fails here has found a new release of a library. Read what changed there against the module that rests on
-it, then renew what is written here.
+A test that fails here has found a new release of a library. Read what changed there against the
+module that rests on it, then renew what is written here.
 """
 
 from __future__ import annotations

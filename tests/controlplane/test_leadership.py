@@ -1,4 +1,5 @@
-"""Who leads: the decision as a table and as a property over several candidates, and a term's beginning and end."""
+"""Who leads: the decision as a table and as a property over several candidates, and a term's
+beginning and end."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ def test_a_lease_keeps_its_time_until_it_is_renewed() -> None:
 
 @dataclass
 class MemoryLeases:
-    """A Lease in memory that refuses what was not read from its newest state, as the API server does."""
+    """A Lease in memory that refuses what was not read from its newest state, as the API server
+    does."""
 
     lease: Lease | None = None
     writes: int = 0

@@ -1,4 +1,5 @@
-"""What only a runtime with processes can do: be adopted, be killed between two steps, leave traces, share a machine."""
+"""What only a runtime with processes can do: be adopted, be killed between two steps, leave traces,
+share a machine."""
 
 from __future__ import annotations
 

@@ -67,7 +67,8 @@ async def _nothing(scope: object, receive: object, send: object) -> None:
 
 
 def _certificate(port: int, tls: Certificates) -> bytes:
-    """What the server shows to a client that trusts our authority. The listener queues it until the server is up."""
+    """What the server shows to a client that trusts our authority. The listener queues it until the
+    server is up."""
     trust = ssl.create_default_context(cafile=str(tls.ca_file))
     with (
         socket.create_connection(("127.0.0.1", port), timeout=30) as plain,

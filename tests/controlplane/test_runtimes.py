@@ -1,6 +1,8 @@
-"""The contract of every runtime, held against the one in memory, the one with real Tritons, and the one with pods.
+"""The contract of every runtime, held against the one in memory, the one with real Tritons, and the
+one with pods.
 
-The one with pods needs a cluster: see ``tests/cluster/node.py`` for how to get one; it is skipped where there is none.
+The one with pods needs a cluster: see ``tests/cluster/node.py`` for how to get one; it is skipped
+where there is none.
 """
 
 from __future__ import annotations

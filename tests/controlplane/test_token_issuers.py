@@ -1,4 +1,5 @@
-"""Whose tokens count: our own keys over time, and those of an OpenID Connect issuer that is there, lies, or is away."""
+"""Whose tokens count: our own keys over time, and those of an OpenID Connect issuer that is there,
+lies, or is away."""
 
 from __future__ import annotations
 

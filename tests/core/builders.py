@@ -36,7 +36,8 @@ def workload(name: str = "blue", version: int = 1, endpoint: str = "ep") -> Work
 def deployment(
     name: str = "blue", *, version: int = 1, count: int = 1, endpoint: str = "ep", **more: Any
 ) -> Deployment:
-    """Generation 1, not observed yet, never succeeded; ``done=True`` is a deployment long settled."""
+    """Generation 1, not observed yet, never succeeded; ``done=True`` is a deployment long
+    settled."""
     done = more.pop("done", False)
     value = Deployment(
         endpoint=endpoint,
@@ -62,7 +63,8 @@ def endpoint(name: str = "ep", **more: Any) -> Endpoint:
 
 
 def instance(of: WorkloadSpec, slot: int = 0, attempt: int = 1, phase: Any = "ready", **more: Any) -> Instance:
-    """Started at 900; a ready one is ready since 901; an exited one failed at NOW unless told otherwise."""
+    """Started at 900; a ready one is ready since 901; an exited one failed at NOW unless told
+    otherwise."""
     exited = phase == "exited"
     value = Instance(
         id=f"{of.name}-{slot}-{attempt}",
@@ -90,7 +92,8 @@ def agent(version: int = 1, *, drained: int | None = None, **more: Any) -> Agent
 
 
 def table(*served: Instance, split: tuple[tuple[str, int], ...] = (), version: int = 1, **more: Any) -> RoutingTable:
-    """What the planner publishes for one endpoint ``ep`` whose deployments are served by these instances."""
+    """What the planner publishes for one endpoint ``ep`` whose deployments are served by these
+    instances."""
     by_workload: dict[str, list[Instance]] = {}
     for one in served:
         by_workload.setdefault(one.workload.name, []).append(one)
@@ -128,5 +131,6 @@ def plan(
     unknown: frozenset[str] = frozenset(),
     memory: Memory | None = None,
 ) -> Plan:
-    """Both halves of a pass's plan: the reconciler publishes the table of the first before it makes the second."""
+    """Both halves of a pass's plan: the reconciler publishes the table of the first before it makes
+    the second."""
     return complete(draft(world, instances, agents, now, unknown, memory=memory), memory)

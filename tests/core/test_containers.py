@@ -1,4 +1,5 @@
-"""Environments of deployments: what becomes a container, and one line for each reason why nothing does."""
+"""Environments of deployments: what becomes a container, and one line for each reason why nothing
+does."""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ BY_DEFAULT = "/var/azureml-app/azureml-models/m/1"
 
 #: (environment, where and of what, the container)
 CONTAINERS: list[tuple[dict[str, Any], dict[str, Any], Container]] = [
-    # The public example, where the operator says that its image is Triton; on a cluster its own command knows.
+    # The public example, where the operator says that its image is Triton; on a cluster its own
+    # command knows.
     ({"image": OWN, "inference_config": routes()}, {"model_mount_path": "/models"}, PUBLIC),
     (
         {"image": OWN, "inference_config": routes()},

@@ -1,4 +1,5 @@
-"""Every field of a deployment document has one place: it replaces instances, changes in place, or is refused."""
+"""Every field of a deployment document has one place: it replaces instances, changes in place, or
+is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Reports of proxies whose tables are of another history: a store that is new, or was restored from a backup."""
+"""Reports of proxies whose tables are of another history: a store that is new, or was restored from
+a backup."""
 
 from __future__ import annotations
 

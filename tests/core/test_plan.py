@@ -25,7 +25,8 @@ OUT = {"start": (), "stop": (), "forget": (), "remove": ()}
 
 @dataclass(frozen=True)
 class Row:
-    """``then``: ids by verb, and ``split`` and ``clusters`` of the table; ``status``: state and phase by resource."""
+    """``then``: ids by verb, and ``split`` and ``clusters`` of the table; ``status``: state and
+    phase by resource."""
 
     name: str
     world: World

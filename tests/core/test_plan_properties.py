@@ -1,7 +1,8 @@
 """Properties of the plan over generated worlds and histories.
 
-A small model stands for the machine: instances that start, become ready, fail or crash, and a proxy that acknowledges
-and drains when it is told to. What must hold is written as the names of the checks.
+A small model stands for the machine: instances that start, become ready, fail or crash, and a proxy
+that acknowledges and drains when it is told to. What must hold is written as the names of the
+checks.
 """
 
 from __future__ import annotations
@@ -264,7 +265,8 @@ def test_no_history_breaks_safety_and_all_end_where_they_should(events: list[tup
 @settings(max_examples=150, deadline=None)
 @given(st.lists(event, max_size=15))
 def test_a_serving_deployment_is_never_left_without_an_instance(events: list[tuple[object, ...]]) -> None:
-    """From the first success on, without crashes, what traffic names has a ready instance in every published table."""
+    """From the first success on, without crashes, what traffic names has a ready instance in every
+    published table."""
     machine = Machine(endpoint())
     put(machine, "blue", 1, 1)
     traffic(machine, 100)

@@ -1,4 +1,5 @@
-"""Who gives way to whom when new instances do not fit beside the old ones, and what the user reads meanwhile."""
+"""Who gives way to whom when new instances do not fit beside the old ones, and what the user reads
+meanwhile."""
 
 from __future__ import annotations
 
@@ -125,7 +126,7 @@ def test_how_the_model_came_is_told_when_all_are_ready() -> None:
     assert status.facts["model_fetches"][second.id]["cached"] is True
 
 
-# -- computes that do not answer --------------------------------------------------------------------------------------
+# -- computes that do not answer -------------------------------------------------------------------
 def far(**more: Any) -> Deployment:
     one = deployment(**more)
     return replace(one, workload=replace(one.workload, compute="lab"))

@@ -1,7 +1,8 @@
-"""No random sequence of changes on a cluster with few GPUs ends in a deadlock, and none takes more than there are.
+"""No random sequence of changes on a cluster with few GPUs ends in a deadlock, and none takes more
+than there are.
 
-A small model stands for the cluster: pods that each need one GPU, a scheduler that gives a free one to a random pending
-pod, and says of the others that they lack room.
+A small model stands for the cluster: pods that each need one GPU, a scheduler that gives a free one
+to a random pending pod, and says of the others that they lack room.
 """
 
 from __future__ import annotations

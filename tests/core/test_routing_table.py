@@ -1,4 +1,5 @@
-"""The routing table as a value: it refuses to contradict itself, travels as JSON, and keeps its secrets from print."""
+"""The routing table as a value: it refuses to contradict itself, travels as JSON, and keeps its
+secrets from print."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Which key signs, which are published and when they change: every token counts for as long as it says."""
+"""Which key signs, which are published and when they change: every token counts for as long as it
+says."""
 
 from __future__ import annotations
 
@@ -71,8 +72,9 @@ SCHEDULES = st.builds(
 
 @given(SCHEDULES, st.lists(SECONDS, min_size=5, max_size=60))
 def test_over_any_passes_every_token_counts_to_its_end(schedule: Schedule, times: list[float]) -> None:
-    """Passes at any times, with any gaps. Whenever a token is made its key has been published long enough (or is the
-    first of all), it is published at every pass until the token ends, and private keys do not pile up."""
+    """Passes at any times, with any gaps. Whenever a token is made its key has been published long
+    enough (or is the first of all), it is published at every pass until the token ends, and private
+    keys do not pile up."""
     have: list[SigningKey] = []
     published: dict[str, tuple[float, float]] = {}  # id -> first and last pass at which it was
     promised: dict[str, float] = {}  # id -> when its last token ends

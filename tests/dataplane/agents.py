@@ -1,4 +1,5 @@
-"""An agent with its Envoy and a fake control plane, as real processes in a directory of their own."""
+"""An agent with its Envoy and a fake control plane, as real processes in a directory of their
+own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A certificate, and one agent with one Envoy for all tests that only ask; those that kill make their own."""
+"""A certificate, and one agent with one Envoy for all tests that only ask; those that kill make
+their own."""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ def by_grpc() -> Iterator[dict[str, GrpcUpstream]]:
 def rules(
     tmp_path_factory: pytest.TempPathFactory, certificate: tuple[Path, Path], by_grpc: dict[str, GrpcUpstream]
 ) -> Iterator[tuple[RunningAgent, dict[str, Upstream]]]:
-    """One agent with everything that a request can meet (see ``rule_table``) and the upstreams by name."""
+    """One agent with everything that a request can meet (see ``rule_table``) and the upstreams by
+    name."""
     names = ("blue", "green", "grey", "ill", "red", "solo")
     with ExitStack() as stack:
         upstreams = {name: stack.enter_context(Upstream(name)) for name in names}

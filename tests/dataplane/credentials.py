@@ -1,4 +1,5 @@
-"""What somebody may show who wants to be let in. All but the last two are refused, by each endpoint and protocol."""
+"""What somebody may show who wants to be let in. All but the last two are refused, by each endpoint
+and protocol."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from .agents import KEY
 from .minting import mint
 from .rule_table import REVOKED_KEY, REVOKED_KID
 
-#: name -> (endpoint, ``authorization``; None: no such header). The last ones are good, and open scoring only.
+#: name -> (endpoint, ``authorization``; None: no such header). The last ones are good, and open
+#: scoring only.
 CREDENTIALS: dict[str, tuple[str, Callable[[], str | None]]] = {
     "none": ("images", lambda: None),
     "empty": ("images", lambda: ""),

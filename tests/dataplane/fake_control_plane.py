@@ -21,7 +21,8 @@ TOKEN = "agent-token"
 
 
 class FakeControlPlane:
-    """Set ``table`` by ``publish``; ``reports`` grows; ``wait_for`` waits for a report; ``gone``: who deregistered."""
+    """Set ``table`` by ``publish``; ``reports`` grows; ``wait_for`` waits for a report; ``gone``:
+    who deregistered."""
 
     def __init__(self, certificate: Path, private_key: Path) -> None:
         self._files = (certificate, private_key)

@@ -1,7 +1,8 @@
-"""The gRPC side of a model server for tests: Triton's methods without Triton, answering who was asked what.
+"""The gRPC side of a model server for tests: Triton's methods without Triton, answering who was
+asked what.
 
-Messages are bytes. ``held`` in a request waits until ``release()``, ``streams`` echo each message, all other answers
-are JSON of what arrived. An ``Upstream`` beside it answers health checks.
+Messages are bytes. ``held`` in a request waits until ``release()``, ``streams`` echo each message,
+all other answers are JSON of what arrived. An ``Upstream`` beside it answers health checks.
 """
 
 from __future__ import annotations

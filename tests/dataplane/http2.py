@@ -1,4 +1,5 @@
-"""An HTTP/2 client that sends what no decent one would: nothing is judged or tidied up before it goes out."""
+"""An HTTP/2 client that sends what no decent one would: nothing is judged or tidied up before it
+goes out."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ _AT_ONCE = 100
 
 
 class Http2:
-    """One connection. ``asked`` gives the status; 0: the stream was reset, or the connection ended. ``name``: what the
-    host is called, where that is not its address."""
+    """One connection. ``asked`` gives the status; 0: the stream was reset, or the connection ended.
+    ``name``: what the host is called, where that is not its address."""
 
     def __init__(self, host: str, port: int, timeout_s: float = 10.0, name: str | None = None) -> None:
         self.authority = f"{name or host}:{port}"
@@ -59,7 +60,8 @@ class Http2:
         return int(self.answers([headers])[0].get(":status", "0"))
 
     def answers(self, requests: Sequence[Headers], body: bytes | None = None) -> list[dict[str, str]]:
-        """Header and trailer of each answer, to requests that are sent at once; empty where there is none."""
+        """Header and trailer of each answer, to requests that are sent at once; empty where there
+        is none."""
         found: dict[int, dict[str, str]] = {}
         try:
             for headers in requests:
@@ -104,8 +106,8 @@ class Http2:
 def all_answers(
     host: str, port: int, requests: Sequence[Headers], body: bytes | None = None, name: str | None = None
 ) -> list[dict[str, str]]:
-    """``Http2.answers`` to however many, on as few connections as it takes: where one ends, whatever it has left
-    unanswered is asked again alone."""
+    """``Http2.answers`` to however many, on as few connections as it takes: where one ends,
+    whatever it has left unanswered is asked again alone."""
     answers: list[dict[str, str]] = []
     connection = Http2(host, port, name=name)
     for first in range(0, len(requests), _AT_ONCE):

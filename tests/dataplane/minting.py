@@ -37,7 +37,8 @@ ISSUERS = (TokenIssuer("aad_token", OIDC_ISSUER, (OIDC_AUDIENCE,), jwks("oidc"))
 
 
 def mint(endpoint: str = "tokens", kid: str = "one", *, key: Any = None, alg: str = "RS256", **changed: Any) -> str:
-    """A token for ``endpoint``. ``key``: signs instead of the one that ``kid`` names; claims of None are left out."""
+    """A token for ``endpoint``. ``key``: signs instead of the one that ``kid`` names; claims of
+    None are left out."""
     now = int(time.time())
     claims = {"iss": ISSUER, "aud": AUDIENCE, "sub": "test", "iat": now, "nbf": now, "exp": now + 3600}
     claims = {**claims, "endpoint": endpoint, **changed}

@@ -16,7 +16,8 @@ MAX_BODY = 2_000_000
 #: Every route is at a host below it too.
 DOMAIN = "ml.example.org"
 KEYS = ("primary-key", "secondary-key")
-#: What was good, and is not any more: a key that was regenerated, and a token whose signing key is gone.
+#: What was good, and is not any more: a key that was regenerated, and a token whose signing key is
+#: gone.
 REVOKED_KEY, REVOKED_KID = "regenerated-key", "gone"
 BLUE_PERCENT = 70
 MIRROR_PERCENT = 40
@@ -29,10 +30,11 @@ ORIGINS = (ORIGIN, *(f"https://{n:0>25}.example:3000" for n in range(16)), f"htt
 def rule_table(upstreams: Mapping[str, Upstream], by_grpc: Mapping[str, GrpcUpstream]) -> RoutingTable:
     """``by_grpc``: the same that speak gRPC too.
 
-    ``images``: a split and a mirror; ``pair``: two instances, one target that repeats lost requests and one that does
-    not; ``idle``: no traffic; ``closed``: no key; ``solo``: one slow, bounded target; ``ill``: unhealthy;
-    ``mirrored``: two mirrors; ``streams``: a second between two pieces; ``failing``: a target for each of FAILURES,
-    called by its name; ``tokens``, ``other-tokens`` and ``oidc``: as ``images``, for tokens."""
+    ``images``: a split and a mirror; ``pair``: two instances, one target that repeats lost requests
+    and one that does not; ``idle``: no traffic; ``closed``: no key; ``solo``: one slow, bounded
+    target; ``ill``: unhealthy; ``mirrored``: two mirrors; ``streams``: a second between two pieces;
+    ``failing``: a target for each of FAILURES, called by its name; ``tokens``, ``other-tokens`` and
+    ``oidc``: as ``images``, for tokens."""
 
     keys = tuple(Secret(k) for k in KEYS)
     images = (

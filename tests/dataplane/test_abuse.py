@@ -1,4 +1,5 @@
-"""Clients that mean harm: each is refused or cut off, Envoy's memory stays bounded, and others are served meanwhile."""
+"""Clients that mean harm: each is refused or cut off, Envoy's memory stays bounded, and others are
+served meanwhile."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ from .upstream import Upstream
 pytestmark = pytest.mark.serving
 Rules = tuple[RunningAgent, dict[str, Upstream]]
 
-#: Far more than an Envoy at rest differs by from one moment to the next, far less than what is sent at it.
+#: Far more than an Envoy at rest differs by from one moment to the next, far less than what is sent
+#: at it.
 GROWTH_BYTES = 64 * 1024 * 1024
 HEAD = f"POST {INFER} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {KEY}\r\n"
 #: Without a key: to be refused wherever it is read as a request of its own.
@@ -65,7 +67,8 @@ def said(connection: ssl.SSLSocket) -> bytes:
     return answer
 
 
-#: What Envoy answers to the first request where it is not 400. A folded line is unfolded, as the RFC allows.
+#: What Envoy answers to the first request where it is not 400. A folded line is unfolded, as the
+#: RFC allows.
 OTHERWISE = {
     "an unknown coding": 501,
     "chunked not last": 501,
@@ -132,7 +135,8 @@ def header_flood(agent: RunningAgent) -> None:
 
 
 def slow_requests(agent: RunningAgent) -> None:
-    """Hundreds of requests that never come whole: half of them in the head, half in a body, without a key."""
+    """Hundreds of requests that never come whole: half of them in the head, half in a body, without
+    a key."""
     with contextlib.ExitStack() as stack:
         for number in range(300):
             connection = stack.enter_context(connected(agent))
@@ -174,7 +178,8 @@ def test_others_are_served_and_memory_stays_bounded(
 
 
 def test_a_silent_client_gives_its_place_back(scoring: RunningAgent) -> None:
-    """With a valid key, and a body that never comes whole: both places of ``solo`` are taken, but not for long."""
+    """With a valid key, and a body that never comes whole: both places of ``solo`` are taken, but
+    not for long."""
     path = "/endpoints/solo/v2/models/m/infer"
     head = HEAD.replace(INFER, path) + "content-length: 1000\r\n\r\nx"
 

@@ -1,4 +1,5 @@
-"""The agent with a proxy that is none of the product's: it knows the protocol alone, and keeps its order."""
+"""The agent with a proxy that is none of the product's: it knows the protocol alone, and keeps its
+order."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ from .fake_control_plane import TOKEN, FakeControlPlane
 
 
 class RecordingProxy:
-    """Puts each table into force at once, and records what it was asked to do. ``refusing``: it cannot be started."""
+    """Puts each table into force at once, and records what it was asked to do. ``refusing``: it
+    cannot be started."""
 
     def __init__(self, agent: AgentCallbacks, *, predecessor: bool = False, refusing: bool = False) -> None:
         self.calls: list[str] = []

@@ -1,4 +1,5 @@
-"""The agent runs from the extra ``proxy`` alone: its image holds no web framework, no database, no model server."""
+"""The agent runs from the extra ``proxy`` alone: its image holds no web framework, no database, no
+model server."""
 
 from __future__ import annotations
 

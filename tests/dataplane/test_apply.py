@@ -1,4 +1,5 @@
-"""A newer table that comes in the middle of an older one: what was waited for is waited for again."""
+"""A newer table that comes in the middle of an older one: what was waited for is waited for
+again."""
 
 from __future__ import annotations
 
@@ -53,7 +54,8 @@ class Agent:
         return self.updater.progress().acknowledged_version == version
 
     def looks_again(self) -> None:
-        """Envoy is asked for its hosts' health twice more, so at least once by what was submitted last."""
+        """Envoy is asked for its hosts' health twice more, so at least once by what was submitted
+        last."""
         with self.changed:
             before = self.envoy.looked
             assert self.changed.wait_for(lambda: self.envoy.looked >= before + 2, 20)

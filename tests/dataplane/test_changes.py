@@ -1,4 +1,5 @@
-"""Changes of the routing table under way: nothing fails, and the reports say what is true. Real Envoy."""
+"""Changes of the routing table under way: nothing fails, and the reports say what is true. Real
+Envoy."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ HELD = INFER.replace("/m/", "/held/")
 
 @contextmanager
 def load(agent: RunningAgent, clients: int = 2) -> Iterator[Counter[int | str]]:
-    """Requests one after the other on each of ``clients`` connections; counts by status code or kind of failure."""
+    """Requests one after the other on each of ``clients`` connections; counts by status code or
+    kind of failure."""
     seen: Counter[int | str] = Counter()
     stop = threading.Event()
 
@@ -60,7 +62,8 @@ def test_no_request_fails_through_changes_of_weight_and_cluster(make_agent: Make
         with load(agent) as seen:
             for change in range(20):
                 version += 1
-                # Each time another cluster appears and the one before the last goes; sometimes with two addresses.
+                # Each time another cluster appears and the one before the last goes; sometimes with
+                # two addresses.
                 old, new = f"c{change}", f"c{change + 1}"
                 clusters = [cluster(old, [ups[change % 4]]), cluster(new, [ups[(change + 1) % 4]])]
                 percent = 10 * (change % 9 + 1)

@@ -99,7 +99,8 @@ def test_changed_cluster_gets_its_addresses_again() -> None:
 
 
 def test_many_routes_travel_in_parts_and_clusters_together() -> None:
-    """Envoy holds the first answer about clusters for all there are; of routes it knows which it has asked for."""
+    """Envoy holds the first answer about clusters for all there are; of routes it knows which it
+    has asked for."""
     names = [f"r{number:03}" for number in range(120)]
     wanted = snapshot(clusters=dict.fromkeys(names, "1"), routes=dict.fromkeys(names, "1"))
     stream = DeltaStream()

@@ -10,7 +10,8 @@ from amphitrite.schemas.errors import Error
 
 
 class CountingProxy:
-    """Has ``busy`` requests, one of which ends with each look, and connections until then (``idle`` ones for ever)."""
+    """Has ``busy`` requests, one of which ends with each look, and connections until then (``idle``
+    ones for ever)."""
 
     def __init__(self, busy: int, idle: int = 0, away: bool = False) -> None:
         self.busy, self.idle, self.away = busy, idle, away

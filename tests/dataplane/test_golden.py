@@ -1,4 +1,5 @@
-"""Tables and the resources made of them, side by side in ``golden/``; the real Envoy accepts every one.
+"""Tables and the resources made of them, side by side in ``golden/``; the real Envoy accepts every
+one.
 
 ``pytest --update-golden`` rewrites the outputs and deletes those without an input.
 """

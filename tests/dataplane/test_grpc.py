@@ -1,4 +1,5 @@
-"""What a call in gRPC meets, row by row: status, words, metadata. Through a real Envoy that a real agent configured."""
+"""What a call in gRPC meets, row by row: status, words, metadata. Through a real Envoy that a real
+agent configured."""
 
 from __future__ import annotations
 
@@ -30,8 +31,9 @@ STREAM = f"/{SERVICE}/ModelStreamInfer"
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """One agent, its model servers by name, and a client. ``images``: two targets and a mirror; ``idle``: no traffic;
-    ``brief``: half a second, one request at a time; ``ill``: unhealthy; ``own``: without gRPC; ``tokens``."""
+    """One agent, its model servers by name, and a client. ``images``: two targets and a mirror;
+    ``idle``: no traffic; ``brief``: half a second, one request at a time; ``ill``: unhealthy;
+    ``own``: without gRPC; ``tokens``."""
 
     agent: RunningAgent
     http: Mapping[str, Upstream]
@@ -131,7 +133,8 @@ ROWS = [
     Row("no healthy instance", "UNAVAILABLE", "no healthy instance", endpoint="ill"),
     Row("without gRPC", "UNIMPLEMENTED", "does not serve gRPC", endpoint="own"),
     Row("pinned to one without gRPC", "UNIMPLEMENTED", "'own' does not serve gRPC", metadata={PIN: "own"}),
-    # The model server is told the deadline as well, and may be the first to say so, in its own words.
+    # The model server is told the deadline as well, and may be the first to say so, in its own
+    # words.
     Row("too late", "DEADLINE_EXCEEDED", "", endpoint="brief", body=b"held"),
     Row("a stranger's service", "UNIMPLEMENTED", "no such method", method="/other.Service/ModelInfer"),
     Row("a method that is not there", "UNIMPLEMENTED", "no such method", method=f"/{SERVICE}/ModelInference"),

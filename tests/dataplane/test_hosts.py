@@ -1,4 +1,5 @@
-"""Addresses by host name: every rule of a path holds there too, and nothing else is reached. Real Envoy."""
+"""Addresses by host name: every rule of a path holds there too, and nothing else is reached. Real
+Envoy."""
 
 from __future__ import annotations
 

@@ -86,7 +86,8 @@ def _table(blue: Upstream, green: Upstream, shadow: Upstream) -> RoutingTable:
 
 
 class _Client:
-    """Sends requests and keeps what their outcome must be counted as: (series, code, reason) -> how often."""
+    """Sends requests and keeps what their outcome must be counted as: (series, code, reason) -> how
+    often."""
 
     def __init__(self, agent: RunningAgent) -> None:
         self._agent = agent
@@ -152,7 +153,8 @@ def _one_of_each(sent: _Client, blue: Upstream, green: Upstream) -> None:
 
 
 def _bounded_and_left(sent: _Client, green: Upstream) -> None:
-    """One request fills the bound, another is refused for it, and the client of the first leaves."""
+    """One request fills the bound, another is refused for it, and the client of the first
+    leaves."""
     green.hold()
     bounded = {DEPLOYMENT: "bounded"}
     with sent.begin("/endpoints/images/v2/held/x", bounded):
@@ -163,7 +165,8 @@ def _bounded_and_left(sent: _Client, green: Upstream) -> None:
 
 
 def _counted(agent: RunningAgent, sent: _Client) -> Totals:
-    """The numbers as soon as they are what the client has seen; Envoy's own are some seconds behind."""
+    """The numbers as soon as they are what the client has seen; Envoy's own are some seconds
+    behind."""
     wanted = {(*series, f"requests/{code}/{reason}"): n for (series, code, reason), n in sent.seen.items()}
 
     def agree(metrics: dict[str, Any]) -> bool:

@@ -40,7 +40,8 @@ def reading(of: Mapping[tuple[Series, str, str], float], in_flight: Mapping[Seri
 
 @dataclass(frozen=True)
 class Row:
-    """Readings of one series' field in turn, (process, what each cluster says), and the sums that they make."""
+    """Readings of one series' field in turn, (process, what each cluster says), and the sums that
+    they make."""
 
     name: str
     said: tuple[tuple[tuple[int, float], Mapping[str, float]], ...]
@@ -80,7 +81,8 @@ def test_what_left_the_table_is_told_for_a_while_and_begins_anew_afterwards() ->
     for now, there in ((101.0, True), (101.0 + KEEP_S, True), (102.0 + KEEP_S, False)):
         ledger = add_reading(ledger, FIRST, envoy, (), now)
         assert (BLUE in ledger.totals.counters) == there and NO_ENDPOINT in ledger.totals.counters
-    # Envoy still has its number: of a deployment of this name that comes back, only what is new counts.
+    # Envoy still has its number: of a deployment of this name that comes back, only what is new
+    # counts.
     ledger = add_reading(ledger, FIRST, reading({(BLUE, "sent", ""): 7}), {BLUE}, 2000.0)
     assert ledger.totals.counters[BLUE] == {"sent": 2}
 
@@ -91,7 +93,8 @@ def test_nothing_is_told_of_what_the_table_never_had() -> None:
 
 
 def test_a_key_was_used_when_its_count_was_seen_to_grow() -> None:
-    """And what was said of one that is no longer accepted ends, but not as long as nobody may have heard it."""
+    """And what was said of one that is no longer accepted ends, but not as long as nobody may have
+    heard it."""
     other = ("images", "f" * 16)
     ledger, seen = Ledger(Totals(1.0)), []
     for now, process, n in ((10.0, FIRST, 3), (15.0, FIRST, 3), (20.0, FIRST, 4), (25.0, SECOND, 0), (30.0, SECOND, 4)):

@@ -1,7 +1,9 @@
-"""Whatever is shown, by whichever way of writing a path: nothing that steers the model server reaches it.
+"""Whatever is shown, by whichever way of writing a path: nothing that steers the model server
+reaches it.
 
-The upstreams count: a status alone could hide that a request arrived. A row more is a line more: ``CREDENTIALS`` (what
-is shown), ``ADMIN`` (what is wanted), ``TRICKS`` (how it is written), ``PSEUDO`` (HTTP/2 alone).
+The upstreams count: a status alone could hide that a request arrived. A row more is a line more:
+``CREDENTIALS`` (what is shown), ``ADMIN`` (what is wanted), ``TRICKS`` (how it is written),
+``PSEUDO`` (HTTP/2 alone).
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from .upstream import Upstream
 pytestmark = pytest.mark.serving
 Rules = tuple[RunningAgent, dict[str, Upstream]]
 
-#: Triton's HTTP API beyond inference: https://github.com/triton-inference-server/server/tree/main/docs/protocol
+#: Triton's HTTP API beyond inference:
+#: https://github.com/triton-inference-server/server/tree/main/docs/protocol
 ADMIN = (
     ("POST", "v2/repository/index"),
     ("POST", "v2/repository/models/m/load"),
@@ -70,7 +73,8 @@ TRICKS: dict[str, Callable[[str, str], str]] = {
     "absolute form": lambda e, p: f"https://127.0.0.1/endpoints/{e}/{p}",
     "absolute form, without an endpoint": lambda e, p: f"http://127.0.0.1/{p}",
 }
-#: Behind a good key these may arrive, as paths that are none of Triton's: it decodes nothing and knows no parameters.
+#: Behind a good key these may arrive, as paths that are none of Triton's: it decodes nothing and
+#: knows no parameters.
 STRANGE = {"encoded twice", "parameter"}
 
 

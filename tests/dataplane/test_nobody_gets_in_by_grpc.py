@@ -1,5 +1,6 @@
-"""As ``test_nobody_gets_in``, by gRPC: whatever is shown, however a method is written and an endpoint is named, no call
-that steers or reveals the model server reaches it. A row more is a line more.
+"""As ``test_nobody_gets_in``, by gRPC: whatever is shown, however a method is written and an
+endpoint is named, no call that steers or reveals the model server reaches it. A row more is a line
+more.
 """
 
 from __future__ import annotations
@@ -66,7 +67,8 @@ CONTENTS = (
 PIN = "azureml-model-deployment"
 #: An empty message.
 BODY = b"\0\0\0\0\0"
-#: In HTTP, and in gRPC: invalid argument, not found, permission denied, unimplemented, unauthenticated.
+#: In HTTP, and in gRPC: invalid argument, not found, permission denied, unimplemented,
+#: unauthenticated.
 REFUSED = {"400", "401", "403", "404", "411"}
 REFUSED_BY_GRPC = {"3", "5", "7", "12", "16"}
 

@@ -16,7 +16,8 @@ pytestmark = pytest.mark.slow
 
 
 class Clocks:
-    """``each``: what one collection takes of the processor. ``before``: what the tests themselves have set aside."""
+    """``each``: what one collection takes of the processor. ``before``: what the tests themselves
+    have set aside."""
 
     def __init__(self) -> None:
         self.before = gc.get_freeze_count()

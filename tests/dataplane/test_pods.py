@@ -1,5 +1,5 @@
-"""An agent as it runs in a pod: it begins from a seed, tells when it is ready, leaves without a request lost, and
-writes to its output only. Real Envoy, no cluster."""
+"""An agent as it runs in a pod: it begins from a seed, tells when it is ready, leaves without a
+request lost, and writes to its output only. Real Envoy, no cluster."""
 
 from __future__ import annotations
 
@@ -105,7 +105,8 @@ def test_a_control_plane_that_lags_undoes_nothing(make_agent: MakeAgent) -> None
     with Upstream("blue") as blue, Upstream("green") as green:
         clusters = [cluster("blue", [blue]), cluster("green", [green])]
         agent.put_in_force(table(5, clusters, [("green", 100)]))
-        # Another replica answers, which has not seen version 5 yet; and the agent starts anew meanwhile.
+        # Another replica answers, which has not seen version 5 yet; and the agent starts anew
+        # meanwhile.
         agent.control_plane.publish(table(4, clusters, [("blue", 100)]))
         agent.kill()
         agent.control_plane.reports.clear()
@@ -249,7 +250,8 @@ def test_everything_is_a_line_of_json_on_the_output(make_agent: MakeAgent) -> No
 
 
 def test_a_mounted_secret_is_swapped_whole(tmp_path: Path) -> None:
-    """As the kubelet does it: files are links through ``..data``, which is itself a link to a directory of one time."""
+    """As the kubelet does it: files are links through ``..data``, which is itself a link to a
+    directory of one time."""
 
     def content(name: str) -> None:
         directory = tmp_path / name

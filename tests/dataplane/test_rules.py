@@ -1,4 +1,5 @@
-"""What a request meets, row by row: code, error code, headers. Through a real Envoy that a real agent configured."""
+"""What a request meets, row by row: code, error code, headers. Through a real Envoy that a real
+agent configured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What takes more than one request to see: shares, copies, bounds, what reaches the model server. Real Envoy."""
+"""What takes more than one request to see: shares, copies, bounds, what reaches the model server.
+Real Envoy."""
 
 from __future__ import annotations
 

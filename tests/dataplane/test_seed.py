@@ -1,4 +1,5 @@
-"""The seed of a new proxy: what is encoded comes back, what is not one is refused, and its bound is told."""
+"""The seed of a new proxy: what is encoded comes back, what is not one is refused, and its bound is
+told."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def test_large_bodies_pass_and_too_large_ones_are_told(
     assert f"more than {BUFFERED_BYTES} bytes (this one has 18000000)" in answer.json()["error"]["message"]
 
 
-# -- gRPC -------------------------------------------------------------------------------------------------------------
+# -- gRPC ------------------------------------------------------------------------------------------
 def called(
     agent: RunningAgent, request: service_pb2.ModelInferRequest, endpoint: str = "images", **options: Any
 ) -> grpc.Call:

@@ -1,4 +1,5 @@
-"""From one table to the next: what is published on the way, and when what is left behind is drained."""
+"""From one table to the next: what is published on the way, and when what is left behind is
+drained."""
 
 from __future__ import annotations
 

@@ -16,7 +16,8 @@ LONG = 2.5
 
 
 def read(client: httpx.Client, path: str, seconds: float) -> int:
-    """Pieces of the answer that came within ``seconds``. Raises httpx.RemoteProtocolError when it is cut off."""
+    """Pieces of the answer that came within ``seconds``. Raises httpx.RemoteProtocolError when it
+    is cut off."""
     end, pieces = time.monotonic() + seconds, 0
     with client.stream("POST", f"/endpoints/streams/v2/models/{path}", headers=BEARER, content=b"{}") as answer:
         assert answer.status_code == 200

@@ -1,4 +1,5 @@
-"""A newer Envoy takes the port over from an older one: no request fails, and an agent that dies on the way is repaired.
+"""A newer Envoy takes the port over from an older one: no request fails, and an agent that dies on
+the way is repaired.
 
 ``AMPHITRITE_TAKEOVERS`` sets how often it happens under load (default 3).
 """
@@ -60,7 +61,8 @@ def test_what_becomes_of_those_that_run(
     assert decide_start(found, state, "new", version) is want
 
 
-#: When the agent is killed once more: as soon as this holds, given the Envoy before and how many log lines there were.
+#: When the agent is killed once more: as soon as this holds, given the Envoy before and how many
+#: log lines there were.
 DEATHS: dict[str, Callable[[RunningAgent, ProcessRecord, str], bool]] = {
     "spawned": lambda agent, before, log: len(agent.envoys()) > 1,
     "never": lambda agent, before, log: False,
@@ -71,7 +73,8 @@ DEATHS: dict[str, Callable[[RunningAgent, ProcessRecord, str], bool]] = {
 
 
 def take_over(agent: RunningAgent, death: str) -> None:
-    """A new agent finds an Envoy of other settings, and dies where ``death`` says; the next one finishes the work."""
+    """A new agent finds an Envoy of other settings, and dies where ``death`` says; the next one
+    finishes the work."""
     before, said = agent.envoy(), len(agent.log())
     agent.outdate()
     agent.kill()
@@ -86,7 +89,8 @@ def take_over(agent: RunningAgent, death: str) -> None:
 
 @pytest.mark.parametrize("number", range(40))
 def test_a_rendezvous_has_a_name_that_fits(number: int) -> None:
-    """From 2**31 on Envoy writes twenty digits into the names of its sockets, whose paths have a bound."""
+    """From 2**31 on Envoy writes twenty digits into the names of its sockets, whose paths have a
+    bound."""
     highest = HotRestart.of(Path(f"/home/{number}/state"), Path("run")).base_id * 10 + 9
     assert highest < 2**31 and len(f"hot_udp_parent_{highest}") <= len(LONGEST_SOCKET_NAME)
 
@@ -114,7 +118,8 @@ def test_no_request_fails(make_agent: MakeAgent, tmp_path: Path) -> None:
 
 @pytest.mark.serving
 def test_what_has_begun_ends_first(make_agent: MakeAgent) -> None:
-    """A request in flight on the older Envoy is answered, and what it runs on does not count as drained before."""
+    """A request in flight on the older Envoy is answered, and what it runs on does not count as
+    drained before."""
     agent = make_agent()
     agent.start()
     with Upstream("blue") as blue, Upstream("green") as green:

@@ -1,4 +1,5 @@
-"""Which tokens open an endpoint, row by row, and that behind a token the rules are those behind a key."""
+"""Which tokens open an endpoint, row by row, and that behind a token the rules are those behind a
+key."""
 
 from __future__ import annotations
 
@@ -217,8 +218,9 @@ def token_table(version: int, upstream: Upstream, *kids: str) -> RoutingTable:
 
 
 def test_changing_keys_loses_no_request(make_agent: MakeAgent) -> None:
-    """The next key comes, signs, and the former one goes, while clients that keep their connections never notice. The
-    listener stays as it is; an agent that begins anew takes the keys from its disk."""
+    """The next key comes, signs, and the former one goes, while clients that keep their connections
+    never notice. The listener stays as it is; an agent that begins anew takes the keys from its
+    disk."""
     agent = make_agent()
     context = ssl.create_default_context(cafile=str(agent.certificate))
     with Upstream("blue") as upstream:

@@ -1,4 +1,5 @@
-"""All of Envoy's resources of a routing table, which the product makes kind by kind, in the order of a change."""
+"""All of Envoy's resources of a routing table, which the product makes kind by kind, in the order
+of a change."""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
-"""A model server for tests: one thread for each connection, keeps what it was sent, answers by the path.
+"""A model server for tests: one thread for each connection, keeps what it was sent, answers by the
+path.
 
-``…/fails/…`` and the other names of ``FAILURES`` answer with a body of their own, ``…/held/…`` waits until
-``release()``, ``…/vanishes/…`` closes the connection, ``…/trickles/…`` answers by pieces without end, ``…/stalls/…``
-by one and then nothing until ``release()``; all else echoes. ``ready`` decides what the health check sees.
+``…/fails/…`` and the other names of ``FAILURES`` answer with a body of their own, ``…/held/…``
+waits until ``release()``, ``…/vanishes/…`` closes the connection, ``…/trickles/…`` answers by
+pieces without end, ``…/stalls/…`` by one and then nothing until ``release()``; all else echoes.
+``ready`` decides what the health check sees.
 """
 
 from __future__ import annotations
@@ -56,7 +58,8 @@ class Upstream:
         return self._gate.is_set()
 
     def hold(self) -> None:
-        """From now on held requests wait; those that have arrived before are not counted any more."""
+        """From now on held requests wait; those that have arrived before are not counted any
+        more."""
         self._gate.clear()
         self.arrived, self.left = threading.Semaphore(0), threading.Semaphore(0)
 
@@ -159,7 +162,8 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(*(failure or (200, json.dumps(seen).encode())))
 
     def _stream(self, pause: Callable[[], None]) -> None:
-        """A piece, a pause, a piece and so on, until the reader goes away or there is nobody to wait for."""
+        """A piece, a pause, a piece and so on, until the reader goes away or there is nobody to
+        wait for."""
         self.close_connection = True
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")

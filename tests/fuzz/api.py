@@ -2,9 +2,10 @@
 
     python -m tests.fuzz.api --requests 20000 [--seed 1]
 
-Prints how many requests there were and every failure; ends with 1 when there is one. The suite runs a small part of it.
-What a request is refused for that its schema allows is judged here (``_refused_by_a_rule``): it must be about what is
-there, or about several fields together, which no schema of one body can say.
+Prints how many requests there were and every failure; ends with 1 when there is one. The suite runs
+a small part of it. What a request is refused for that its schema allows is judged here
+(``_refused_by_a_rule``): it must be about what is there, or about several fields together, which no
+schema of one body can say.
 """
 
 from __future__ import annotations
@@ -111,7 +112,8 @@ def fuzzed() -> Iterator[World]:
 
 
 def run(world: World, *, requests: int, seed: int, only: str = "") -> Report:
-    """At least that many requests; 0: a few of each operation, chosen at random, which takes some seconds."""
+    """At least that many requests; 0: a few of each operation, chosen at random, which takes some
+    seconds."""
     report, began = Report(), time.monotonic()
     log, faults = logging.getLogger("amphitrite"), _Faults(report)
     level = log.level
@@ -226,7 +228,8 @@ def _told(label: str, check: str, failure: Failure, interaction: Any) -> str:
 
 
 def _refused_by_a_rule(operation: str, path: Mapping[str, Any], body: Any, response: Any) -> bool:
-    """Whether a refusal of a body that the schema of its route allows is about something else than that body."""
+    """Whether a refusal of a body that the schema of its route allows is about something else than
+    that body."""
     error = json.loads(response.content)["error"]
     if isinstance(error, str):
         return False

@@ -1,9 +1,11 @@
-"""Broken YAML documents of every kind, judged as ``ml`` judges them, and through the whole command line.
+"""Broken YAML documents of every kind, judged as ``ml`` judges them, and through the whole command
+line.
 
     python -m tests.fuzz.documents --documents 100000 [--seed 1]
 
-Prints how many were taken and refused, how long that took, and every failure: an exception that is no Error, a refusal
-without ``file:line:column``, a document that is taken and yet not valid. Ends with 1 when there is one.
+Prints how many were taken and refused, how long that took, and every failure: an exception that is
+no Error, a refusal without ``file:line:column``, a document that is taken and yet not valid. Ends
+with 1 when there is one.
 """
 
 from __future__ import annotations
@@ -147,7 +149,8 @@ _COMMANDS = {
 
 @dataclass
 class Report:
-    """``outcomes``: how many were taken, refused, and asked of the command line. ``failures``: text -> how often."""
+    """``outcomes``: how many were taken, refused, and asked of the command line. ``failures``: text
+    -> how often."""
 
     seconds: float = 0.0
     outcomes: Counter[str] = field(default_factory=Counter)

@@ -1,7 +1,7 @@
 """The chart, rendered by the real Helm.
 
-Decides where the program comes from: PATH, the directory of a running test cluster, or the archive that the cluster is
-made of. Must not know what a render should look like.
+Decides where the program comes from: PATH, the directory of a running test cluster, or the archive
+that the cluster is made of. Must not know what a render should look like.
 """
 
 from __future__ import annotations
@@ -83,7 +83,8 @@ def documents(*arguments: str | Path) -> list[Document]:
 
 @cache
 def example(name: str) -> list[Document]:
-    """The render of one of the chart's own examples, on a cluster that has the Prometheus operator."""
+    """The render of one of the chart's own examples, on a cluster that has the Prometheus
+    operator."""
     return documents("--values", EXAMPLES[name], "--api-versions", MONITORING)
 
 

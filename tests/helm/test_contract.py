@@ -1,4 +1,5 @@
-"""Where the chart repeats what the program says, both say the same: settings, flags, rights, versions."""
+"""Where the chart repeats what the program says, both say the same: settings, flags, rights,
+versions."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ each_example = pytest.mark.parametrize("name", EXAMPLES)
 
 
 def environment(rendered: list[Document]) -> dict[str, str]:
-    """What the control plane is told; a value from a Secret or a field is a placeholder of the right form."""
+    """What the control plane is told; a value from a Secret or a field is a placeholder of the
+    right form."""
     stand_ins = {"ML_DATABASE_URL": "postgresql+psycopg://u:p@h/d"}
     listed = containers(rendered)["Deployment/amphitrite-controlplane/controlplane"]["env"]
     return {e["name"]: e.get("value", stand_ins.get(e["name"], "given")) for e in listed}

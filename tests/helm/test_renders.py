@@ -1,4 +1,5 @@
-"""The chart's examples rendered: as recorded, valid for every supported Kubernetes, and within the house rules of pods.
+"""The chart's examples rendered: as recorded, valid for every supported Kubernetes, and within the
+house rules of pods.
 
 ``pytest --update-golden`` rewrites ``golden/`` and deletes what has no example.
 """
@@ -22,8 +23,8 @@ from .chart import CHART, EXAMPLES, Document, containers, documents, example, on
 pytestmark = pytest.mark.helm
 
 GOLDEN = Path(__file__).parent / "golden"
-#: The oldest and the newest that the chart supports: what the one knows already and the other still has, those between
-#: them have as well.
+#: The oldest and the newest that the chart supports: what the one knows already and the other still
+#: has, those between them have as well.
 SUPPORTED = ["1.30", "1.37"]
 #: Kinds of others' API groups: no schema of Kubernetes' knows them.
 FOREIGN = {"cert-manager.io", "gateway.networking.k8s.io", "monitoring.coreos.com"}
@@ -103,7 +104,8 @@ def test_one_value_moves_every_image_to_a_mirror() -> None:
 
 @each_example
 def test_pods_fit_the_restricted_level(name: str) -> None:
-    """Kubernetes' Pod Security Standards, level `restricted`; and what they do not ask for, but we do."""
+    """Kubernetes' Pod Security Standards, level `restricted`; and what they do not ask for, but we
+    do."""
     for where, spec in pods(example(name)).items():
         context = spec["securityContext"]
         assert context["runAsNonRoot"] is True, where

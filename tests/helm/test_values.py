@@ -1,4 +1,5 @@
-"""What the chart is told: every value has a default and a shape, and wrong ones are refused before anything is made."""
+"""What the chart is told: every value has a default and a shape, and wrong ones are refused before
+anything is made."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ def test_the_schema_and_the_defaults_name_the_same_values() -> None:
 
 
 def test_every_value_is_explained() -> None:
-    """A line of its own above each value of the two outer levels, or above the group that it belongs to."""
+    """A line of its own above each value of the two outer levels, or above the group that it
+    belongs to."""
     lines = (CHART / "values.yaml").read_text().splitlines()
     groups = [n for n, line in enumerate(lines) if line and line[0].isalpha() and not line.endswith(":")]
     assert [lines[n] for n in groups if not lines[n - 1].startswith("#")] == []

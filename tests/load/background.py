@@ -33,15 +33,16 @@ class Client:
 
 @dataclass
 class Load:
-    """``results``: what each client saw, by name; there when the load has ended. ``counts``: files that say how many
-    answers each has had so far."""
+    """``results``: what each client saw, by name; there when the load has ended. ``counts``: files
+    that say how many answers each has had so far."""
 
     results: dict[str, dict[str, Any]] = field(default_factory=dict)
     counts: Sequence[Path] = ()
 
     @property
     def answered(self) -> int:
-        """Of all clients so far. A file is not there until it is written first, and empty while it is written."""
+        """Of all clients so far. A file is not there until it is written first, and empty while it
+        is written."""
         return sum(int(file.read_text() or 0) for file in self.counts if file.exists())
 
     @property
@@ -58,7 +59,8 @@ class Load:
 def load(
     base_url: str, cafile: Path, key: str, directory: Path, clients: Sequence[Client], *, at_least: int = 0
 ) -> Iterator[Load]:
-    """All ``clients`` at once until the block ends and they have had ``at_least`` answers, together."""
+    """All ``clients`` at once until the block ends and they have had ``at_least`` answers,
+    together."""
     directory.mkdir(parents=True, exist_ok=True)
     end = directory / "end"
     counts = {client.name: directory / f"{client.name}.count" for client in clients}

@@ -1,19 +1,22 @@
-"""A closed-loop HTTPS load generator: N connections, each sends its next request when it has the last answer.
+"""A closed-loop HTTPS load generator: N connections, each sends its next request when it has the
+last answer.
 
-Decides how a request is counted. Every request is sent once: an answer counts by its status, anything else (refused,
-reset, cut off, late, not HTTP) counts as a connection error, and both kinds of failure are reported. Nothing is
-retried, so "0 failed" means that no request was lost. An answer with ``connection: close`` is an answer; the next
-request then uses a new connection, which is counted under ``reconnects``. Must not know what it calls: it is given a
-URL, headers and a body.
+Decides how a request is counted. Every request is sent once: an answer counts by its status,
+anything else (refused, reset, cut off, late, not HTTP) counts as a connection error, and both kinds
+of failure are reported. Nothing is retried, so "0 failed" means that no request was lost. An answer
+with ``connection: close`` is an answer; the next request then uses a new connection, which is
+counted under ``reconnects``. Must not know what it calls: it is given a URL, headers and a body.
 
-It speaks HTTP/1.1 over plain sockets because it shares the machine with what it measures: one thread per connection,
-one write and mostly one read per request, and no parsing beyond what is counted.
+It speaks HTTP/1.1 over plain sockets because it shares the machine with what it measures: one
+thread per connection, one write and mostly one read per request, and no parsing beyond what is
+counted.
 
     python tests/load/closed_loop.py --url https://127.0.0.1:9443/endpoints/e/v2/models/m/infer \\
-        --header 'Authorization: Bearer KEY' --body-file request.json --connections 8 --requests 100000 --json
+        --header 'Authorization: Bearer KEY' --body-file request.json \\
+        --connections 8 --requests 100000 --json
 
-It ends after ``--requests``, or as soon as the file of ``--until-file`` exists; with both, when both hold. Exit code: 0
-when no request failed, else 1.
+It ends after ``--requests``, or as soon as the file of ``--until-file`` exists; with both, when
+both hold. Exit code: 0 when no request failed, else 1.
 """
 
 from __future__ import annotations
@@ -147,8 +150,8 @@ def drive(
     think_s: float = 0.0,
     expect: bytes = b"",
 ) -> None:
-    """Send ``request`` once for each turn, over one connection at a time, ``think_s`` after each answer. An answer
-    without ``expect`` in it counts as a connection error, ``Incomplete``."""
+    """Send ``request`` once for each turn, over one connection at a time, ``think_s`` after each
+    answer. An answer without ``expect`` in it counts as a connection error, ``Incomplete``."""
     connection: Connection | None = None
     opened = False
     pause = threading.Event()
@@ -198,7 +201,8 @@ def request_bytes(url: str, headers: list[str], body: bytes | None) -> bytes:
 
 
 def report(tallies: list[Tally], seconds: float) -> dict[str, Any]:
-    """All connections together. Latencies in milliseconds; ``failed`` counts connection errors and statuses but 2xx."""
+    """All connections together. Latencies in milliseconds; ``failed`` counts connection errors and
+    statuses but 2xx."""
     statuses: Counter[int] = sum((t.statuses for t in tallies), Counter())
     errors: Counter[str] = sum((t.errors for t in tallies), Counter())
     latencies = sorted(itertools.chain.from_iterable(t.latencies for t in tallies))
@@ -224,7 +228,8 @@ def report(tallies: list[Tally], seconds: float) -> dict[str, Any]:
 
 
 def turns_until(path: Path, turns: Iterator[int], at_least: int) -> Iterator[int]:
-    """Turns until ``path`` exists and there have been ``at_least`` of them; ``turns`` is shared by all connections."""
+    """Turns until ``path`` exists and there have been ``at_least`` of them; ``turns`` is shared by
+    all connections."""
     return itertools.takewhile(lambda turn: turn < at_least or not path.exists(), turns)
 
 

@@ -1,4 +1,5 @@
-"""The load generator counts each request once, whatever happens to it: its figures equal the server's own."""
+"""The load generator counts each request once, whatever happens to it: its figures equal the
+server's own."""
 
 from __future__ import annotations
 

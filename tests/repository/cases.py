@@ -1,11 +1,13 @@
 """The corpus: what each file in ``corpus/`` says, and the repository that it describes.
 
-Decides the form of a case and how its files come to lie on disk. Must not know Triton or the validator.
+Decides the form of a case and how its files come to lie on disk. Must not know Triton or the
+validator.
 
-A case is one YAML file. ``files`` gives path -> content: a text as it is, or one of ``{onnx: <recipe of graphs.py>,
-opset:, op:, outside:, keep: <bytes to keep of it>}``, ``{hex: …}``. ``finding`` is what the validator must say of it:
-place, code and words of the message. ``kills``: whether Triton dies or hangs of it, so that it can share no server.
-``refused_from``: the first release of ONNX Runtime that refuses it; the record is of a newer one.
+A case is one YAML file. ``files`` gives path -> content: a text as it is, or one of
+``{onnx: <recipe of graphs.py>, opset:, op:, outside:, keep: <bytes to keep of it>}``, ``{hex: …}``.
+``finding`` is what the validator must say of it: place, code and words of the message. ``kills``:
+whether Triton dies or hangs of it, so that it can share no server. ``refused_from``: the first
+release of ONNX Runtime that refuses it; the record is of a newer one.
 """
 
 from __future__ import annotations
@@ -62,7 +64,8 @@ class Case:
         return {path: _content(given) for path, given in self.files.items()}
 
     def write(self, root: Path) -> Path:
-        """The repository as the product lays it out for Triton: with the empty directories that it restores."""
+        """The repository as the product lays it out for Triton: with the empty directories that it
+        restores."""
         contents = self.contents()
         for path, content in contents.items():
             (root / path).parent.mkdir(parents=True, exist_ok=True)
@@ -89,7 +92,8 @@ def corpus() -> tuple[Case, ...]:
 
 @cache
 def recorded() -> dict[str, dict[str, Any]]:
-    """Case -> ``verdict`` (``loads`` or ``refused``) and ``says``: what the real Triton answered, by record.py."""
+    """Case -> ``verdict`` (``loads`` or ``refused``) and ``says``: what the real Triton answered,
+    by record.py."""
     found: dict[str, dict[str, Any]] = yaml.safe_load(RECORD.read_text()) if RECORD.exists() else {}
     return found
 

@@ -1,10 +1,11 @@
 """ONNX files made from one line of text, the same bytes each time.
 
-Decides what ``x FP32[N,4] -> y FP32[N,2]`` means: inputs, outputs, and nodes that ONNX Runtime accepts between them.
-Must not know cases, Triton or the validator.
+Decides what ``x FP32[N,4] -> y FP32[N,2]`` means: inputs, outputs, and nodes that ONNX Runtime
+accepts between them. Must not know cases, Triton or the validator.
 
-A type is Triton's word for it, or ``BF16``, or ``MAP`` (a sequence of maps, as classifiers of scikit-learn have it). A
-dimension is a number, a symbol, or ``?`` for neither; without brackets the rank stays open.
+A type is Triton's word for it, or ``BF16``, or ``MAP`` (a sequence of maps, as classifiers of
+scikit-learn have it). A dimension is a number, a symbol, or ``?`` for neither; without brackets the
+rank stays open.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ class _Value:
 
 
 def graph(text: str, *, opset: int = 17, op: str | None = None, outside: str | None = None) -> bytes:
-    """The file. ``op``: an operator, known to ONNX or not, that makes each output. ``outside``: the file in which the
-    data of a weight are said to lie, which is added to the first output.
+    """The file. ``op``: an operator, known to ONNX or not, that makes each output. ``outside``: the
+    file in which the data of a weight are said to lie, which is added to the first output.
     """
     inputs, outputs = (_values(side) for side in text.split("->"))
     weights = [] if inputs else [numpy_helper.from_array(np.zeros(1, np.float32), "fixed")]
@@ -79,7 +80,8 @@ def _values(text: str) -> list[_Value]:
 def _steps(
     source: _Value, output: _Value, op: str | None
 ) -> tuple[list[tuple[str, dict[str, object]]], list[int] | None]:
-    """The operators from ``source`` to ``output``, and the shape for Reshape where it is one of them."""
+    """The operators from ``source`` to ``output``, and the shape for Reshape where it is one of
+    them."""
     if op:
         return [(op, {})], None
     if output.kind == "MAP":

@@ -1,11 +1,12 @@
 """Asks the real Triton, started as the product starts it, what it says of repositories.
 
-Decides how a server's log becomes a verdict on each repository, whether one server is given one of them or many. Must
-not know the corpus or the validator.
+Decides how a server's log becomes a verdict on each repository, whether one server is given one of
+them or many. Must not know the corpus or the validator.
 
-Many in one server is what makes the corpus affordable. It differs from the product in one option: a repository that
-fails must not end the server. Triton judges each model by itself and those that name it, so with models of distinct
-names the verdicts are those of one server each; record.py records from the latter and the tests compare.
+Many in one server is what makes the corpus affordable. It differs from the product in one option: a
+repository that fails must not end the server. Triton judges each model by itself and those that
+name it, so with models of distinct names the verdicts are those of one server each; record.py
+records from the latter and the tests compare.
 """
 
 from __future__ import annotations
@@ -51,14 +52,16 @@ _LOADED = re.compile(r"successfully loaded '(.*?)'")
 
 @dataclass(frozen=True)
 class Verdict:
-    """``words``: Triton's own about each model that it refuses, without the traceback and where the files lay."""
+    """``words``: Triton's own about each model that it refuses, without the traceback and where the
+    files lay."""
 
     loads: bool
     words: tuple[str, ...]
 
 
 def alone(repository: Path) -> Verdict:
-    """The verdict of a server of its own, started with the product's options: it ends where it refuses."""
+    """The verdict of a server of its own, started with the product's options: it ends where it
+    refuses."""
     with _server([repository]) as (process, address, log):
         _wait(process, address, log)
         ended = process.poll() is not None
@@ -75,7 +78,8 @@ def alone(repository: Path) -> Verdict:
 
 
 def together(repositories: Mapping[str, Path]) -> dict[str, Verdict]:
-    """Name -> verdict, of one server that is given all of them. No two may have a model of the same name."""
+    """Name -> verdict, of one server that is given all of them. No two may have a model of the same
+    name."""
     paths = list(repositories.values())
     with _server(paths) as (process, address, log):
         _wait(process, address, log)

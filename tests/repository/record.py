@@ -1,6 +1,8 @@
-"""Writes down what the real Triton says of each case: ``python -m tests.repository.record [case …]``.
+"""Writes down what the real Triton says of each case:
+``python -m tests.repository.record [case …]``.
 
-Decides how the answers are kept. Each case is judged by a server of its own, with exactly the product's options.
+Decides how the answers are kept. Each case is judged by a server of its own, with exactly the
+product's options.
 """
 
 from __future__ import annotations

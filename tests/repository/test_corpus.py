@@ -1,7 +1,7 @@
 """The record of what the real Triton says is true: every case is shown to it again.
 
-All cases but those that kill it share one server; each verdict and its words must be the same as in the record, which
-was made with a server for each.
+All cases but those that kill it share one server; each verdict and its words must be the same as in
+the record, which was made with a server for each.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Verdict]:
 
 
 def _apart(root: Path) -> dict[str, Path]:
-    """The repositories that can share a server. It can have each name only once, so of a model that several cases have,
-    the step of their ensembles, only the first stays."""
+    """The repositories that can share a server. It can have each name only once, so of a model that
+    several cases have, the step of their ensembles, only the first stays."""
     repositories = {case.name: case.write(root / case.name) for case in corpus() if not case.kills}
     seen: dict[str, object] = {}
     for case in corpus():

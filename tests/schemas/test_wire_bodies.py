@@ -1,4 +1,5 @@
-"""Bodies as Azure's own SDK sends them, and what they are as documents; ours are read and written the same way."""
+"""Bodies as Azure's own SDK sends them, and what they are as documents; ours are read and written
+the same way."""
 
 from __future__ import annotations
 

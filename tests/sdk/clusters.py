@@ -1,7 +1,8 @@
-"""A server with an attached cluster, for what only needs its replies: nothing runs, and everything succeeds at once.
+"""A server with an attached cluster, for what only needs its replies: nothing runs, and everything
+succeeds at once.
 
-Decides what that server has: the model ``m`` and the compute ``k8s``. Must not know who asks it. The real API over the
-real store and TLS; the reconciler is ``World.settle``.
+Decides what that server has: the model ``m`` and the compute ``k8s``. Must not know who asks it.
+The real API over the real store and TLS; the reconciler is ``World.settle``.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ SMALL = PodShape("small", (("cpu", "1"), ("memory", "1Gi")))
 
 @contextmanager
 def served(root: Path, certificates: Path) -> Iterator[dict[str, str]]:
-    """What its clients need: ``url`` and ``token``. ``certificates``: those of another server, for a process trusts
-    one authority at a time."""
+    """What its clients need: ``url`` and ``token``. ``certificates``: those of another server, for
+    a process trusts one authority at a time."""
     with opened(root / "home") as world:
         world.now[0] = time.time()
         world.model()

@@ -1,8 +1,10 @@
-"""One environment for each release of Azure's SDK under test, made with uv and kept in the checkout.
+"""One environment for each release of Azure's SDK under test, made with uv and kept in the
+checkout.
 
-Decides which releases are tested, what each is installed with and when an environment is made anew. Must not know what
-runs in them. ``requirements/RELEASE.in`` is what a user asks for, and what an old release needs to be imported at all;
-the set ``sdk-RELEASE`` of ``deploy/lock.txt`` is what that came to. By hand: ``python -m tests.sdk.environments``.
+Decides which releases are tested, what each is installed with and when an environment is made anew.
+Must not know what runs in them. ``requirements/RELEASE.in`` is what a user asks for, and what an
+old release needs to be imported at all; the set ``sdk-RELEASE`` of ``deploy/lock.txt`` is what that
+came to. By hand: ``python -m tests.sdk.environments``.
 """
 
 from __future__ import annotations
@@ -25,8 +27,9 @@ from deploy.lock import requirements
 
 from .. import tiers
 
-#: The newest, and the oldest that is promised. What lies between, as 1.31.0, speaks as the older one does and takes ten
-#: seconds of a run, so it is tested when ``AMPHITRITE_SDK_RELEASES`` names it (releases with a space between).
+#: The newest, and the oldest that is promised. What lies between, as 1.31.0, speaks as the older
+#: one does and takes ten seconds of a run, so it is tested when ``AMPHITRITE_SDK_RELEASES`` names
+#: it (releases with a space between).
 RELEASES = tuple(os.environ.get("AMPHITRITE_SDK_RELEASES", "1.35.2 1.20.0").split())
 NEWEST = RELEASES[0]
 
@@ -34,7 +37,8 @@ KEPT = Path(__file__).resolve().parents[2] / ".venv-sdk"
 
 
 def provide() -> dict[str, Path]:
-    """Release -> the interpreter of its environment, each made where it is missing or was made of other pins."""
+    """Release -> the interpreter of its environment, each made where it is missing or was made of
+    other pins."""
     tiers.needs("sdk")
     KEPT.mkdir(exist_ok=True)
     with ThreadPoolExecutor(len(RELEASES)) as pool:

@@ -1,7 +1,7 @@
 """One run of all steps for each release of the SDK, all at once against one server.
 
-Decides what a run is given: files of its own, and the environment after ``eval "$(ml server env)"`` and nothing else.
-Must not know what steps do.
+Decides what a run is given: files of its own, and the environment after ``eval "$(ml server env)"``
+and nothing else. Must not know what steps do.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from . import clusters, environments
 
 STEPS = Path(__file__).parent / "steps"
 DEADLINE_S = 420.0
-#: Directories with a model. Each is uploaded by one track alone: of two that upload the same files at once, the SDK
-#: gives one a 409, which it swallows without a progress bar, and then it waits for that file for ever.
+#: Directories with a model. Each is uploaded by one track alone: of two that upload the same files
+#: at once, the SDK gives one a 409, which it swallows without a progress bar, and then it waits for
+#: that file for ever.
 MODELS = ("one", "two", "three", "four", "five", "six", "seven")
 #: Versions of the model ``many``; a page has 100.
 MANY = 130
@@ -75,7 +76,8 @@ def run(product: Product, root: Path) -> Found:
 
 
 def _many_versions(product: Product) -> None:
-    """A model with more versions than the server answers at once, registered by REST: the SDK would take a minute."""
+    """A model with more versions than the server answers at once, registered by REST: the SDK would
+    take a minute."""
     workspace = workspace_id("local", "local", "local")
     blob = f"/storage/local/azureml-blobstore/LocalUpload/many/{MANY}"
     uri = f"azureml:/{workspace.lower()}/datastores/workspaceblobstore/paths/LocalUpload/many/{MANY}"
@@ -91,7 +93,8 @@ def _many_versions(product: Product) -> None:
 
 
 def _files(files: Path, at: int) -> dict[str, object]:
-    """Files of the run's own: content is addressed by its digest, and runs must not meet by chance."""
+    """Files of the run's own: content is addressed by its digest, and runs must not meet by
+    chance."""
     adds = {name: number + at / 4 for number, name in enumerate(MODELS, start=1)}
     for name, number in adds.items():
         adding(files / name, number)
@@ -107,7 +110,8 @@ def _files(files: Path, at: int) -> dict[str, object]:
 
 
 def _run(product: Product, python: Path, arguments: dict[str, object]) -> dict[str, Outcome]:
-    """What became of the steps of one release; one that has not ended by the deadline says where everybody stood."""
+    """What became of the steps of one release; one that has not ended by the deadline says where
+    everybody stood."""
     script = 'eval "$(ml server env)" && exec "$0" -m steps'
     files = Path(str(arguments["files"]))
     with (files / "out").open("w") as out, (files / "err").open("w") as err:

@@ -1,7 +1,7 @@
 """Azure's own SDK, unmodified, against a real server over TLS: every step with every release.
 
-A test here reads what became of one step; all steps of a release run in one process, for importing the SDK takes
-seconds. What a step does is written in ``steps/``.
+A test here reads what became of one step; all steps of a release run in one process, for importing
+the SDK takes seconds. What a step does is written in ``steps/``.
 """
 
 from __future__ import annotations

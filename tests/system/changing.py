@@ -1,7 +1,8 @@
-"""Everything that may change while three kinds of clients ask: kept connections, new ones, and streams.
+"""Everything that may change while three kinds of clients ask: kept connections, new ones, and
+streams.
 
-Decides what "no request is lost" is said of: the load, the kinds of changes, how often each is made and in which order.
-Must not know what is thought of a lost one.
+Decides what "no request is lost" is said of: the load, the kinds of changes, how often each is made
+and in which order. Must not know what is thought of a lost one.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ _LEAST = {"traffic": 20, "replace": 2, "scale": 2, "certificate": 1, "key": 1, "
 
 @dataclass(frozen=True)
 class Shape:
-    """``requests``: of all clients together, at least. ``changes``: how many of each kind. ``think_ms``: a pause after
-    each answer, so that the machine's cores are also there for the changes, which take the time."""
+    """``requests``: of all clients together, at least. ``changes``: how many of each kind.
+    ``think_ms``: a pause after each answer, so that the machine's cores are also there for the
+    changes, which take the time."""
 
     requests: int
     changes: Mapping[str, int]
@@ -39,7 +41,8 @@ class Shape:
 
     @classmethod
     def of(cls, requests: int) -> Shape:
-        """With its part of the changes that a million is claimed of. With 4 ms the million takes about as long."""
+        """With its part of the changes that a million is claimed of. With 4 ms the million takes
+        about as long."""
         changes = {name: max(_LEAST[name], round(requests * n / 1_000_000)) for name, n in _CHANGES.items()}
         return cls(requests, changes, think_ms=5.0 if requests <= 5000 else 4.0)
 
@@ -49,7 +52,8 @@ class Shape:
 
 
 class Changing:
-    """One product, and how each kind of change is made. ``done`` counts them, ``took_s`` adds up their time."""
+    """One product, and how each kind of change is made. ``done`` counts them, ``took_s`` adds up
+    their time."""
 
     def __init__(self, product: Product) -> None:
         self._product = product
@@ -110,8 +114,9 @@ class Changing:
 
 
 def through(product: Product, work: Path, shape: Shape) -> tuple[Load, Changing]:
-    """All changes of ``shape`` under load, on a product that has no endpoint yet. It is left with ``cats``, whose
-    deployments blue and green serve a version of the model ``both``: of ``tiny`` and of the stream ``ticker``."""
+    """All changes of ``shape`` under load, on a product that has no endpoint yet. It is left with
+    ``cats``, whose deployments blue and green serve a version of the model ``both``: of ``tiny``
+    and of the stream ``ticker``."""
     for version in (1, 2):
         root = adding(work / str(version), version)
         shutil.copytree(Path(__file__).parent / "ticker", root / "ticker")

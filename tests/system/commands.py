@@ -1,8 +1,8 @@
 """``ml`` as a process of its own, without the third of a second that importing it takes each time.
 
-Decides how a command gets its arguments, environment, directory and outputs: it is forked from a process that has
-imported the command line and done nothing else. (Starting the installed script is ``tests/cli/test_startup.py``'s and
-the demo's.) Must not know which commands there are.
+Decides how a command gets its arguments, environment, directory and outputs: it is forked from a
+process that has imported the command line and done nothing else. (Starting the installed script is
+``tests/cli/test_startup.py``'s and the demo's.) Must not know which commands there are.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ _CONTEXT = _context()
 def run(
     argv: tuple[str, ...], environment: Mapping[str, str], directory: Path, timeout_s: float
 ) -> subprocess.CompletedProcess[str]:
-    """The command's outcome. Raises subprocess.TimeoutExpired, and ends it, when it takes longer."""
+    """The command's outcome. Raises subprocess.TimeoutExpired, and ends it, when it takes
+    longer."""
     with tempfile.TemporaryDirectory(prefix="ml-") as outputs:
         out, err = Path(outputs, "out"), Path(outputs, "err")
         out.touch()

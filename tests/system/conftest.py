@@ -1,5 +1,5 @@
-"""Running products for the tests that only use them: one with two versions of a tiny model, one with each kind of
-model, which also has addresses by host name."""
+"""Running products for the tests that only use them: one with two versions of a tiny model, one
+with each kind of model, which also has addresses by host name."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def register(product: Product, repositories: Path, count: int = 4) -> None:
 
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory: pytest.TempPathFactory, repositories: Path) -> Iterator[Product]:
-    """Endpoint ``cats`` with blue (+1) and green (+2), all traffic on blue. Tests leave it as they found it. Images
-    called ``triton-cc`` are Triton there."""
+    """Endpoint ``cats`` with blue (+1) and green (+2), all traffic on blue. Tests leave it as they
+    found it. Images called ``triton-cc`` are Triton there."""
     for product in running(tmp_path_factory.mktemp("shared"), ML_LOCAL_TRITON_IMAGES="azureml-examples/triton-cc"):
         register(product, repositories)
         product.endpoint()
@@ -51,7 +51,8 @@ def scoring(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scoring]:
         product.endpoint("types")
         for name, files in (("blue", blue), ("sums", sums)):
             product.run("model", "create", "-n", name, "-v", "1", "-t", "triton_model", "-p", str(files))
-        # The ensemble's 50 ms of waiting and the twins' meeting leave room below this even on a busy machine.
+        # The ensemble's 50 ms of waiting and the twins' meeting leave room below this even on a
+        # busy machine.
         settings = {"request_timeout_ms": 60_000, "max_concurrent_requests_per_instance": 50}
         product.deploy("blue", "blue:1", "--all-traffic", endpoint="types", request_settings=settings)
         product.deploy("sums", "sums:1", endpoint="types", instance_count=2, request_settings=settings)

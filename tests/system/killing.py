@@ -1,6 +1,7 @@
 """``kill -9`` of one of a deployment's two instances, again and again, under load.
 
-Decides when the next one dies: when both serve again, in the proxies too. Must not know how many requests may be lost.
+Decides when the next one dies: when both serve again, in the proxies too. Must not know how many
+requests may be lost.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ _BLUE = "onlineEndpoints/cats/deployments/blue"
 
 
 def kill_instances(product: Product, work: Path, model: str, times: int, retry: str) -> Load:
-    """What clients of endpoint ``cats`` saw, whose deployment blue serves everything. It keeps two instances."""
+    """What clients of endpoint ``cats`` saw, whose deployment blue serves everything. It keeps two
+    instances."""
     product.deploy("blue", model, verb="update", instance_count=2, properties={"amphitrite.retry": retry})
     clients = (
         Client("kept", INFER, REQUEST, connections=4),
@@ -36,7 +38,8 @@ def kill_instances(product: Product, work: Path, model: str, times: int, retry: 
             product.kill(victim)
             wait_until(lambda: not _in_force(product), "its end is noticed")
             wait_until(lambda: _in_force(product), "both serve, and every proxy knows")
-            # Failures in a row count since the last change: without one, each start would wait longer than the last.
+            # Failures in a row count since the last change: without one, each start would wait
+            # longer than the last.
             product.put(_BLUE, description=f"{number + 1} killed")
     return seen
 

@@ -1,4 +1,5 @@
-"""Tiny model repositories: one ONNX model that adds a number, all kinds of models, or one that cannot be loaded."""
+"""Tiny model repositories: one ONNX model that adds a number, all kinds of models, or one that
+cannot be loaded."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ def adding(root: Path, number: float, name: str = "tiny") -> Path:
 
 
 def model_types(root: Path) -> Path:
-    """The repository of ``model_types/`` with its two ONNX models: ``plain`` adds 1, ``classify`` returns its input."""
+    """The repository of ``model_types/`` with its two ONNX models: ``plain`` adds 1, ``classify``
+    returns its input."""
     source = Path(__file__).parent / "model_types"
     shutil.copytree(source, root, ignore=shutil.ignore_patterns("versions_model.py", "__pycache__"))
     for policy in ("latest", "all", "specific"):
@@ -48,7 +50,8 @@ def model_types(root: Path) -> Path:
 
 
 def pooling(root: Path, name: str = "model_1") -> Path:
-    """The shape of Azure ML's public Triton example: ``data_0`` (a picture) to ``fc6_1``, the mean of each channel."""
+    """The shape of Azure ML's public Triton example: ``data_0`` (a picture) to ``fc6_1``, the mean
+    of each channel."""
     graph = helper.make_graph(
         [helper.make_node("GlobalAveragePool", ["data_0"], ["fc6_1"])],
         name,
@@ -63,7 +66,8 @@ def pooling(root: Path, name: str = "model_1") -> Path:
 
 
 def broken(root: Path) -> Path:
-    """A repository that looks well and that ONNX Runtime cannot load: the type of an output is not what makes it."""
+    """A repository that looks well and that ONNX Runtime cannot load: the type of an output is not
+    what makes it."""
     graph = helper.make_graph(
         [helper.make_node("Identity", ["X"], ["Y"])],
         "tiny",

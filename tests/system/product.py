@@ -1,4 +1,5 @@
-"""The whole product as its user has it: the command ``ml`` in a home of its own, real Envoy and Triton behind it."""
+"""The whole product as its user has it: the command ``ml`` in a home of its own, real Envoy and
+Triton behind it."""
 
 from __future__ import annotations
 
@@ -77,7 +78,7 @@ class Product(User):
         )
         return found
 
-    # -- processes ----------------------------------------------------------------------------------------------------
+    # -- processes ---------------------------------------------------------------------------------
     def pid(self, file: str) -> int:
         record = processes.read(self.home / file)
         assert record is not None and processes.alive(record), f"{file} names no living process"
@@ -99,7 +100,8 @@ class Product(User):
         wait_until(lambda: not processes.alive(record), f"{pid} is dead")
 
     def outdate_envoy(self) -> processes.ProcessRecord:
-        """Let the record of the running Envoy say that it was started with other settings, as an older release does."""
+        """Let the record of the running Envoy say that it was started with other settings, as an
+        older release does."""
         path = self.home / "dataplane" / "envoy.json"
         record = processes.read(path)
         assert record is not None
@@ -140,7 +142,8 @@ class Product(User):
 
 
 def running(root: Path, **environment: str) -> Iterator[Product]:
-    """A started product, ended afterwards; for fixtures. ``environment``: variables besides its own."""
+    """A started product, ended afterwards; for fixtures. ``environment``: variables besides its
+    own."""
     tiers.needs("serving")
     product = Product(root)
     product.environment |= environment

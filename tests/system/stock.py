@@ -25,13 +25,13 @@ ROOT = f"/endpoints/{ENDPOINT}"
 
 @dataclass(frozen=True)
 class Scoring:
-    """The endpoint ``types``. ``blue`` has all traffic and each kind of model (``model_types/``); ``sums`` has two
-    instances and models that keep state (``sequences/``)."""
+    """The endpoint ``types``. ``blue`` has all traffic and each kind of model (``model_types/``);
+    ``sums`` has two instances and models that keep state (``sequences/``)."""
 
     product: Product
     key: str
 
-    # -- clients ------------------------------------------------------------------------------------------------------
+    # -- clients -----------------------------------------------------------------------------------
     @property
     def address(self) -> str:
         host, port = self.product.scoring
@@ -77,7 +77,7 @@ class Scoring:
         given = {"amphitrite-endpoint": ENDPOINT, "authorization": f"Bearer {self.key}"}
         return {name: value for name, value in {**given, **more}.items() if value}
 
-    # -- requests -----------------------------------------------------------------------------------------------------
+    # -- requests ----------------------------------------------------------------------------------
     def infer(self, model: str, inputs: dict[str, tuple[str, Array]], *, version: str = "", **options: Any) -> Any:
         """The stock client's result, by HTTP."""
         with self.client() as client:

@@ -1,6 +1,8 @@
-"""Azure ML's public shell scripts, written for ``az ml``, run to their end with ``az`` as a function of the shell.
+"""Azure ML's public shell scripts, written for ``az ml``, run to their end with ``az`` as a
+function of the shell.
 
-The scripts are in ``az/``. They find the workspace by ``az configure --defaults``, as Azure's do, and nothing else.
+The scripts are in ``az/``. They find the workspace by ``az configure --defaults``, as Azure's do,
+and nothing else.
 """
 
 from __future__ import annotations
@@ -72,7 +74,8 @@ instance_count: 1
 
 
 class Shell:
-    """A user's shell. Scripts that ``begin`` run beside each other, as they mostly wait; ``end`` waits for one."""
+    """A user's shell. Scripts that ``begin`` run beside each other, as they mostly wait; ``end``
+    waits for one."""
 
     def __init__(self, product: Product) -> None:
         self.product = product
@@ -106,7 +109,8 @@ class Shell:
 
 @pytest.fixture(scope="module")
 def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
-    """All scripts under way in a checkout of the examples; the control plane's workspace is not the default one."""
+    """All scripts under way in a checkout of the examples; the control plane's workspace is not the
+    default one."""
     product = Product(tmp_path_factory.mktemp("az"))
     for name, text in FILES.items():
         (product.files / name).parent.mkdir(parents=True, exist_ok=True)

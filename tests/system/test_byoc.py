@@ -1,5 +1,6 @@
-"""Azure ML's public example of a custom container with Triton (``custom-container/triton/single-model``), with a tiny
-model in place of the large one: its documents, the commands of its script, on this machine."""
+"""Azure ML's public example of a custom container with Triton
+(``custom-container/triton/single-model``), with a tiny model in place of the large one: its
+documents, the commands of its script, on this machine."""
 
 from __future__ import annotations
 

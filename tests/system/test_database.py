@@ -1,4 +1,5 @@
-"""PostgreSQL and an object store instead of a file and a directory: the same product on one machine."""
+"""PostgreSQL and an object store instead of a file and a directory: the same product on one
+machine."""
 
 from __future__ import annotations
 

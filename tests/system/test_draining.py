@@ -1,4 +1,5 @@
-"""A deployment that is replaced or deleted finishes the answers that it has begun, also those that come in parts."""
+"""A deployment that is replaced or deleted finishes the answers that it has begun, also those that
+come in parts."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ LONG = {"request_settings": {"request_timeout_ms": 20000}}
 
 @pytest.fixture(scope="module")
 def countdown(shared: Product, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    """Deployment ``stream`` of a model that sends the rest of an answer only when told, without traffic."""
+    """Deployment ``stream`` of a model that sends the rest of an answer only when told, without
+    traffic."""
     root = tmp_path_factory.mktemp("countdown")
     shutil.copytree(Path(__file__).parent / "model_types" / "countdown", root / "countdown")
     for version in ("1", "2"):

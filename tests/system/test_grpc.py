@@ -1,4 +1,5 @@
-"""gRPC with Triton's own client: by metadata and by host name, and what Triton itself keeps shut."""
+"""gRPC with Triton's own client: by metadata and by host name, and what Triton itself keeps
+shut."""
 
 from __future__ import annotations
 
@@ -100,7 +101,8 @@ def test_a_decoupled_model_streams_each_answer_as_it_comes(scoring: Scoring) -> 
     with scoring.grpc() as client:
         client.start_stream(lambda result, error: answers.put(error or result), headers=scoring.metadata())
         client.async_stream_infer("countdown", count_from(2))
-        # The model says the next number only when another request lets it: had anybody buffered, this would wait.
+        # The model says the next number only when another request lets it: had anybody buffered,
+        # this would wait.
         assert left() == 2
         client.async_stream_infer("countdown", count_from(0))
         assert sorted([left(), left(), left()]) == [0, 0, 1]

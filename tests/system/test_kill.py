@@ -1,4 +1,5 @@
-"""``kill -9`` of each process, in each phase of a change: nothing is lost, nobody notices at the scoring address."""
+"""``kill -9`` of each process, in each phase of a change: nothing is lost, nobody notices at the
+scoring address."""
 
 from __future__ import annotations
 
@@ -24,8 +25,8 @@ KILLS = int(os.environ.get("AMPHITRITE_LOAD_KILLS", "1"))
 
 @contextmanager
 def scoring(product: Product, path: str = INFER) -> Iterator[Counter[object]]:
-    """Requests one after another in the background, with a breath between them: the cores are there for the change that
-    is looked at. Counts status codes, and exceptions by name."""
+    """Requests one after another in the background, with a breath between them: the cores are there
+    for the change that is looked at. Counts status codes, and exceptions by name."""
     key, seen, stop = product.keys()[0], Counter[object](), threading.Event()
 
     def ask() -> None:
@@ -56,7 +57,8 @@ def settled(product: Product, name: str = "green") -> bool:
     return not product.query("SELECT 1 FROM operations WHERE status = 'InProgress'")
 
 
-#: A pass cut off at each of its effects is ``controlplane/test_faults.py``'s; here the processes are real.
+#: A pass cut off at each of its effects is ``controlplane/test_faults.py``'s; here the processes
+#: are real.
 CHANGES = {
     "create": ("Starting", "Routing"),
     "update": ("Loading", "Ready"),
@@ -67,8 +69,9 @@ PHASES = [(verb, name) for verb, names in CHANGES.items() for name in names]
 
 @pytest.mark.parametrize(("verb", "at"), PHASES, ids=[f"{v}-{p}" for v, p in PHASES])
 def test_the_control_plane_dies_in_a_phase(serving: Product, verb: str, at: str) -> None:
-    """Blue serves all along; green is created, updated or deleted, and the control plane is killed as soon as that
-    operation has reached the phase (or, where the phase was over within a poll, right after it)."""
+    """Blue serves all along; green is created, updated or deleted, and the control plane is killed
+    as soon as that operation has reached the phase (or, where the phase was over within a poll,
+    right after it)."""
     if verb != "create":
         serving.deploy("green", "tiny:2")
     with scoring(serving) as seen:

@@ -1,7 +1,9 @@
-"""Everything that may change while three kinds of clients ask (see ``changing``). None of them fails.
+"""Everything that may change while three kinds of clients ask (see ``changing``). None of them
+fails.
 
-``AMPHITRITE_LOAD_REQUESTS`` sets how many requests are sent at least (default 5,000); the number of changes grows with
-it. ``pytest -s`` shows the counts. The whole of it, a million requests, is the benchmark ``loss``.
+``AMPHITRITE_LOAD_REQUESTS`` sets how many requests are sent at least (default 5,000); the number of
+changes grows with it. ``pytest -s`` shows the counts. The whole of it, a million requests, is the
+benchmark ``loss``.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Every kind of model and repository that Triton serves, asked through the scoring address by the stock client and by
-plain HTTP. One deployment of one repository: tests/system/model_types.
+"""Every kind of model and repository that Triton serves, asked through the scoring address by the
+stock client and by plain HTTP. One deployment of one repository: tests/system/model_types.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def picture(color: str, kind: str) -> bytes:
     return stream.getvalue()
 
 
-# -- repositories -----------------------------------------------------------------------------------------------------
+# -- repositories ----------------------------------------------------------------------------------
 def test_one_repository_serves_several_models(scoring: Scoring) -> None:
     models = ["plain", "decode", "classify", "to_label", "label_picture", "greeter", "asks_others", "countdown"]
     with scoring.client() as client:
@@ -71,7 +71,7 @@ def test_the_version_policy_chooses(scoring: Scoring, model: str, served: list[s
             scoring.infer(model, {"x": int32(0)}, version=version)
 
 
-# -- kinds of models --------------------------------------------------------------------------------------------------
+# -- kinds of models -------------------------------------------------------------------------------
 @pytest.mark.parametrize(("color", "kind"), [("red", "JPEG"), ("lime", "PNG"), ("blue", "JPEG")])
 def test_an_ensemble_leads_from_an_encoded_picture_to_a_label(scoring: Scoring, color: str, kind: str) -> None:
     data_type, value = text(picture(color, kind))
@@ -106,7 +106,8 @@ def test_a_decoupled_model_streams_each_answer_as_it_comes(scoring: Scoring) -> 
     connection.request("POST", f"{ROOT}/v2/models/countdown/generate_stream", body=body, headers=scoring.headers)
     answer = connection.getresponse()
     assert (answer.status, answer.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
-    # The model says the next number only when another request lets it: had anybody buffered, this would wait for ever.
+    # The model says the next number only when another request lets it: had anybody buffered, this
+    # would wait for ever.
     assert event(answer)["left"] == 2
     assert scoring.product.request(
         f"{ROOT}/v2/models/countdown/generate", key=scoring.key, body=json.dumps({"from": 0}).encode()
@@ -124,7 +125,7 @@ def event(stream: Any) -> Any:
     return json.loads(line[6:])
 
 
-# -- what config.pbtxt switches on ------------------------------------------------------------------------------------
+# -- what config.pbtxt switches on -----------------------------------------------------------------
 def test_dynamic_batching_joins_requests(scoring: Scoring) -> None:
     def highest(index: int) -> int:
         scores = np.eye(3, dtype=np.float32)[index % 3].reshape(1, 3)
@@ -156,7 +157,7 @@ def test_warm_up_runs_before_the_first_request(scoring: Scoring) -> None:
     assert scoring.infer("greeter", {"name": text("you")}).as_numpy("executions")[0] >= 3
 
 
-# -- the protocol -----------------------------------------------------------------------------------------------------
+# -- the protocol ----------------------------------------------------------------------------------
 def test_the_classification_extension_names_the_classes(scoring: Scoring) -> None:
     wanted = [tritonclient.InferRequestedOutput("scores", class_count=2)]
     answer = scoring.infer("classify", {"colors": fp32([0.5, 0.25, 1])}, outputs=wanted)
@@ -210,11 +211,11 @@ def test_a_request_by_shared_memory_is_refused(scoring: Scoring) -> None:
     assert "shared memory region: 'mine'" in answer.body.decode()
 
 
-# -- work that nobody waits for ---------------------------------------------------------------------------------------
+# -- work that nobody waits for --------------------------------------------------------------------
 @pytest.mark.parametrize(("model", "executions"), [("waits", 3), ("waits_briefly", 2)])
 def test_work_that_was_given_up(scoring: Scoring, tmp_path: Path, model: str, executions: int) -> None:
-    """The proxy lets go of it at once. Triton 2.51 is not told over HTTP: what queues there is run all the same, unless
-    the model's queue policy rejects what has waited too long."""
+    """The proxy lets go of it at once. Triton 2.51 is not told over HTTP: what queues there is run
+    all the same, unless the model's queue policy rejects what has waited too long."""
     path = f"{ROOT}/v2/models/{model}/infer"
     first, given_up, last = (tmp_path / name for name in ("first", "given-up", "last"))
     with ThreadPoolExecutor(1) as pool:

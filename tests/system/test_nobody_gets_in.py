@@ -1,5 +1,5 @@
-"""The control plane's port, and Triton itself, against what was not meant for them. The scoring port's own table is in
-``tests/dataplane/test_nobody_gets_in.py``."""
+"""The control plane's port, and Triton itself, against what was not meant for them. The scoring
+port's own table is in ``tests/dataplane/test_nobody_gets_in.py``."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ Row = tuple[str, bytes | None]
 
 
 def asked(product: Product, port: int, rows: Sequence[Row], authorization: str | None) -> list[int]:
-    """The status of each, of the path exactly as it is written, on one connection as long as that is kept."""
+    """The status of each, of the path exactly as it is written, on one connection as long as that
+    is kept."""
     headers = [] if authorization is None else [f"authorization: {authorization}"]
     context = ssl.create_default_context(cafile=str(product.ca_file))
     kept: list[Connection] = []
@@ -81,6 +82,7 @@ def test_the_control_plane_stays_shut(shared: Product, shown: str) -> None:
 
 @pytest.mark.parametrize("path", ["v2/%2572epository/index", "v2;x=y/repository;x=y/index"])
 def test_triton_tidies_nothing_up(shared: Product, path: str) -> None:
-    """What passes Envoy in a strange form is no path of Triton's: it answers 404, which the router tells as 424."""
+    """What passes Envoy in a strange form is no path of Triton's: it answers 404, which the router
+    tells as 424."""
     authorization = f"Bearer {shared.keys()[0]}"
     assert asked(shared, shared.scoring_port, [(f"/endpoints/cats/{path}", b"{}")], authorization) == [424]

@@ -24,8 +24,9 @@ RESOURCE = "https://ml.azure.com"
 
 @pytest.fixture(scope="module")
 def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    """Endpoint ``pass``, whose mode is aml_token, with a deployment; ``other`` likewise, ``oidc``, whose mode is
-    aad_token, and ``cats``, whose mode is key, with none: who is let in is answered 404 there."""
+    """Endpoint ``pass``, whose mode is aml_token, with a deployment; ``other`` likewise, ``oidc``,
+    whose mode is aad_token, and ``cats``, whose mode is key, with none: who is let in is answered
+    404 there."""
     root = tmp_path_factory.mktemp("tokens")
     for product in running(root / "product"):
         product.run(
@@ -154,8 +155,8 @@ def test_tokens_outlive_the_control_plane(product: Product) -> None:
 
 
 def test_a_key_that_grew_old_is_followed(product: Product) -> None:
-    """The database is told that the key is a month old: the next pass makes another, which the proxy knows before it
-    signs, and the old tokens go on counting."""
+    """The database is told that the key is a month old: the next pass makes another, which the
+    proxy knows before it signs, and the old tokens go on counting."""
     before = credentials(product, "pass")["accessToken"]
     product.execute("UPDATE signing_keys SET created_at = created_at - ?", 31 * 24 * 3600)
     pass_now(product)

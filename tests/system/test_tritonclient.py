@@ -1,5 +1,6 @@
-"""What Triton's own clients can do, through the scoring address, as they come from PyPI: by HTTP and gRPC, at once,
-later and by ``asyncio``, compressed, streamed, 100 MB at a time, in sequences. ``test_grpc`` has what is gRPC's alone.
+"""What Triton's own clients can do, through the scoring address, as they come from PyPI: by HTTP
+and gRPC, at once, later and by ``asyncio``, compressed, streamed, 100 MB at a time, in sequences.
+``test_grpc`` has what is gRPC's alone.
 """
 
 from __future__ import annotations
@@ -32,9 +33,10 @@ def asked(found: Any) -> list[list[float]]:
     return values
 
 
-# -- what can be asked about a server ---------------------------------------------------------------------------------
+# -- what can be asked about a server --------------------------------------------------------------
 def told(client: Any, headers: dict[str, str], **form: Any) -> dict[str, Any]:
-    """What any client can ask; ``form``: how a client of gRPC is told to answer as one of HTTP does."""
+    """What any client can ask; ``form``: how a client of gRPC is told to answer as one of HTTP
+    does."""
     return {
         "live": client.is_server_live(headers=headers),
         "ready": client.is_server_ready(headers=headers),
@@ -57,7 +59,7 @@ def test_both_protocols_tell_the_same_about_a_server(scoring: Scoring) -> None:
     assert by_http == by_grpc
 
 
-# -- now and later ----------------------------------------------------------------------------------------------------
+# -- now and later ---------------------------------------------------------------------------------
 @pytest.mark.parametrize("binary", [True, False], ids=["binary", "JSON"])
 def test_http_at_once_and_later(scoring: Scoring, binary: bool) -> None:
     inputs = http_inputs(ROW, binary=binary)
@@ -113,11 +115,12 @@ def test_a_call_can_be_cancelled(scoring: Scoring) -> None:
         client.stop_stream(cancel_requests=True)
         error = answers.get(timeout=DEADLINE_S)
     assert isinstance(error, InferenceServerException) and error.status() == "StatusCode.CANCELLED"
-    # The model looks at nothing of that: it waits to go on, and Triton would wait for it at its end.
+    # The model looks at nothing of that: it waits to go on, and Triton would wait for it at its
+    # end.
     scoring.post("v2/models/countdown/generate", {"from": 0})
 
 
-# -- compression ------------------------------------------------------------------------------------------------------
+# -- compression -----------------------------------------------------------------------------------
 @pytest.mark.parametrize("algorithm", ["gzip", "deflate"])
 def test_what_is_compressed_is_compressed(scoring: Scoring, algorithm: str) -> None:
     options = {"request_compression_algorithm": algorithm, "response_compression_algorithm": algorithm}
@@ -138,7 +141,7 @@ def test_what_is_compressed_is_compressed(scoring: Scoring, algorithm: str) -> N
     assert asked(found) == SUM
 
 
-# -- 100 MB -----------------------------------------------------------------------------------------------------------
+# -- 100 MB ----------------------------------------------------------------------------------------
 def large() -> dict[str, tuple[str, Array]]:
     return {"x": ("FP32", np.arange(25_000_000, dtype=np.float32))}
 
@@ -159,7 +162,7 @@ def test_100_mb_there_and_back(scoring: Scoring, ask: Callable[..., Any]) -> Non
     assert np.array_equal(ask(scoring, values).as_numpy("y"), values["x"][1])
 
 
-# -- sequences --------------------------------------------------------------------------------------------------------
+# -- sequences -------------------------------------------------------------------------------------
 #: Many, so that with two instances it is certain that both have some of them.
 SEQUENCES = range(1, 13)
 STEPS = 4
@@ -172,7 +175,8 @@ def http_steps(scoring: Scoring) -> Iterator[Step]:
 
         def step(value: Array, *, binary: bool, **sequence: Any) -> Any:
             inputs = http_inputs({"x": ("INT32", value)}, binary=binary)
-            # The client adds to what it is given, so that the same headers are good for one request.
+            # The client adds to what it is given, so that the same headers are good for one
+            # request.
             headers = {**scoring.headers, PIN: "sums"}
             return client.infer("running_sum", inputs, headers=headers, **sequence)
 

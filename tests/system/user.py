@@ -1,4 +1,5 @@
-"""Whoever uses the product: the command ``ml`` with an environment of its own, and requests to the scoring address."""
+"""Whoever uses the product: the command ``ml`` with an environment of its own, and requests to the
+scoring address."""
 
 from __future__ import annotations
 
@@ -37,8 +38,8 @@ class Answer:
 
 
 class User:
-    """``files``: where documents are written. ``api_url``: of the control plane; ``scoring``: host and port of clients;
-    ``ca_file``: whom both are trusted by."""
+    """``files``: where documents are written. ``api_url``: of the control plane; ``scoring``: host
+    and port of clients; ``ca_file``: whom both are trusted by."""
 
     files: Path
     environment: dict[str, str]
@@ -50,7 +51,7 @@ class User:
         """The control plane's bearer token."""
         raise NotImplementedError
 
-    # -- commands -----------------------------------------------------------------------------------------------------
+    # -- commands ----------------------------------------------------------------------------------
     def run(self, *argv: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """``ml`` with these arguments."""
         done = commands.run(argv, self.environment, self.files, timeout_s=180)
@@ -71,8 +72,9 @@ class User:
     def deploy(
         self, name: str, model: str, *more: str, endpoint: str = "cats", verb: str = "create", **settings: Any
     ) -> Any:
-        """Create or update a deployment of the registered ``model`` (name:version) with these settings. Unless they say
-        otherwise a request may take long: the machine is busy, and no test waits for 408 by accident."""
+        """Create or update a deployment of the registered ``model`` (name:version) with these
+        settings. Unless they say otherwise a request may take long: the machine is busy, and no
+        test waits for 408 by accident."""
         lines = [f"name: {name}", f"endpoint_name: {endpoint}", f"model: azureml:{model}"]
         patient = {"request_timeout_ms": 60_000}
         values = {"instance_type": "Standard_DS3_v2", "instance_count": 1, "request_settings": patient, **settings}
@@ -89,8 +91,8 @@ class User:
         self.put(f"onlineEndpoints/{endpoint}", traffic=shares)
 
     def put(self, path: str, **properties: Any) -> None:
-        """Ask for a resource of the workspace again, with these properties changed, and wait until it is so. By REST,
-        which costs less than a command."""
+        """Ask for a resource of the workspace again, with these properties changed, and wait until
+        it is so. By REST, which costs less than a command."""
         with httpx.Client(
             base_url=self.api_url,
             headers={"Authorization": f"Bearer {self.token()}"},
@@ -114,7 +116,7 @@ class User:
         found = self.rest("POST", f"onlineEndpoints/{endpoint}/listKeys").raise_for_status().json()
         return found["primaryKey"], found["secondaryKey"]
 
-    # -- scoring ------------------------------------------------------------------------------------------------------
+    # -- scoring -----------------------------------------------------------------------------------
     def connection(self) -> http.client.HTTPSConnection:
         trust = ssl.create_default_context(cafile=str(self.ca_file))
         return http.client.HTTPSConnection(*self.scoring, context=trust, timeout=30)

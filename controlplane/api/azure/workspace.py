@@ -54,7 +54,8 @@ def _require_datastore(datastore: str) -> None:
 
 @router.get("/datastores/{datastore}", dependencies=[Depends(_require_datastore)])
 def datastore(request: Request, here: Here) -> dict[str, Any]:
-    """The one datastore: where it is, and that clients send their own token (``credentialsType`` None)."""
+    """The one datastore: where it is, and that clients send their own token (``credentialsType``
+    None)."""
     return _datastore(request, here)
 
 

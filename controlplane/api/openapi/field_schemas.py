@@ -133,7 +133,8 @@ def _integers(least: int | None, most: int | None) -> str:
 
 
 def _milliseconds(least: int, most: int) -> str:
-    """A pattern for seconds with at most three decimals. ``least``: 0 or 1; ``most``: milliseconds."""
+    """A pattern for seconds with at most three decimals. ``least``: 0 or 1; ``most``:
+    milliseconds."""
     decimals = r"([.][0-9]{1,3})?"
     whole = "|".join(_ranges(1, most // 1000 - 1))
     below = rf"0{decimals}" if least == 0 else r"0[.](00[1-9]|0[1-9][0-9]?|[1-9][0-9]{0,2})"

@@ -115,7 +115,8 @@ class KubernetesRuntime:
         return render(entries)
 
     def capacity(self, compute: str) -> tuple[NodeCapacity, ...] | None:
-        """All nodes with what is asked of them; None where we may not see them. Raises Error otherwise."""
+        """All nodes with what is asked of them; None where we may not see them. Raises Error
+        otherwise."""
         try:
             found = self._cluster.get("/api/v1/nodes", resourceVersion="0")["items"]
             pods = self._cluster.get("/api/v1/pods", resourceVersion="0")["items"]

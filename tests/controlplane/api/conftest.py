@@ -1,4 +1,5 @@
-"""The real app over the real store on SQLite, in process; only the runtime and the clock are stand-ins."""
+"""The real app over the real store on SQLite, in process; only the runtime and the clock are
+stand-ins."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A control plane behind TLS as pods meet it, one that can be made to misbehave, and fetchers as processes of their
-own."""
+"""A control plane behind TLS as pods meet it, one that can be made to misbehave, and fetchers as
+processes of their own."""
 
 from __future__ import annotations
 
@@ -130,7 +130,8 @@ class Site:
 
 @contextmanager
 def site(home: Path, models_url: str, clock: Callable[[], float] = time.time) -> Iterator[Site]:
-    """``models_url``: where the model store keeps content. ``clock`` is what addresses of ours expire by."""
+    """``models_url``: where the model store keeps content. ``clock`` is what addresses of ours
+    expire by."""
     with opened(home, models_url=models_url) as world:
         models, delivery = world.services.models, Delivery(world.services.credentials.fetch_key, clock)
         world.services = replace(world.services, delivery=delivery)

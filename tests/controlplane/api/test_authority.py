@@ -1,4 +1,5 @@
-"""The ways in for clients that sign in by themselves: cloud metadata, and a client's secret for a token."""
+"""The ways in for clients that sign in by themselves: cloud metadata, and a client's secret for a
+token."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ TOKEN = "/amphitrite/oauth2/v2.0/token"
 
 
 def form(world: Any, **changed: str | None) -> Mapping[str, str]:
-    """What azure-identity's ClientSecretCredential sends, and changes to it; None leaves a field out."""
+    """What azure-identity's ClientSecretCredential sends, and changes to it; None leaves a field
+    out."""
     sent = {
         "grant_type": "client_credentials",
         "client_id": "amphitrite",

@@ -1,4 +1,5 @@
-"""Bodies of every length and framing, one request behind the other on one connection: each arrives as it was sent."""
+"""Bodies of every length and framing, one request behind the other on one connection: each arrives
+as it was sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Code assets over HTTP: uploads to signed addresses, versions, and what a signature does not open."""
+"""Code assets over HTTP: uploads to signed addresses, versions, and what a signature does not
+open."""
 
 from __future__ import annotations
 
@@ -142,7 +143,8 @@ def test_the_datastores_secret_is_a_signature_for_its_container(world: Any) -> N
     assert send(world, f"{BLOBS}/a?{token}").status_code == 201
     assert world.client.get(f"{BLOBS}/a?{token}", headers=NOBODY).content == SCRIPT
     assert world.client.get(f"{BLOBS}?restype=container&comp=list&{token}", headers=NOBODY).status_code == 200
-    # Clients before 1.35 read code with it, too: one account has one secret. It writes nothing there.
+    # Clients before 1.35 read code with it, too: one account has one secret. It writes nothing
+    # there.
     code = urlsplit(signed).path
     assert send(world, at(signed, "/src/score.py")).status_code == 201
     assert world.client.get(f"{code}/src/score.py?{token}", headers=NOBODY).content == SCRIPT

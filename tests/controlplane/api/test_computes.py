@@ -262,7 +262,8 @@ def test_a_kubernetes_deployment(attached: Any) -> None:
 
 
 def test_resources_that_no_pod_can_have_are_refused(attached: Any) -> None:
-    """The instance type's GPUs are limited to 1; the deployment's limit of memory is below what the type requests."""
+    """The instance type's GPUs are limited to 1; the deployment's limit of memory is below what the
+    type requests."""
     resources = {"containerResourceLimits": {"memory": "512Mi"}}
     answer = put(attached, containerResourceRequirements=resources)
     assert answer.json()["error"]["code"] == "InvalidDeploymentSpec"

@@ -1,4 +1,5 @@
-"""Deployments with an environment over HTTP: what is pinned and shown, and one line for each refusal of a reference."""
+"""Deployments with an environment over HTTP: what is pinned and shown, and one line for each
+refusal of a reference."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ ROUTES = {f"{name}_route": {"path": f"/{name}", "port": 5001} for name in ("live
 
 
 def prepared(world: World) -> World:
-    """A custom_model ``c`` as the public example uploads it, and environment ``triton`` in two versions."""
+    """A custom_model ``c`` as the public example uploads it, and environment ``triton`` in two
+    versions."""
     url = f"{BLOBS}/LocalUpload/c/model_1/1/model.onnx"
     assert world.client.put(url, content=b"onnx", headers=BLOCK_BLOB).status_code == 201
     body = {"properties": {"modelType": "custom_model", "modelUri": f"{URI}/LocalUpload/c/model_1"}}

@@ -66,7 +66,8 @@ def test_a_versions_content_never_changes(world: Any, properties: dict[str, Any]
 
 
 def test_the_label_latest_and_the_next_version(world: Any) -> None:
-    """(h) 14: newest by creation, asked for by $orderBy and $top; without a version the SDK reads the container."""
+    """(h) 14: newest by creation, asked for by $orderBy and $top; without a version the SDK reads
+    the container."""
     assert world.client.get(f"{ENVIRONMENTS}/counted").status_code == 404
     assert names(world, "/counted/versions") == []
     for version in ("10", "2", "1.0"):

@@ -1,4 +1,5 @@
-"""Every refusal, whoever utters it, is ``{"error": {"code", "message", ...}}`` with the status of its code."""
+"""Every refusal, whoever utters it, is ``{"error": {"code", "message", ...}}`` with the status of
+its code."""
 
 from __future__ import annotations
 

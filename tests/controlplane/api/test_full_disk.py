@@ -15,7 +15,8 @@ from .test_upload_attacks import XML, nothing_changes, refused
 
 @contextmanager
 def small_disk(directory: Path, megabytes: int) -> Iterator[None]:
-    """A file system of that size there, or where mounting is not allowed files of at most that size everywhere."""
+    """A file system of that size there, or where mounting is not allowed files of at most that size
+    everywhere."""
     directory.mkdir(parents=True, mode=0o700, exist_ok=True)
     mount = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m,mode=0700", "tmpfs", str(directory)]
     if os.geteuid() == 0 and subprocess.run(mount, capture_output=True, check=False).returncode == 0:

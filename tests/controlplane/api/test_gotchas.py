@@ -1,6 +1,7 @@
 """What Azure's SDK stumbles over when a server answers otherwise, as far as it is about replies.
 
-The names are those of the list of such things that ``tests/sdk`` goes by too: there they are watched with the SDK.
+The names are those of the list of such things that ``tests/sdk`` goes by too: there they are
+watched with the SDK.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ def test_h03_dates_that_the_sdk_adds_are_not_stored(world: Any) -> None:
 
 
 def test_h12_anonymous_files_are_a_version_for_each_type(world: Any) -> None:
-    """The SDK calls an inline model by its content and version 1: the same directory may be tried as one type and then
-    as another. It goes on with the id of the reply."""
+    """The SDK calls an inline model by its content and version 1: the same directory may be tried
+    as one type and then as another. It goes on with the id of the reply."""
     uri = world.upload("inline")
 
     def put(kind: str) -> tuple[int, str, str]:

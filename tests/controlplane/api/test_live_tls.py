@@ -1,4 +1,5 @@
-"""The app behind TLS as it is in production, asked by stock Azure credentials and by plain clients."""
+"""The app behind TLS as it is in production, asked by stock Azure credentials and by plain
+clients."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ SCOPE = "https://management.azure.com/.default"
 
 @pytest.fixture
 def url(world: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The address of a live server whose environment variables are set as ``ml server env`` prints them."""
+    """The address of a live server whose environment variables are set as ``ml server env`` prints
+    them."""
     made = certificates.ensure(world.services.settings.home, ["127.0.0.1", "localhost"], time.time())
     world.now[0] = time.time()
     config = uvicorn.Config(

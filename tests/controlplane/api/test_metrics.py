@@ -100,7 +100,8 @@ def shown(answer: Any) -> dict[str, dict[str, list[Any]]]:
 
 @pytest.fixture
 def counted(world: Any) -> Any:
-    """Two proxies since three minutes; the second began anew a minute ago and one of them is idle since."""
+    """Two proxies since three minutes; the second began anew a minute ago and one of them is idle
+    since."""
     world.endpoint()
     world.now[0] = world.now[0] // 60 * 60
     began = world.now[0]

@@ -1,4 +1,5 @@
-"""Our own OpenAPI document: it is about all routes and nothing else, and the committed copy is what the routes say."""
+"""Our own OpenAPI document: it is about all routes and nothing else, and the committed copy is what
+the routes say."""
 
 from __future__ import annotations
 

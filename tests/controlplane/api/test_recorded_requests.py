@@ -1,7 +1,8 @@
-"""What Azure's own SDK sent when it was watched: every request is answered with the recorded class of status, and every
-field that the SDK cannot do without is there.
+"""What Azure's own SDK sent when it was watched: every request is answered with the recorded class
+of status, and every field that the SDK cannot do without is there.
 
-``data/requests.jsonl``: in the order in which they were sent, contents of files shortened, ``maxQueueWait`` left out.
+``data/requests.jsonl``: in the order in which they were sent, contents of files shortened,
+``maxQueueWait`` left out.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import Any
 
 REQUESTS = [json.loads(line) for line in (Path(__file__).parent / "data" / "requests.jsonl").read_text().splitlines()]
 
-#: kind of resource -> paths of fields without which the SDK breaks off; the last one's value must have the given type.
+#: kind of resource -> paths of fields without which the SDK breaks off; the last one's value must
+#: have the given type.
 NEEDED: dict[str, list[tuple[str, type]]] = {
     "workspace": [("location", str)],
     "datastore": [("properties.datastoreType", str), ("properties.credentials.credentialsType", str)],

@@ -1,4 +1,5 @@
-"""Clients that lie about lengths, say things no client says, or stop talking: over TLS, against the server as it is."""
+"""Clients that lie about lengths, say things no client says, or stop talking: over TLS, against the
+server as it is."""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ class Live:
         return b"\r\n".join([*lines, *headers, b"", b""])
 
     def says(self, sent: bytes, *, end: bool = True) -> bytes:
-        """Everything that the server answers until it closes the connection; ``end``: the client says no more."""
+        """Everything that the server answers until it closes the connection; ``end``: the client
+        says no more."""
         with self.connect() as connection:
             connection.sendall(sent)
             if end:
@@ -134,7 +136,8 @@ def test_a_body_that_ends_too_early(
 def test_a_body_that_is_longer_than_it_says_is_cut_there(live: Live) -> None:
     said = live.says(live.head(b"long", b"Content-Length: 3", b"Connection: close") + b"abcGET / HTTP/1.1\r\n\r\n")
     assert said.count(b"HTTP/1.1") <= 1
-    # The server may have ended the connection for what came behind before it had taken the three bytes.
+    # The server may have ended the connection for what came behind before it had taken the three
+    # bytes.
     found = live.world.client.get(f"{BLOBS}/long")
     assert found.status_code == 404 or found.content == b"abc"
 
@@ -173,7 +176,8 @@ def select_closed(connection: ssl.SSLSocket, seconds: float) -> bool:
 
 
 def test_stalling_clients_keep_nobody_else_out(live: Live) -> None:
-    """More than there may be at one time, each silent at another place; whoever comes then is answered."""
+    """More than there may be at one time, each silent at another place; whoever comes then is
+    answered."""
     places = [b"", b"PUT /", live.head(b"s")[:-2], live.head(b"s", b"Content-Length: 9") + b"x"]
     with contextlib.ExitStack() as stack:
         stalling = [stack.enter_context(live.connect()) for _ in range(3 * CONNECTIONS)]

@@ -1,4 +1,5 @@
-"""Uploads by somebody who means harm: each is refused with Azure Storage's code, and nothing of it is left anywhere."""
+"""Uploads by somebody who means harm: each is refused with Azure Storage's code, and nothing of it
+is left anywhere."""
 
 from __future__ import annotations
 
@@ -235,7 +236,8 @@ def test_of_writers_that_want_to_be_the_first_one_is(attacked: Any, query: str) 
     codes = sorted(answer.headers.get("x-ms-error-code", "") for answer in answers)
     won = attacked.client.head(name).headers["x-ms-meta-writer"]
     if query:
-        # The same list once more is the answer that was missed; nobody's blocks are lost either way.
+        # The same list once more is the answer that was missed; nobody's blocks are lost either
+        # way.
         assert set(codes) <= {"", "BlobAlreadyExists", "Conflict", "InvalidBlockList"} and "" in codes
         assert attacked.client.get(name).content == b"a"
     else:

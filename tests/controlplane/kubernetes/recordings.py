@@ -1,4 +1,5 @@
-"""What a real cluster told of workloads that fail and that do not, cut to what anybody reads, and ways to vary it."""
+"""What a real cluster told of workloads that fail and that do not, cut to what anybody reads, and
+ways to vary it."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def test_the_log_says_more_than_the_status() -> None:
     assert "failed to load 'tiny' version 7: because; its log ends with: last words" in fault.message
 
 
-# -- what was not recorded, made from what was ------------------------------------------------------------------------
+# -- what was not recorded, made from what was -----------------------------------------------------
 def _unready(rec: Recording) -> None:
     condition(rec.pod, "Ready").update(status="False", lastTransitionTime=stamp(600))
     rec.events.append(

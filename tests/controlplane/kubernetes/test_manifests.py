@@ -1,4 +1,5 @@
-"""The objects of a workload, side by side with their inputs in ``golden/``, and judged by each version's own schemas.
+"""The objects of a workload, side by side with their inputs in ``golden/``, and judged by each
+version's own schemas.
 
 ``pytest --update-golden`` rewrites them and deletes those without an input.
 """
@@ -22,7 +23,8 @@ from ...kubernetes_schemas import offences
 from .golden_inputs import CASES, Case
 
 GOLDEN = Path(__file__).parent / "golden"
-#: All inputs are judged by the oldest and the newest version, and by those between the inputs that use most of the API.
+#: All inputs are judged by the oldest and the newest version, and by those between the inputs that
+#: use most of the API.
 WITH_MOST_FIELDS = ("everything-from-yaml", "image-volume")
 VERSIONS = [f"1.{minor}" for minor in range(30, 38)]
 

@@ -125,7 +125,8 @@ def test_an_evicted_pod_is_a_failed_attempt_of_its_successors_slot() -> None:
 
 
 def test_a_pod_that_has_ended_for_good_holds_up_no_deletion() -> None:
-    """The ReplicaSet leaves it, whatever its number of pods; it goes with the Deployment, which is waited for."""
+    """The ReplicaSet leaves it, whatever its number of pods; it goes with the Deployment, which is
+    waited for."""
     evicted = a_pod("a")
     evicted["status"] |= {"phase": "Failed", "reason": "Evicted"}
     ending = a_deployment(0, "b")

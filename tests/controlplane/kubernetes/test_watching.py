@@ -1,4 +1,5 @@
-"""Keeping up with the API server: list, watch, and again when that breaks; and which of two versions counts."""
+"""Keeping up with the API server: list, watch, and again when that breaks; and which of two
+versions counts."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ def thing(name: str, version: int) -> Found:
 
 
 class ApiServer:
-    """Answers from a script: each entry is what one request gets. ``asked``: the queries. Then it waits."""
+    """Answers from a script: each entry is what one request gets. ``asked``: the queries. Then it
+    waits."""
 
     def __init__(self, *script: Found | Error | list[tuple[str, Found] | Error]) -> None:
         self._script, self.asked = list(script), list[Found]()

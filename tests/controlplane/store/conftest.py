@@ -56,8 +56,8 @@ def database_url(kind: str, tmp_path: Path) -> Iterator[str]:
             yield url
 
 
-#: Databases of PostgreSQL's with our tables, empty, that no test uses now: emptying one takes a quarter of the time
-#: that making another does.
+#: Databases of PostgreSQL's with our tables, empty, that no test uses now: emptying one takes a
+#: quarter of the time that making another does.
 _SPARE: list[str] = []
 
 
@@ -93,7 +93,8 @@ def store(kind: str, tmp_path: Path) -> Iterator[SqlStore]:
 def content(
     request: pytest.FixtureRequest, kind: str, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> Content:
-    """Where content is: a directory beside SQLite, an object store beside PostgreSQL, or what a test asks for."""
+    """Where content is: a directory beside SQLite, an object store beside PostgreSQL, or what a
+    test asks for."""
     place = getattr(request, "param", "directory" if kind == "sqlite" else "s3")
     if place == "s3":
         return s3.bucket(monkeypatch, clock).content(tmp_path / "models")
@@ -126,7 +127,8 @@ def upload(models: ModelStore) -> Callable[..., Blob]:
 
 @pytest.fixture
 def register(models: ModelStore, upload: Callable[..., Blob], clock: Clock) -> Callable[..., Any]:
-    """register(name, version, {relative path: data}, **document) -> (ModelVersion, created); uploads first."""
+    """register(name, version, {relative path: data}, **document) -> (ModelVersion, created);
+    uploads first."""
 
     def put(
         name: str, version: str, files: Mapping[str, bytes], *, prefix: str = "LocalUpload/aa/models", **document: Any

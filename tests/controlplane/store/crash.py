@@ -1,10 +1,12 @@
-"""Run as a program: end a process by SIGKILL at many lines of the store's code and look at what it leaves.
+"""Run as a program: end a process by SIGKILL at many lines of the store's code and look at what it
+leaves.
 
-``crash.py SCENARIO HOME EVERY [SERVER]``, in an SQLite file or in databases of the PostgreSQL at that URL: runs the
-scenario once undisturbed and keeps what the store holds after each step. A child then runs it again and kills itself at
-the first line of the store's code that it comes to, another one at the line EVERY lines later, and so on to the end.
-Each time the store must hold what it held after the last step that was answered, or after the one that was under way.
-Prints how many children were killed.
+``crash.py SCENARIO HOME EVERY [SERVER]``, in an SQLite file or in databases of the PostgreSQL at
+that URL: runs the scenario once undisturbed and keeps what the store holds after each step. A child
+then runs it again and kills itself at the first line of the store's code that it comes to, another
+one at the line EVERY lines later, and so on to the end. Each time the store must hold what it held
+after the last step that was answered, or after the one that was under way. Prints how many children
+were killed.
 """
 
 from __future__ import annotations
@@ -127,7 +129,8 @@ SCENARIOS = {"changes": changes, "uploads": uploads}
 
 
 def held(home: Path) -> Any:
-    """All rows but what is random; blocks are left out, as a commit drops them after it has ended."""
+    """All rows but what is random; blocks are left out, as a commit drops them after it has
+    ended."""
     store = open_store(databases.at(home))
     with store.database.read() as connection:
         if not store.database.is_shared:

@@ -37,7 +37,8 @@ def test_a_life(store: SqlStore, models: ModelStore, upload: Any, clock: Any) ->
     assert assets.get_version("MINE", "1") == found
     assert [one.name for one in assets.versions_with_hash("h1")] == ["Mine"] and assets.versions_with_hash("h2") == []
     assert [one.version for one in assets.list_versions("mine")] == ["1"] and assets.list_versions("none") == []
-    # The same files elsewhere are the same content, and the first address stays; others are refused.
+    # The same files elsewhere are the same content, and the first address stays; others are
+    # refused.
     again, created = put("mine", second, now=2.0, description="d")
     assert (created, again.document["path"], again.modified_at) == (False, found.document["path"], 2.0)
     assert code_of(lambda: put("mine", left)) == "UserError"

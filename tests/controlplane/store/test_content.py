@@ -109,8 +109,9 @@ def test_a_reader_that_leaves_lets_go(content: Content) -> None:
 
 
 def test_two_control_planes_share_a_place(content: Content, tmp_path: Path, clock: Any) -> None:
-    """Uploads, in pieces or in blocks, of few different contents, while the other collects as if all were old: no path
-    is ever without its content, and nothing fails but what says that it must be uploaded again."""
+    """Uploads, in pieces or in blocks, of few different contents, while the other collects as if
+    all were old: no path is ever without its content, and nothing fails but what says that it must
+    be uploaded again."""
     stores = [open_store(tmp_path / "store.db") for _ in range(2)]
     planes = [ModelStore(s.database, content, tmp_path / f"home{n}", clock=clock) for n, s in enumerate(stores)]
     done = threading.Event()

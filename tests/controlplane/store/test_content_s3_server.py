@@ -1,4 +1,5 @@
-"""Content on a real S3 server, Versity's gateway, which checks signatures and lets addresses expire.
+"""Content on a real S3 server, Versity's gateway, which checks signatures and lets addresses
+expire.
 
 It is taken from PATH, else built once by ``go install`` into the tests' cache.
 """

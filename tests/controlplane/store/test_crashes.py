@@ -11,7 +11,8 @@ import pytest
 from ... import postgresql
 
 pytestmark = [pytest.mark.slow, pytest.mark.early]
-#: kind of database -> how many lines of code lie between two places of death, and so how many there are at least.
+#: kind of database -> how many lines of code lie between two places of death, and so how many there
+#: are at least.
 PLACES = {"sqlite": (71, 15), "postgresql": (191, 5)}
 
 

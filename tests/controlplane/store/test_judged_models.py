@@ -1,4 +1,5 @@
-"""Models are judged before they are registered, over the stored files and no more of them than is needed."""
+"""Models are judged before they are registered, over the stored files and no more of them than is
+needed."""
 
 from __future__ import annotations
 

@@ -31,7 +31,8 @@ def test_the_newest_revision_makes_exactly_the_tables(store: SqlStore) -> None:
 
 @pytest.mark.parametrize("kind", ["postgresql"])
 def test_what_is_put_in_order_is_so_by_characters_numbers(store: SqlStore) -> None:
-    """On a database that was made for some language too. Comparing metadata does not look at collations."""
+    """On a database that was made for some language too. Comparing metadata does not look at
+    collations."""
     query = "SELECT table_name, column_name, collation_name FROM information_schema.columns"
     with store.database.read() as connection:
         found = {(row.table_name, row.column_name): row.collation_name for row in connection.execute(text(query))}

@@ -1,4 +1,5 @@
-"""PostgreSQL goes away and comes back: what is asked meanwhile is refused, what is asked then works."""
+"""PostgreSQL goes away and comes back: what is asked meanwhile is refused, what is asked then
+works."""
 
 from __future__ import annotations
 

@@ -129,7 +129,8 @@ def test_a_name_is_taken_again_unless_somebody_was_faster(store: SqlStore, other
 
 
 def holders(database: Database) -> set[int]:
-    """Who has a name, looked at only: who tries whether it is free has it for a moment, and is then the faster one."""
+    """Who has a name, looked at only: who tries whether it is free has it for a moment, and is then
+    the faster one."""
     here = "database = (SELECT oid FROM pg_database WHERE datname = current_database())"
     with database.read() as connection:
         found = connection.execute(text(f"SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND {here}"))

@@ -1,4 +1,5 @@
-"""What both forms of the backend decide, each behind one function, so that the same rows hold for both."""
+"""What both forms of the backend decide, each behind one function, so that the same rows hold for
+both."""
 
 from __future__ import annotations
 

@@ -62,7 +62,8 @@ def write_all(root: Path) -> Path:
     reshaped = "dims: [1] reshape { shape: [] } data_type: TYPE_FP32"
     config = f'max_batch_size: 64\n{ONE}input {{ name: "x" {reshaped} }}\noutput {{ name: "y" {reshaped} }}\n'
     write(root, "configured", [node("Neg", ["x"], ["y"])], [("x", f32, ["N"])], [("y", f32, ["N"])], config)
-    # Picks table[x] and says which x: an index beyond the table fails when it runs. The queue makes batches certain.
+    # Picks table[x] and says which x: an index beyond the table fails when it runs. The queue makes
+    # batches certain.
     write(
         root,
         "pick",

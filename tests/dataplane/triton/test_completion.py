@@ -1,4 +1,5 @@
-"""Rows: what an ONNX file declares, what config.pbtxt says, and the configuration that comes out of both backends."""
+"""Rows: what an ONNX file declares, what config.pbtxt says, and the configuration that comes out of
+both backends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""An int8 network answers the same on every CPU: with VNNI by the usual kernels, without by the exact ones."""
+"""An int8 network answers the same on every CPU: with VNNI by the usual kernels, without by the
+exact ones."""
 
 from __future__ import annotations
 
@@ -35,8 +36,8 @@ def test_which_cpus_need_the_exact_kernels(form: str, cpuinfo: str, wanted: bool
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="ONNX Runtime has the two kinds of kernels on x86 alone")
 @pytest.mark.parametrize(("exact", "weights"), [("0", TensorProto.INT8), ("1", TensorProto.UINT8)])
 def test_the_setting_chooses_the_exact_kernels(tmp_path: Path, exact: str, weights: int) -> None:
-    """Those multiply unsigned weights. ONNX Runtime says what it will run by the optimised graph that it writes; were
-    the setting renamed, nothing else would show it on a CPU with VNNI."""
+    """Those multiply unsigned weights. ONNX Runtime says what it will run by the optimised graph
+    that it writes; were the setting renamed, nothing else would show it on a CPU with VNNI."""
     if (onnx_releases.installed() or (0, 0)) < (1, 25):
         pytest.skip("before 1.25 ONNX Runtime itself passes over the setting on a CPU with VNNI")
     options = onnxruntime.SessionOptions()

@@ -32,7 +32,8 @@ def triton_client(triton: Address) -> Iterator[tritonclient.InferenceServerClien
 def infer(
     address: Address, model: str, inputs: dict[str, tuple[str, Array]], *outputs: str, binary: bool = True
 ) -> dict[str, Array]:
-    """Asked with a client of its own, because the stock one belongs to one thread. FP16 has no JSON form."""
+    """Asked with a client of its own, because the stock one belongs to one thread. FP16 has no JSON
+    form."""
     with tritonclient.InferenceServerClient(f"{address.host}:{address.port}") as made:
         tensors = []
         for name, (datatype, value) in inputs.items():

@@ -1,4 +1,5 @@
-"""The validator's completion and those of both backends say the same of every graph and configuration."""
+"""The validator's completion and those of both backends say the same of every graph and
+configuration."""
 
 from __future__ import annotations
 
@@ -26,8 +27,8 @@ _DIMS = st.lists(st.sampled_from([-1, 1, 4]), max_size=3)
 
 @st.composite
 def tensors(draw: st.DrawFn) -> list[graph_file.Tensor]:
-    """``a`` and perhaps ``b`` in, ``c`` and perhaps ``d`` out; outputs with all their dimensions named, because ONNX
-    Runtime infers the others."""
+    """``a`` and perhaps ``b`` in, ``c`` and perhaps ``d`` out; outputs with all their dimensions
+    named, because ONNX Runtime infers the others."""
     found = []
     for kind, names in (("input", "ab"), ("output", "cd")):
         for name in names[: draw(st.integers(1, 2))]:

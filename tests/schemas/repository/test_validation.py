@@ -1,4 +1,5 @@
-"""Rows: a repository, and the one line that is said about it. What Triton says of more: ``tests/repository``."""
+"""Rows: a repository, and the one line that is said about it. What Triton says of more:
+``tests/repository``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Steps of a user of Azure's SDK, run in an environment that has the SDK and nothing of this project."""
+"""Steps of a user of Azure's SDK, run in an environment that has the SDK and nothing of this
+project."""
 
 from . import (
     assets,

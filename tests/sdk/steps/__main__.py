@@ -1,6 +1,8 @@
-"""All steps of one release: ``python -m steps < arguments.json``, a line of JSON on stdout for each.
+"""All steps of one release: ``python -m steps < arguments.json``, a line of JSON on stdout for
+each.
 
-Decides which steps run beside each other. Must not know what they do. Whatever the SDK prints goes to stderr.
+Decides which steps run beside each other. Must not know what they do. Whatever the SDK prints goes
+to stderr.
 """
 
 from __future__ import annotations

@@ -84,7 +84,8 @@ def deployment_scale(here: Here) -> None:
 
 @step
 def h02_replies_are_complete_for_the_next_update(here: Here) -> None:
-    """A deployment that was read goes back as it is, although the SDK leaves out what it did not understand."""
+    """A deployment that was read goes back as it is, although the SDK leaves out what it did not
+    understand."""
     address = f"onlineEndpoints/{name(here)}/deployments/green"
     before = here.rest(address)
     put(here, get(here, "green"))

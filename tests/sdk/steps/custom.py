@@ -1,4 +1,5 @@
-"""Custom containers with Triton, as in Azure's public example: environment inline and registered."""
+"""Custom containers with Triton, as in Azure's public example: environment inline and
+registered."""
 
 from __future__ import annotations
 

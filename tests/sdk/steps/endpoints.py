@@ -53,7 +53,8 @@ def endpoint_get(here: Here) -> None:
 
 @step
 def h01_the_state_reads_succeeded(here: Here) -> None:
-    """1.35.2 prints the name of an enumeration in its dict; the attribute is the plain word with every release."""
+    """1.35.2 prints the name of an enumeration in its dict; the attribute is the plain word with
+    every release."""
     assert get(here).provisioning_state == "Succeeded"
     assert get(here)._to_dict()["provisioning_state"].split(".")[-1].capitalize() == "Succeeded"
     assert here.rest(f"onlineEndpoints/{name(here)}")["properties"]["provisioningState"] == "Succeeded"

@@ -1,4 +1,5 @@
-"""Endpoints and deployments of the kind ``kubernetes``, with a server that has a cluster attached."""
+"""Endpoints and deployments of the kind ``kubernetes``, with a server that has a cluster
+attached."""
 
 from __future__ import annotations
 

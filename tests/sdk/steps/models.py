@@ -157,7 +157,8 @@ def h11_other_files_under_a_version_are_refused(here: Here) -> None:
 
 @step
 def h11_the_same_files_by_another_path_are_the_same_version(here: Here) -> None:
-    """Releases name content by different hashes: each of them registers the same files under the same version."""
+    """Releases name content by different hashes: each of them registers the same files under the
+    same version."""
     with here.alone("crossing"):
         made = create(here, str(here.shared / "crossing"), name="crossing", version="1")
     assert (made.name, made.version) == ("crossing", "1")

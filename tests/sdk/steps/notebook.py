@@ -1,4 +1,5 @@
-"""The cells of Azure's public notebook for Triton, in their order, with a tiny model in place of the large one."""
+"""The cells of Azure's public notebook for Triton, in their order, with a tiny model in place of
+the large one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """What a step is, and what every step may use.
 
-Decides how steps are found, run and told of. Must not know what a step does. This package runs in an environment of
-Azure's SDK, where nothing of this project is installed: it imports the standard library, the SDK and what that brings.
+Decides how steps are found, run and told of. Must not know what a step does. This package runs in
+an environment of Azure's SDK, where nothing of this project is installed: it imports the standard
+library, the SDK and what that brings.
 """
 
 from __future__ import annotations
@@ -31,13 +32,15 @@ _NEWEST: set[Callable[[Here], object]] = set()
 
 
 def step(function: Callable[[Here], object]) -> Callable[[Here], object]:
-    """Marks a step. Steps of one module run in order, one after the other; a step that raises has failed."""
+    """Marks a step. Steps of one module run in order, one after the other; a step that raises has
+    failed."""
     _STEPS.setdefault(function.__module__, []).append(function)
     return function
 
 
 def newest_step(function: Callable[[Here], object]) -> Callable[[Here], object]:
-    """Marks a step of the newest release alone: it takes long, and asks the same of a server with any release."""
+    """Marks a step of the newest release alone: it takes long, and asks the same of a server with
+    any release."""
     _NEWEST.add(function)
     return step(function)
 
@@ -55,10 +58,11 @@ class Token:
 class Here:
     """One run.
 
-    ``release``: of the SDK; ``newest``: whether it is the newest of ours. ``tag``: what names of this run contain, for
-    several share a workspace. ``files``: models and other files of this run alone; ``shared``: of all runs. ``adds``:
-    directory in ``files`` -> the number that its model adds. ``python``: an interpreter with tritonclient.
-    ``clusters``: a client of a server that has clusters.
+    ``release``: of the SDK; ``newest``: whether it is the newest of ours. ``tag``: what names of
+    this run contain, for several share a workspace. ``files``: models and other files of this run
+    alone; ``shared``: of all runs. ``adds``: directory in ``files`` -> the number that its model
+    adds. ``python``: an interpreter with tritonclient. ``clusters``: a client of a server that has
+    clusters.
     """
 
     def __init__(self, arguments: dict[str, Any]) -> None:
@@ -87,7 +91,8 @@ class Here:
         )
 
     def _elsewhere(self, server: dict[str, str]) -> MLClient:
-        """A client of another server than that of this process, whose address the SDK reads at once."""
+        """A client of another server than that of this process, whose address the SDK reads at
+        once."""
         before = os.environ["AZUREML_DEV_URL_MFE"]
         os.environ["AZUREML_DEV_URL_MFE"] = server["url"]
         try:
@@ -102,7 +107,8 @@ class Here:
         return f"{groups}/providers/Microsoft.MachineLearningServices/workspaces/{os.environ['ML_WORKSPACE']}"
 
     def rest(self, path: str, method: str = "GET", body: Any = None) -> Any:
-        """What the server says on the wire of ``path`` in the workspace; requests.HTTPError for a refusal."""
+        """What the server says on the wire of ``path`` in the workspace; requests.HTTPError for a
+        refusal."""
         token = DefaultAzureCredential().get_token("https://management.azure.com/.default").token
         answer = requests.request(
             method,
@@ -165,7 +171,8 @@ def run(here: Here, modules: Sequence[str], output: TextIO, lock: threading.Lock
 
 
 def _told(error: BaseException) -> str:
-    """The traceback, and for an assertion the variables of the step, without which it says nothing."""
+    """The traceback, and for an assertion the variables of the step, without which it says
+    nothing."""
     text = "".join(traceback.format_exception(error))
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__) if frame.f_globals["__name__"] != __name__]
     if not isinstance(error, AssertionError) or not frames:

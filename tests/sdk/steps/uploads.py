@@ -83,19 +83,21 @@ def upload_interrupted_and_begun_again(here: Here) -> None:
 
 
 def broken_off(here: Here, files: int) -> Model | None:
-    """A model with so many files whose upload was interrupted; None when it was too late for that."""
+    """A model with so many files whose upload was interrupted; None when it was too late for
+    that."""
     source = here.files / f"interrupted-{files}-{here.tag}"
     source.mkdir()
     for number in range(files):
         (source / f"part-{number:03}").write_bytes(os.urandom(200_000))
     model = Model(name=source.name, version="1", path=str(source))
-    # A process of its own: one that is killed may hold locks that it shares with whom it was forked from.
+    # A process of its own: one that is killed may hold locks that it shares with whom it was forked
+    # from.
     child = subprocess.Popen([sys.executable, "-c", UPLOAD, source.name, str(source)], stdout=2)
     container = blobs(here)
 
     def begun() -> bool:
-        # The first file tells the next one that somebody has begun. Where others are there and it is not, the SDK (with
-        # Azure, too) is refused each of them by 409, and waits for ever.
+        # The first file tells the next one that somebody has begun. Where others are there and it
+        # is not, the SDK (with Azure, too) is refused each of them by 409, and waits for ever.
         return any(blob.name.endswith(f"/{source.name}/part-000") for blob in container.list_blobs("LocalUpload/"))
 
     wait_until(begun, "a first blob")

@@ -82,11 +82,12 @@ def options(config: Mapping[str, Any]) -> onnxruntime.SessionOptions:
 
 
 def overflows(cpuinfo: Iterable[str]) -> bool:
-    """Whether int8 models need ONNX Runtime's exact kernels on the CPU of this ``/proc/cpuinfo``, given by lines.
+    """Whether int8 models need ONNX Runtime's exact kernels on the CPU of this ``/proc/cpuinfo``,
+    given by lines.
 
-    Without VNNI the usual kernels add products of 8-bit numbers in 16 bits. The sums saturate, and the answers differ
-    from those of other CPUs. The exact kernels are slower. With VNNI they would cost time and change nothing. On other
-    architectures than x86 ONNX Runtime ignores the setting.
+    Without VNNI the usual kernels add products of 8-bit numbers in 16 bits. The sums saturate, and
+    the answers differ from those of other CPUs. The exact kernels are slower. With VNNI they would
+    cost time and change nothing. On other architectures than x86 ONNX Runtime ignores the setting.
     """
     flags = next((line for line in cpuinfo if line.startswith("flags")), "")
     return _VNNI.isdisjoint(flags.split())

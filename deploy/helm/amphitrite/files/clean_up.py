@@ -1,7 +1,8 @@
 """``helm uninstall``: what the control plane has made goes too.
 
-Decides that this happens after the last control plane has ended, which would make it anew. Deletes Deployments alone:
-what belongs to one is owned by it, and Kubernetes deletes it with its owner. Models and databases are not touched.
+Decides that this happens after the last control plane has ended, which would make it anew. Deletes
+Deployments alone: what belongs to one is owned by it, and Kubernetes deletes it with its owner.
+Models and databases are not touched.
 """
 
 from __future__ import annotations

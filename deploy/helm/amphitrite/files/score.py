@@ -1,7 +1,9 @@
-"""``helm test``: a tiny model from nothing to an answer through the release's own Service, and back to nothing.
+"""``helm test``: a tiny model from nothing to an answer through the release's own Service, and back
+to nothing.
 
-Decides what a working release must be able to do for a user. Uses the command ``ml`` as a user does; its environment
-names the control plane (ML_SERVER_URL, ML_TOKEN, SSL_CERT_FILE). Ends with 0 and one line, or with 1 and the reason.
+Decides what a working release must be able to do for a user. Uses the command ``ml`` as a user
+does; its environment names the control plane (ML_SERVER_URL, ML_TOKEN, SSL_CERT_FILE). Ends with 0
+and one line, or with 1 and the reason.
 """
 
 from __future__ import annotations
@@ -55,7 +57,8 @@ def register() -> None:
 
 
 class Scoring(http.client.HTTPSConnection):
-    """Connects to the Service whatever its certificate's name is: SCORING_NAME is the one that must be in it."""
+    """Connects to the Service whatever its certificate's name is: SCORING_NAME is the one that must
+    be in it."""
 
     def connect(self) -> None:
         plain = socket.create_connection((os.environ["SCORING_HOST"], int(os.environ["SCORING_PORT"])), timeout=10)

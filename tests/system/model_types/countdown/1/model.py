@@ -1,4 +1,5 @@
-"""Counts down, one answer for each number. After the first it waits until another request asks to count from 0."""
+"""Counts down, one answer for each number. After the first it waits until another request asks to
+count from 0."""
 
 import threading
 

@@ -1,4 +1,5 @@
-"""Answers with its instance's name when two instances are at work on the same meeting, which is a new directory."""
+"""Answers with its instance's name when two instances are at work on the same meeting, which is a
+new directory."""
 
 import os
 import threading

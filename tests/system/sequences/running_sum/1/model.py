@@ -1,4 +1,5 @@
-"""Adds up the numbers of each sequence, and says which process it is: its memory is the only state."""
+"""Adds up the numbers of each sequence, and says which process it is: its memory is the only
+state."""
 
 from __future__ import annotations
 
