@@ -9,9 +9,10 @@ HTTP. Source: https://kubernetes.io/docs/reference/access-authn-authz/authorizat
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from amphitrite.controlplane.core.desired.compute_clusters import Compute
-from amphitrite.controlplane.runtimes.kubernetes.client.api_client import Cluster
+from amphitrite.controlplane.runtimes.kubernetes.client.api_client import Cluster, PermissionDenied
 from amphitrite.controlplane.runtimes.kubernetes.client.permissions import RULES, Rule
 from amphitrite.schemas.errors import Error
 
@@ -34,12 +35,9 @@ def check(compute: Compute, cluster: Cluster) -> None:
             target=compute.name,
             hint="grant it the Role of the chart (deploy/helm/amphitrite)",
         )
-    try:
+    # Without permission to read the namespace, its absence shows when the first pod starts.
+    with suppress(PermissionDenied):
         cluster.get(f"/api/v1/namespaces/{compute.namespace}")
-    except Error as error:
-        # Without permission to read the namespace, its absence shows when the first pod starts.
-        if "does not let" not in error.message:
-            raise
 
 
 def _verbs(rules: Sequence[Rule]) -> list[tuple[Rule, str]]:

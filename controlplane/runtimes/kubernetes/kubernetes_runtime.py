@@ -17,7 +17,7 @@ from amphitrite.controlplane.core.desired.compute_clusters import PodShape
 from amphitrite.controlplane.core.desired.resources import Probe, WorkloadSpec
 from amphitrite.controlplane.core.observed.observations import Instance
 from amphitrite.controlplane.runtimes.kubernetes.background_tasks import BackgroundTasks
-from amphitrite.controlplane.runtimes.kubernetes.client.api_client import Cluster
+from amphitrite.controlplane.runtimes.kubernetes.client.api_client import Cluster, PermissionDenied
 from amphitrite.controlplane.runtimes.kubernetes.client.api_paths import path
 from amphitrite.controlplane.runtimes.kubernetes.client.watches import Watch
 from amphitrite.controlplane.runtimes.kubernetes.pods import node_facts, pod_logs
@@ -115,16 +115,16 @@ class KubernetesRuntime:
         return render(entries)
 
     def capacity(self, compute: str) -> tuple[NodeCapacity, ...] | None:
-        """All nodes with what is asked of them; None where we may not see them. Raises Error
-        otherwise."""
+        """All nodes and the requests of their pods, None without permission to list them.
+
+        Raises Error("KubernetesUnaccessible").
+        """
         try:
-            found = self._cluster.get("/api/v1/nodes", resourceVersion="0")["items"]
+            nodes = self._cluster.get("/api/v1/nodes", resourceVersion="0")["items"]
             pods = self._cluster.get("/api/v1/pods", resourceVersion="0")["items"]
-        except Error as error:
-            if error.code == "KubernetesUnaccessible" and "does not let" in error.message:
-                return None
-            raise
-        return node_facts.capacities(found, pods)
+        except PermissionDenied:
+            return None
+        return node_facts.capacities(nodes, pods)
 
     def demand(self, workload: WorkloadSpec, shape: PodShape) -> PodShape | None:
         return pod_resources.demand(shape, workload.pod, None)

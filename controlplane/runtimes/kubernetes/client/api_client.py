@@ -119,6 +119,10 @@ def _client(configuration: official.Configuration) -> official.ApiClient:
     return official.ApiClient(configuration)
 
 
+class PermissionDenied(Error):
+    """The Role of the control plane lacks a verb, for callers that can do without it."""
+
+
 class Cluster:
     """One API server. Thread-safe.
 
@@ -265,7 +269,7 @@ def error_for(status: int | None, reason: str | None, body: Any, method: str, pa
         resource = denied["resource"] + (f".{denied['group']}" if denied["group"] else "")
         message = f"the cluster does not let the control plane {denied['verb']} {resource}: {words}"
         hint = f"add the verb {denied['verb']} on {resource} to its Role"
-        return Error("KubernetesUnaccessible", message, target=path, hint=hint)
+        return PermissionDenied("KubernetesUnaccessible", message, target=path, hint=hint)
     if status == 403 and "exceeded quota" in words:
         return Error("OutOfQuota", words, target=path, hint="free some of the quota, or request a larger ResourceQuota")
     if status == 401:
