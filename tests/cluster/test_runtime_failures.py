@@ -93,7 +93,7 @@ ROWS = (
         lambda settings: replace(settings, triton_image=settings.fetcher_image),
     ),
     Row("crash", "KubernetesCrashLoopBackOff", "failed to load 'tiny' version 1", model="broken"),
-    Row("memory", "PodOutOfMemory", "it needed more memory than its limit of 320Mi", shaped(), model="greedy"),
+    Row("memory", "PodOutOfMemory", "it exceeded its memory limit of 320Mi", shaped(), model="greedy"),
     Row("model", "ResourceNotReady", "the model could not be downloaded", model="0" * 64),
     Row(
         "grant",
