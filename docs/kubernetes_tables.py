@@ -2,7 +2,7 @@
 plane's rights.
 
 Decides how a test's name and a rule read as a row. Must not add facts: a row that is missing here
-is missing in ``tests/controlplane/test_runtimes.py`` or in
+is missing in ``tests/controlplane/runtimes/test_runtimes.py`` or in
 ``controlplane/runtimes/kubernetes/client/permissions.py``.
 """
 
@@ -18,7 +18,7 @@ from amphitrite.controlplane.runtimes.kubernetes.client.permissions import CLUST
 
 PAGE = Path(__file__).parent / "kubernetes.md"
 ROOT = Path(__file__).parents[1]
-CONTRACT = ROOT / "tests" / "controlplane" / "test_runtimes.py"
+CONTRACT = ROOT / "tests" / "controlplane" / "runtimes" / "test_runtimes.py"
 #: The names of the contract's parameters, in the order of the columns.
 RUNTIMES = ("memory", "local", "kubernetes")
 

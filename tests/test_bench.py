@@ -15,7 +15,7 @@ from bench import figures, loadgen, loss, peers, stats
 from bench.controls import proxy
 from bench.routers import HEADERS, KEY, TARGET, Place, envoy, haproxy, nginx, ours
 from bench.routers.edits import PARTS, edited
-from tests.dataplane.translation import translate
+from tests.dataplane.envoy.translation import translate
 from tests.load.background import Load
 from tests.system import changing
 

@@ -14,7 +14,7 @@ from amphitrite.controlplane.__main__ import main
 from amphitrite.controlplane.core.observed.observations import Instance
 from amphitrite.controlplane.process import assembly
 from amphitrite.dataplane.table.routing_table import Address
-from tests.controlplane.memory_runtime import MemoryRuntime
+from tests.controlplane.runtimes.memory_runtime import MemoryRuntime
 
 
 class ImaginedRuntime(MemoryRuntime):

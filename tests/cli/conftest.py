@@ -38,7 +38,7 @@ from amphitrite.controlplane.store.reports.metric_minutes import StoredMetrics
 from amphitrite.controlplane.store.state.database import SqlStore
 
 from ..asgi import InProcess
-from ..controlplane.memory_runtime import MemoryRuntime
+from ..controlplane.runtimes.memory_runtime import MemoryRuntime
 from ..stores import new_store
 
 SCORING = "https://127.0.0.1:9443/endpoints/"

@@ -31,7 +31,7 @@ from amphitrite.controlplane.runtimes.kubernetes.workloads.object_names import S
 from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_settings import KubernetesSettings
 from amphitrite.schemas.errors import Error
 
-from ..controlplane.runtime_subjects import PROBE
+from ..controlplane.runtimes.runtime_subjects import PROBE
 from ..waiting import wait_until
 from .node import Cluster
 

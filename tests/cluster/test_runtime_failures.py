@@ -19,8 +19,8 @@ from amphitrite.controlplane.core.observed.observations import Fault, Instance
 from amphitrite.controlplane.runtimes.kubernetes.workloads.object_names import SERVER, WORKLOAD_LABEL
 from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_settings import KubernetesSettings, ModelCache
 
-from ..controlplane.kubernetes_subject import Pods
-from ..controlplane.runtime_subjects import PROBE
+from ..controlplane.runtimes.kubernetes_subject import Pods
+from ..controlplane.runtimes.runtime_subjects import PROBE
 from ..waiting import wait_until
 from .images import Images
 from .node import Cluster

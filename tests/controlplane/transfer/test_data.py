@@ -36,7 +36,7 @@ from amphitrite.controlplane.transfer import __main__
 from amphitrite.dataplane.table.routing_table import RoutingTable, Secret
 from amphitrite.schemas.errors import Error
 
-from .. import postgresql
+from ... import postgresql
 
 KINDS = ("sqlite", "postgresql")
 ALWAYS: Any = {"if_match": None, "if_none_match": False, "now": 1.0}

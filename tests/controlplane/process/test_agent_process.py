@@ -15,7 +15,7 @@ from amphitrite.controlplane.settings.home import Home
 from amphitrite.controlplane.settings.version import VERSION
 from amphitrite.dataplane.machine import processes
 
-from ..waiting import wait_until
+from ...waiting import wait_until
 
 
 class Clock:

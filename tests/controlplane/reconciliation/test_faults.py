@@ -20,8 +20,8 @@ from amphitrite.controlplane.reconciliation.reconciler import Reconciler
 from amphitrite.controlplane.store.state.database import SqlStore
 from amphitrite.schemas.errors import Error
 
-from ..stores import new_store
-from .memory_runtime import MemoryRuntime
+from ...stores import new_store
+from ..runtimes.memory_runtime import MemoryRuntime
 
 pytestmark = [pytest.mark.slow, pytest.mark.early]
 BLUE = Ref("ep", "blue")

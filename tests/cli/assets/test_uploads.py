@@ -10,7 +10,7 @@ import pytest
 from amphitrite.cli.assets import ignore_files, model_files, uploads
 from amphitrite.schemas.errors import Error
 
-from .conftest import Stage
+from ..conftest import Stage
 
 
 def tree(root: Path, **files: str) -> Path:

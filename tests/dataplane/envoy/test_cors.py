@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from .agents import BEARER, RunningAgent
-from .minting import mint
-from .rule_table import ORIGIN
+from ..agents import BEARER, RunningAgent
+from ..minting import mint
+from ..rule_table import ORIGIN
 
 pytestmark = pytest.mark.serving
 

@@ -25,10 +25,10 @@ from amphitrite.dataplane.envoy.process.hot_restart import (
 from amphitrite.dataplane.machine import processes
 from amphitrite.dataplane.machine.processes import ProcessRecord
 
-from ..load.background import Client, load
-from .agents import BEARER, INFER, KEY, RunningAgent, cluster, eventually, serves, table
-from .conftest import MakeAgent
-from .upstream import Upstream
+from ...load.background import Client, load
+from ..agents import BEARER, INFER, KEY, RunningAgent, cluster, eventually, serves, table
+from ..conftest import MakeAgent
+from ..upstream import Upstream
 
 CLIENTS = (
     Client("kept", INFER, b"{}", connections=4, think_ms=5),

@@ -17,7 +17,7 @@ from amphitrite.controlplane.auth.renewal import Renewal
 from amphitrite.controlplane.process.https_server import reloader
 from amphitrite.controlplane.settings.home import Home
 
-from ..certificate import ends_at
+from ...certificate import ends_at
 
 HOSTS = ("localhost", "127.0.0.1")
 DAY = 86_400.0

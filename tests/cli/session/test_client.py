@@ -14,8 +14,8 @@ from amphitrite.cli.session.rest_client import Client, path_and_query
 from amphitrite.cli.terminal.options import Scope
 from amphitrite.schemas.errors import Error
 
-from ..tiny_onnx import tiny
-from .conftest import Stage
+from ...tiny_onnx import tiny
+from ..conftest import Stage
 
 REFUSED = httpx.ConnectError("connection refused")
 SCOPE = Scope("local", "local", "local")

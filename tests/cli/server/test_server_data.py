@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Stage
+from ..conftest import Stage
 
 pytestmark = pytest.mark.slow
 

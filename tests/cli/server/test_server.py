@@ -22,7 +22,7 @@ from amphitrite.cli.server import server_process
 from amphitrite.cli.terminal import home_directory as homes
 from amphitrite.schemas.errors import Error
 
-from .conftest import Stage
+from ..conftest import Stage
 
 
 @pytest.fixture

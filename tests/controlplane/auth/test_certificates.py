@@ -13,7 +13,7 @@ from amphitrite.controlplane.auth import certificates
 from amphitrite.controlplane.settings.home import Home
 from amphitrite.schemas.errors import Error
 
-from ..certificate import ends_at
+from ...certificate import ends_at
 
 DAY = 86_400.0
 HOSTS = ("localhost", "127.0.0.1", "::1", "box")

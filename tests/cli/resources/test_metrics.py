@@ -10,7 +10,7 @@ import pytest
 
 from amphitrite.dataplane.table.routing_table import Secret
 
-from .conftest import Stage
+from ..conftest import Stage
 
 
 @pytest.fixture

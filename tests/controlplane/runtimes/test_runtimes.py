@@ -15,8 +15,8 @@ import pytest
 from amphitrite.controlplane.core.observed.observations import Instance
 from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_settings import TRITON_IMAGE
 
-from ..cluster.images import provide
-from ..cluster.node import Cluster, running
+from ...cluster.images import provide
+from ...cluster.node import Cluster, running
 from .kubernetes_subject import Pods
 from .runtime_subjects import PROBE, Local, Memory
 

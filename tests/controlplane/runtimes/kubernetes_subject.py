@@ -19,7 +19,7 @@ from amphitrite.controlplane.runtimes.kubernetes.kubernetes_runtime import Kuber
 from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_settings import KubernetesSettings
 from amphitrite.controlplane.runtimes.runtime import Runtime
 
-from ..cluster.node import Cluster
+from ...cluster.node import Cluster
 from .model_source import GRANT, ModelSource
 from .runtime_subjects import DEADLINE_S, repository
 

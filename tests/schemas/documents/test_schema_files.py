@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from amphitrite.schemas import documents
 from amphitrite.schemas.documents.schema_files import resolve
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+DOCS = Path(__file__).resolve().parents[3] / "docs"
 
 
 def fields(node: Mapping[str, Any], root: Mapping[str, Any], at: str) -> Iterator[tuple[str, Mapping[str, Any]]]:

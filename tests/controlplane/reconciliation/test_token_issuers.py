@@ -22,8 +22,8 @@ from amphitrite.controlplane.settings.token_settings import TokenSettings
 from amphitrite.controlplane.store.state.database import SqlStore
 from amphitrite.schemas.errors import Error
 
-from ..certificate import write_certificate
-from ..stores import new_store
+from ...certificate import write_certificate
+from ...stores import new_store
 
 DAY = 86_400.0
 ISSUER = "https://issuer.test/tenant"

@@ -163,7 +163,7 @@ def test_a_wildcard_is_called_by_the_machines_name_and_covered_by_every_address(
 
 def test_every_variable_is_documented() -> None:
     """``docs/settings.md`` names what the sources read, and nothing else."""
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     sources = [*root.glob("controlplane/**/*.py"), *root.glob("cli/**/*.py"), *root.glob("dataplane/**/*.py")]
     read = {name for source in sources for name in re.findall(r"\bML_[A-Z_]+[A-Z]\b", source.read_text("utf-8"))}
     limits = {Limits.variable(field.name) for field in fields(Limits)}

@@ -19,7 +19,7 @@ from amphitrite.controlplane.runtimes.kubernetes.workloads.object_names import N
 from amphitrite.controlplane.runtimes.kubernetes.workloads.workload_json import from_json, to_json
 from amphitrite.schemas.errors import Error
 
-from ...kubernetes_schemas import offences
+from ....kubernetes_schemas import offences
 from .golden_inputs import CASES, Case
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -16,7 +16,7 @@ from amphitrite.schemas import documents as schemas
 from amphitrite.schemas import wire
 from amphitrite.schemas.errors import Error
 
-from ..fuzz import documents
+from ...fuzz import documents
 
 VALID: dict[str, dict[str, Any]] = {
     "managed_online_endpoint": {

@@ -10,7 +10,7 @@ from amphitrite.controlplane.auth import provided_certificates
 from amphitrite.controlplane.settings.home import Home
 from amphitrite.schemas.errors import Error
 
-from ..certificate import write_certificate
+from ...certificate import write_certificate
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from amphitrite.controlplane.leadership.election import AlwaysLeader, Election
 from amphitrite.controlplane.leadership.lease_rules import DURATION_S, Decision, Lease, Observation
 from amphitrite.schemas.errors import Error
 
-from ..waiting import wait_until
+from ...waiting import wait_until
 
 MINE, THEIRS = Lease("me", 10.0, "t1"), Lease("other", 10.0, "t1")
 GIVEN_BACK = Lease("", 1.0, "t2")
