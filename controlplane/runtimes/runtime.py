@@ -1,7 +1,8 @@
 """The interface of every runtime: what starts, stops and observes instances.
 
 Decides the contract of ``local`` (processes on this machine) and ``kubernetes`` (pods).
-``tests/controlplane/runtimes/test_runtimes.py`` tests both. Must not know plans, routing or the store.
+``tests/controlplane/runtimes/test_runtimes.py`` tests both. Must not know plans, routing or the
+store.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from .test_stalling_clients import Live, Quick, live, read, select_closed
 __all__ = ["live"]
 
 PIECE, HEAD = http_protocol._BUFFER_BYTES, http_protocol._HEAD_BYTES
-WAITING = http_protocol._WAITING_MAX * PIECE
+WAITING = http_protocol._PAUSE_AT * PIECE
 CLOSE = b"Connection: close"
 
 
