@@ -1,5 +1,5 @@
 """The data plane: the agent and its proxy, and how Triton is started.
 
-It knows routes and instances. It knows no database and no REST API, and it imports ``schemas``
-alone.
+Decides how requests reach instances. It must not know a database or the REST API for users, and it
+imports ``schemas`` alone.
 """

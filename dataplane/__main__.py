@@ -2,6 +2,7 @@
 
 Decides which proxy the agent drives, and the exit code: 0 stopped by a signal, 1 failed, 2 bad
 command line, 5 the port for clients is in use, 6 another agent runs on the same state directory.
+Must not know what either of them does.
 """
 
 from __future__ import annotations

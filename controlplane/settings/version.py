@@ -1,4 +1,6 @@
-"""The version of the installed product. Must not know anything else."""
+"""The version of the installed product.
+
+Decides nothing. Must not know anything else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
 """The agent: it follows the control plane, keeps one proxy in step with it, and reports.
 
-It knows the proxy by the protocol in ``amphitrite.dataplane.proxy`` alone, so it runs beside any.
+Decides when a table is submitted and what is reported. It must not know which proxy it drives: it
+knows the protocol in ``amphitrite.dataplane.proxy`` alone.
 """

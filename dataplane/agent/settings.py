@@ -1,6 +1,7 @@
 """The agent's command line.
 
-Decides its options, and the names of the agent's own files. Read once, in ``__main__``.
+Decides its options, and the names of the agent's own files. Read once, in ``__main__``. Must
+not know what the values are used for.
 """
 
 from __future__ import annotations

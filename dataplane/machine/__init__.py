@@ -1,4 +1,4 @@
 """What a process needs of its machine: files, processes, ports, control groups, logs.
 
-It knows neither tables nor proxies.
+Decides how a file is replaced and which process is meant. Must not know tables or proxies.
 """

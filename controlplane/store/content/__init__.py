@@ -1,5 +1,5 @@
 """The bytes of assets, named by their SHA-256: uploads, manifests, repositories and garbage
 collection.
 
-It knows files. It must not know what an asset means.
+Decides how bytes are kept and found again. Must not know what an asset means.
 """

@@ -1,5 +1,7 @@
 """Alembic's environment script. It uses the connection and transaction that the caller
-has opened."""
+has opened.
+
+Decides nothing. Must not know any revision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
 """Databases: SQLite and PostgreSQL, their tables and transactions.
 
-It must not know what the rows mean.
+Decides what a transaction is, and where the two differ. Must not know what the rows mean.
 """

@@ -1,4 +1,5 @@
 """What Envoy does with each request and response: one module for each concern.
 
-Pure functions that return Envoy's configuration as JSON values. They know no table as a whole.
+Decides the configuration of filters, by pure functions that return JSON values. Must not know a
+table as a whole, nor a process.
 """

@@ -7,7 +7,8 @@ such a failure, so a success costs nothing. The route then says whether it is on
 
 At the scoring address itself, Triton's ``{"error": "text"}`` becomes ``{"error": {"code",
 "message"}}``. The ``invoke`` of Azure's SDK posts there. It reads ``message``, and fails itself
-where there is none. Triton's clients post below that address and get Triton's text unchanged.
+where there is none. Triton's clients post below that address and get Triton's text unchanged. Must
+not know which model failed.
 """
 
 from __future__ import annotations

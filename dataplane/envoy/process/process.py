@@ -172,7 +172,8 @@ class EnvoyProcess:
         *predecessors, newest = running
         deadline = time.monotonic() + _PREDECESSOR_TIMEOUT_S
         while hot_restart.client_connections(predecessors, self._launch.listen.port) and time.monotonic() < deadline:
-            time.sleep(_POLL_S)  # Only two Envoys can run: the next start cuts off the requests of the oldest.
+            # Only two Envoys can run: the next start cuts off the requests of the oldest.
+            time.sleep(_POLL_S)
         log("info", "hot restart of envoy: its settings have changed", pid=newest.process.pid)
         self._predecessors = (newest,)
         self._spawn((newest.epoch or 0) + 1)

@@ -1,4 +1,4 @@
 """Envoy's messages: from JSON values to protobuf, and values that many of them share.
 
-It knows no route and no cluster.
+Decides how JSON values become messages. Must not know routes or clusters.
 """

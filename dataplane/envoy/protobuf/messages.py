@@ -1,8 +1,9 @@
 """The edge to protobuf: Envoy's generated messages.
 
-Decides nothing. The only module that imports generated code. It imports only subpackages of
-``envoy``, since two distributions own its ``__init__.py`` (see ``binary``). Importing an extension
-registers its types, which ``json_conversion`` needs to resolve an ``@type``.
+Decides nothing. Must not know what a message is for. The only module that imports generated code.
+It imports only subpackages of ``envoy``, since two distributions own its ``__init__.py`` (see
+``binary``). Importing an extension registers its types, which ``json_conversion`` needs to resolve
+an ``@type``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
 """The second translator: a routing table becomes Envoy's resources, as JSON values.
 
-Pure. It decides listeners, routes and clusters; it knows no process and no stream.
+Decides listeners, routes and clusters. Pure: it must not know a process or a stream.
 """

@@ -1,4 +1,5 @@
 """Brings resources into a running Envoy, step by step, and knows which are in force.
 
-Decides the order of steps. The package ``translate`` decides what the resources say.
+Decides the order of steps. Must not know what the resources say, which ``translate``
+decides.
 """

@@ -1,7 +1,8 @@
 """The aggregated discovery service (delta xDS, gRPC on a UNIX socket) that configures Envoy.
 
-Decides how snapshots meet streams. ``delta_stream`` decides what is sent, ``table_updates`` when a
-snapshot is published. Source: Envoy's page "xDS REST and gRPC protocol".
+Decides how snapshots meet streams. Must not know what a resource means. ``delta_stream`` decides
+what is sent, ``table_updates`` when a snapshot is published. Source: Envoy's page "xDS REST and
+gRPC protocol".
 """
 
 from __future__ import annotations

@@ -162,7 +162,8 @@ class TableUpdater:
     def _apply(self, table: RoutingTable) -> None:
         self._rejection = None
         try:
-            new = added_addresses(self._accepted, table)  # What was interrupted may not be healthy yet.
+            # What was interrupted may not be healthy yet.
+            new = added_addresses(self._accepted, table)
             # An Envoy without resources does not listen before it has all of them: there is no step
             # in between.
             if new and self._server.client_has_resources:

@@ -1,4 +1,5 @@
 """Triton's ``onnxruntime`` backend in Python, and in C++ below ``native``.
 
-It runs inside Triton's stub process: it imports ONNX Runtime and nothing of the control plane.
+Decides how Triton's requests become runs of ONNX Runtime. It runs inside Triton's stub process and
+must not know the rest of the product.
 """

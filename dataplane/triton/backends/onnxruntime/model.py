@@ -34,7 +34,8 @@ class TritonPythonModel:
         if completion.max_batch_size:
             config["max_batch_size"] = completion.max_batch_size
             auto_complete_model_config.set_dynamic_batching()
-        print(f"{config['name']}: {completion.remark}", flush=True)  # Triton's Logger prints nothing in this process.
+        # Triton's Logger prints nothing in this process.
+        print(f"{config['name']}: {completion.remark}", flush=True)
         return auto_complete_model_config
 
     def initialize(self, args: Mapping[str, str]) -> None:
