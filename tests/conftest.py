@@ -35,7 +35,7 @@ _TOGETHER = {
     f"tests/system/test_{name}.py": server
     for server, names in {
         "scoring": ("grpc", "model_types", "tritonclient"),
-        "shared": ("byoc", "draining", "metrics", "nobody_gets_in", "semantics", "server"),
+        "shared": ("byoc", "draining", "metrics", "nobody_gets_in", "semantics", "server", "tokens"),
     }.items()
     for name in names
 }

@@ -88,14 +88,6 @@ def test_an_instance(release: Release) -> None:
     unnoticed(result)
 
 
-def test_a_proxy_told_to_stop(release: Release) -> None:
-    with release.load(INFER, REQUEST) as result:
-        victim = release.ready(PROXY)[0]
-        release.cluster.kubectl("delete", "pod", victim, "-n", release.namespace, "--wait=true")
-        back(release, PROXY, victim)
-    unnoticed(result)
-
-
 def test_a_killed_instance(release: Release) -> None:
     """What was in flight on it is tried again elsewhere."""
     with release.load(INFER, REQUEST) as result:

@@ -1,5 +1,5 @@
-"""What somebody may show who wants to be let in. All but the last two are refused, by each endpoint
-and protocol."""
+"""What somebody may show who wants to be let in. All but ``GOOD`` are refused, by each endpoint and
+protocol."""
 
 from __future__ import annotations
 
@@ -33,3 +33,6 @@ CREDENTIALS: dict[str, tuple[str, Callable[[], str | None]]] = {
 
 #: Those that are let in.
 GOOD = ("key", "token")
+#: One for each decision of the proxy about a request: it shows no key, a key that is not the
+#: endpoint's, no token, a token that is not accepted, or what is good.
+DECISIONS = ("none", "wrong", "no token", "expired token", *GOOD)

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from .agents import KEY, RunningAgent
-from .credentials import CREDENTIALS, GOOD
+from .credentials import CREDENTIALS, DECISIONS, GOOD
 from .grpc_upstream import SERVICE, GrpcUpstream
 from .http2 import Http2, all_answers
 from .rule_table import DOMAIN
@@ -117,12 +117,11 @@ def nothing_yet(scoring: RunningAgent, by_grpc: ByGrpc) -> None:
 
 
 @pytest.mark.parametrize("by_host", [False, True], ids=["by metadata", "by host"])
-@pytest.mark.parametrize("shown", CREDENTIALS)
+@pytest.mark.parametrize("shown", DECISIONS)
 def test_no_call_steers_the_model_server(
     shown: str, by_host: bool, scoring: RunningAgent, rules: Rules, by_grpc: ByGrpc
 ) -> None:
     endpoint, credential = CREDENTIALS[shown]
-    infer = f"/{SERVICE}/ModelInfer"
     rows = {
         f"{trick} {path}": (write(endpoint, path), "application/grpc")
         for trick, write in TRICKS.items()
@@ -131,9 +130,23 @@ def test_no_call_steers_the_model_server(
     answers = asked(scoring, endpoint, credential(), rows, by_host)
     assert {row: answer for row, answer in answers.items() if not refused(answer)} == {}
     assert arrived(rules, by_grpc) == []
+
+
+@pytest.mark.parametrize("by_host", [False, True], ids=["by metadata", "by host"])
+@pytest.mark.parametrize("shown", CREDENTIALS)
+def test_only_what_is_good_is_let_in(
+    shown: str, by_host: bool, scoring: RunningAgent, rules: Rules, by_grpc: ByGrpc
+) -> None:
+    endpoint, credential = CREDENTIALS[shown]
+    infer = f"/{SERVICE}/ModelInfer"
+    rows = {path: (f"/{path}", "application/grpc") for path in ADMIN}
     # What is pinned is not copied.
-    good = asked(scoring, endpoint, credential(), {infer: (infer, "application/grpc")}, by_host, (PIN, "blue"))
-    assert good[infer]["grpc-status"] == ("0" if shown in GOOD else "16")
+    answers = asked(
+        scoring, endpoint, credential(), {**rows, infer: (infer, "application/grpc")}, by_host, (PIN, "blue")
+    )
+    good = answers.pop(infer)
+    assert {row: answer for row, answer in answers.items() if not refused(answer)} == {}
+    assert good["grpc-status"] == ("0" if shown in GOOD else "16")
     assert arrived(rules, by_grpc) == ([infer] if shown in GOOD else [])
 
 

@@ -78,31 +78,16 @@ ROWS = [
     Row("a model by the name of trace", "/endpoints/images/v2/models/trace/infer", 200, headers=BLUE),
 ]  # fmt: skip
 
-REFUSED = [
-    "v2/repository/index",
-    "v2/repository/models/m/load",
-    "v2/repository",
-    "v2//repository/index",
-    "v2/./repository/index",
-    "v2/x/../repository/index",
-    "v2/%72epository/index",
-    "V2/Repository/index",
-    "v2\\repository/index",
-    "v2/repository;x/index",
-    "v2/repository/index?x=/y",
-    "../images/v2/repository/index",
-    "%2e%2e/images/v2/repository/index",
-    "v2/systemsharedmemory/status",
-    "v2/cudasharedmemory/region/x/register",
-    "v2/trace/setting",
-    "v2/logging",
-    "v2/models/m/trace/setting",
-    "v2/models/m/versions/1/trace/setting",
-]
+#: How a refused path may be written otherwise, and what else is refused, is
+#: ``test_nobody_gets_in``'s.
 ROWS += [
-    Row(f"{m} {p}", f"/endpoints/images/{p}", 403, "Forbidden", method=m) for p in REFUSED for m in ("GET", "POST")
+    Row("POST to what is refused", "/endpoints/images/v2/repository/index", 403, "Forbidden"),
+    Row("GET of what is refused", "/endpoints/images/v2/logging", 403, "Forbidden", method="GET"),
+    Row("dots on the way to it", "/endpoints/images/v2/x/../repository/index", 403, "Forbidden"),
+    Row("an encoded letter in it", "/endpoints/images/v2/%72epository/index", 403, "Forbidden"),
+    Row("an encoded slash in it", "/endpoints/images/v2%2frepository/index", 400, "BadRequest"),
+    Row("an encoded backslash in it", "/endpoints/images/v2%5Crepository", 400, "BadRequest"),
 ]
-ROWS += [Row(p, f"/endpoints/images/{p}", 400, "BadRequest") for p in ("v2%2frepository/index", "v2%5Crepository")]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
@@ -28,9 +29,10 @@ def read(client: httpx.Client, path: str, seconds: float) -> int:
     return pieces
 
 
-@pytest.mark.parametrize("path", ["trickles/generate_stream", "trickles/versions/1/generate_stream?x=1"])
-def test_a_stream_may_take_longer_than_the_timeout(scoring: RunningAgent, path: str) -> None:
-    assert read(scoring.client, path, LONG) > 5
+def test_a_stream_may_take_longer_than_the_timeout(scoring: RunningAgent) -> None:
+    paths = ("trickles/generate_stream", "trickles/versions/1/generate_stream?x=1")
+    with ThreadPoolExecutor(len(paths)) as pool:
+        assert min(pool.map(lambda path: read(scoring.client, path, LONG), paths)) > 5
 
 
 def test_a_stream_that_stalls_is_cut_off(scoring: RunningAgent) -> None:
@@ -38,10 +40,12 @@ def test_a_stream_that_stalls_is_cut_off(scoring: RunningAgent) -> None:
         read(scoring.client, "stalls/generate_stream", 60)
 
 
-@pytest.mark.parametrize("path", ["trickles/infer", "trickles/infer?x=/generate_stream"])
-def test_any_other_answer_is_bounded_as_a_whole(scoring: RunningAgent, path: str) -> None:
-    with pytest.raises(httpx.RemoteProtocolError):
-        read(scoring.client, path, 60)
+def test_any_other_answer_is_bounded_as_a_whole(scoring: RunningAgent) -> None:
+    paths = ("trickles/infer", "trickles/infer?x=/generate_stream")
+    with ThreadPoolExecutor(len(paths)) as pool:
+        for answer in [pool.submit(read, scoring.client, path, 60) for path in paths]:
+            with pytest.raises(httpx.RemoteProtocolError):
+                answer.result()
 
 
 def test_a_stream_that_does_not_begin_is_told_its_bound(scoring: RunningAgent) -> None:

@@ -17,7 +17,8 @@ from .product import Product
 #: As many requests are in flight at any time, at most.
 CONNECTIONS = 6
 #: What ``amphitrite.retry`` may say; the second is the default.
-RETRY = ("lost-requests", "not-run")
+LOST_REQUESTS = "lost-requests"
+RETRY = (LOST_REQUESTS, "not-run")
 _BLUE = "onlineEndpoints/cats/deployments/blue"
 
 

@@ -13,11 +13,18 @@ from amphitrite.controlplane.process.app import create_app
 
 WS = "/subscriptions/local/resourceGroups/local/providers/Microsoft.MachineLearningServices/workspaces/local"
 TABLE = "/dataplane/v1/routing-table"
-CLOSED = [WS, f"{WS}/onlineEndpoints", "/storage/local/azureml-blobstore/a", TABLE, "/docs", "/nothing", "/metrics"]
+CLOSED = [
+    *(WS, f"{WS}/onlineEndpoints", f"{WS}/onlineEndpoints/ep1/listKeys", "/storage/local/azureml-blobstore/a"),
+    *(TABLE, "/dataplane/v1/agents", "/docs", "/nothing", "/metrics"),
+]
+SHOWN = [
+    *(None, "", "Bearer", "Bearer x", "Bearer\t{token}", "Bearer {token:.20}", "Bearer {token}x", "Basic {token}"),
+    *("{token}", "Bearer é"),
+]
 
 
 @pytest.mark.parametrize("path", CLOSED)
-@pytest.mark.parametrize("authorization", [None, "", "Bearer", "Bearer x", "Basic {token}", "{token}", "Bearer é"])
+@pytest.mark.parametrize("authorization", SHOWN)
 def test_nothing_is_open_without_a_token(unchanged: Any, path: str, authorization: str | None) -> None:
     token = unchanged.services.credentials.token.reveal()
     header = b"" if authorization is None else authorization.format(token=token).encode("latin-1")

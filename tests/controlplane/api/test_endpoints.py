@@ -100,6 +100,23 @@ def test_regenerating_a_key_changes_it_alone_whatever_key_value_says(ready: Any)
     assert ready.client.get(answer.headers["Location"]).status_code == 204
 
 
+@pytest.mark.parametrize(
+    ("mode", "verb", "kind"),
+    [
+        ("Key", "token", "tokens of this server"),
+        ("AADToken", "token", "tokens of this server"),
+        ("AMLToken", "listKeys", "keys"),
+        ("AADToken", "listKeys", "keys"),
+        ("AMLToken", "regenerateKeys", "keys"),
+    ],
+)
+def test_credentials_of_another_mode_are_refused(world: Any, mode: str, verb: str, kind: str) -> None:
+    assert world.endpoint(authMode=mode).status_code == 201
+    answer = world.client.post(f"{EP}/{verb}", json={"keyType": "Primary"})
+    assert answer.status_code == 400
+    assert f"Endpoint 'ep1' does not use {kind} for authentication." in answer.json()["error"]["message"]
+
+
 def test_shares_must_name_deployments_and_sum_to_100(ready: Any) -> None:
     answer = ready.endpoint(traffic={"red": 100}).json()["error"]
     assert (answer["code"], answer["message"]) == ("InvalidDocument", "traffic.red: there is no deployment red")

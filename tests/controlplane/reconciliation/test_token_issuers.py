@@ -7,6 +7,7 @@ import json
 import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from amphitrite.controlplane.auth.oidc_keys import IssuerKeys, fetch_keys
 from amphitrite.controlplane.reconciliation.token_issuers import Issuers
 from amphitrite.controlplane.settings import token_settings
 from amphitrite.controlplane.settings.token_settings import TokenSettings
-from amphitrite.controlplane.store.state.database import SqlStore
+from amphitrite.controlplane.store.state.database import SqlStore, open_store
 from amphitrite.schemas.errors import Error
 
 from ...certificate import write_certificate
@@ -165,7 +166,7 @@ def kids(found: Iterator[Any] | tuple[Any, ...], auth: str) -> list[str]:
     return [key["kid"] for one in found if one.auth == auth for key in json.loads(one.jwks)["keys"]]
 
 
-def test_our_keys_come_sign_and_go(store: SqlStore) -> None:
+def test_our_keys_come_sign_and_go(store: SqlStore, tmp_path: Path) -> None:
     now = [1000.0 * DAY]
     settings = TokenSettings()
     issuers = Issuers(store, settings, lambda: None)
@@ -186,6 +187,9 @@ def test_our_keys_come_sign_and_go(store: SqlStore) -> None:
 
     (first,) = look()
     assert (look(), signed()) == ([first], first)
+    # A control plane that begins anew has the same key.
+    with closing(open_store(tmp_path / "amphitrite.db")) as again:
+        assert kids(Issuers(again, settings, lambda: None)((), now[0]), "aml_token") == [first]
     now[0] += 30 * DAY
     assert look()[0] == first
     second = look()[1]
