@@ -32,7 +32,7 @@ import threading
 import time
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -227,6 +227,11 @@ def report(tallies: list[Tally], seconds: float) -> dict[str, Any]:
     }
 
 
+def _write_count(file: Path | None, tallies: Sequence[Tally]) -> None:
+    if file is not None:
+        file.write_text(str(sum(len(tally.latencies) for tally in tallies)))
+
+
 def turns_until(path: Path, turns: Iterator[int], at_least: int) -> Iterator[int]:
     """Turns until ``path`` exists and there have been ``at_least`` of them; ``turns`` is shared by
     all connections."""
@@ -262,11 +267,11 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     ]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        while thread.is_alive():
-            thread.join(_COUNT_S)
-            if arguments.count_file:
-                arguments.count_file.write_text(str(sum(len(tally.latencies) for tally in tallies)))
+    while any(thread.is_alive() for thread in threads):
+        for thread in threads:
+            thread.join(_COUNT_S / len(threads))
+        _write_count(arguments.count_file, tallies)
+    _write_count(arguments.count_file, tallies)  # The last one may have ended since.
     return report(tallies, time.perf_counter() - began)
 
 
