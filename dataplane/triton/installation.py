@@ -107,7 +107,8 @@ def _python_library(bundled: Path) -> tuple[Path, ...]:
     if any(bundled.glob(f"libpython{major}-*.{minor}.so.1.0")):
         return ()  # The wheel includes the library of one version of Python.
     for directory in (sysconfig.get_config_var("LIBDIR"), f"{sys.base_prefix}/lib"):
-        if directory and (Path(directory) / name).is_file():
+        # os.path, since Path raises where the directory may not be entered, as after a move.
+        if directory and os.path.isfile(os.path.join(directory, name)):
             return (Path(directory),)
     if ctypes.util.find_library(f"python{major}.{minor}"):
         return ()
