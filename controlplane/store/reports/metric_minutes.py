@@ -10,8 +10,9 @@ import json
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import Connection, delete, insert, select, update
 
 from amphitrite.controlplane.store.sql.tables import metric_minutes
 from amphitrite.controlplane.store.sql.transactions import Database
@@ -24,6 +25,14 @@ _REFRESH_MINUTES = 60
 
 #: By agent: (minute since the epoch, totals at its end), for each minute in which they changed.
 History = Mapping[str, Sequence[tuple[int, Totals]]]
+
+
+class StoredMinute(NamedTuple):
+    """What an agent had counted at the end of a minute since the epoch; ``content``: compressed
+    JSON."""
+
+    minute: int
+    content: bytes
 
 
 class StoredMetrics:
@@ -70,11 +79,12 @@ class StoredMetrics:
         return history
 
 
-def _newest(connection: Connection, agent: str, before: int = 2**62) -> Row[int, bytes] | None:
-    """The last row of ``agent`` before that minute."""
+def _newest(connection: Connection, agent: str, before: int = 2**62) -> StoredMinute | None:
+    """Minute and content of the last row of ``agent`` before that minute."""
     table = metric_minutes.c
     of_agent = select(table.minute, table.content).where((table.agent == agent) & (table.minute < before))
-    return connection.execute(of_agent.order_by(table.minute.desc()).limit(1)).first()
+    row = connection.execute(of_agent.order_by(table.minute.desc()).limit(1)).first()
+    return None if row is None else StoredMinute(row.minute, row.content)
 
 
 def _packed(totals: Totals) -> bytes:
