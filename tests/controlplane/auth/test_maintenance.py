@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 import ssl
 import threading
@@ -39,6 +40,8 @@ def test_a_certificate_that_is_due_is_renewed_once_and_handed_over(home: Home) -
     assert [round((ends_at(tls.certificate_file) - now) / DAY) for tls in handed] == [2 * LEAF_DAYS - 1]
 
 
+# Python 3.10 leaves a TLS transport open whose client has reset the connection.
+@pytest.mark.filterwarnings("ignore:unclosed transport:ResourceWarning")
 def test_new_connections_get_the_renewed_certificate(home: Home) -> None:
     tls = certificates.ensure(home, HOSTS, time.time() - (LEAF_DAYS - 10) * DAY)
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -60,6 +63,7 @@ def test_new_connections_get_the_renewed_certificate(home: Home) -> None:
         finally:
             web.should_exit = True
             thread.join()
+            gc.collect()  # What warns does so here, and not in another test.
 
 
 async def _nothing(scope: object, receive: object, send: object) -> None:
