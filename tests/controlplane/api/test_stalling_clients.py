@@ -22,6 +22,8 @@ from amphitrite.controlplane.process.app import create_app
 from ...waiting import wait_until
 from .conftest import BLOBS, opened
 
+pytestmark = pytest.mark.slow  # Each waits for a limit of the server.
+
 CONNECTIONS = 12
 
 

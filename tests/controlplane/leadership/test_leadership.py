@@ -163,6 +163,7 @@ def test_a_graceful_end_gives_the_lease_back_after_the_work_has_ended() -> None:
     assert Election(leases, "other").attempt()
 
 
+@pytest.mark.slow
 def test_a_leader_whose_lease_was_taken_ends_its_work_and_campaigns_again() -> None:
     leases, office, stop = MemoryLeases(), Office(), threading.Event()
     election = Election(leases, "me")
