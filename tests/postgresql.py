@@ -15,7 +15,6 @@ import os
 import pwd
 import secrets
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -29,6 +28,7 @@ from psycopg import sql
 from sqlalchemy.engine import URL, make_url
 
 from . import tiers
+from .ports import free_port
 
 VARIABLE = "AMPHITRITE_TEST_POSTGRESQL"
 #: Nothing here outlives the tests, so nothing need reach the disk.
@@ -155,9 +155,7 @@ def own_server(host: str = LOOPBACK) -> Server:
     binaries = _binaries(root)
     if os.geteuid() == 0:
         shutil.chown(root, _user())
-    with socket.socket() as taken:
-        taken.bind((host, 0))
-        port = int(taken.getsockname()[1])
+    port = free_port(host)
     control, password = Control(root, binaries, host, port), secrets.token_hex(16)
     atexit.register(control.end)
     control.initialise(password)

@@ -30,7 +30,7 @@ from amphitrite.dataplane.table.seed import decode_seed
 
 from .. import postgresql
 from ..certificate import write_certificate
-from ..system.product import free_ports
+from ..ports import free_ports
 from ..waiting import DEADLINE_S, wait_until
 from .node import Cluster
 

@@ -4,7 +4,6 @@ own."""
 from __future__ import annotations
 
 import signal
-import socket
 import ssl
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from amphitrite.dataplane.machine.processes import ProcessRecord
 from amphitrite.dataplane.table.routing_table import Address, Cluster, HealthCheck, Route, RoutingTable, Secret, Target
 
 from .. import tiers
+from ..ports import free_port
 from ..waiting import wait_until
 from .fake_control_plane import TOKEN, FakeControlPlane
 from .upstream import Upstream
@@ -37,12 +37,6 @@ PATIENCE_S = 30.0
 def eventually(condition: Callable[[], bool]) -> None:
     """Returns as soon as ``condition`` holds, or 20 ms later: some wait for what does not last."""
     wait_until(condition, "what the test waits for", pause_at_most_s=0.02)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def cluster(name: str, upstreams: Iterable[Upstream], max_requests: int = 64, drain_s: float = 5.0) -> Cluster:

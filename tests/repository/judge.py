@@ -15,7 +15,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import tempfile
 import threading
@@ -30,6 +29,8 @@ import psutil
 from amphitrite.dataplane.table.routing_table import Address
 from amphitrite.dataplane.triton import backend_directory, command_line, http_api, installation
 from amphitrite.dataplane.triton.command_line import Options
+
+from ..ports import free_port
 
 DEADLINE_S = 300.0
 #: What is said of a repository in which Triton finds no model: it starts, and serves nothing.
@@ -168,7 +169,7 @@ def _server(repositories: Sequence[Path]) -> Iterator[tuple[subprocess.Popen[byt
     process = None
     try:
         found = installation.locate(os.environ)
-        address = Address("127.0.0.1", _free_port())
+        address = Address("127.0.0.1", free_port())
         backends = backend_directory.prepare(found, root / "backends")
         options = Options("judge", repositories[0], backends, address, prefix)
         argv = command_line.arguments(found, options)
@@ -212,9 +213,3 @@ def _undecided(log: Path) -> list[str]:
 
 def _tail(log: Path) -> str:
     return log.read_text(errors="replace")[-5000:]
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

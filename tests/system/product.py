@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import sqlite3
 import ssl
 import sys
@@ -21,22 +20,11 @@ import psutil
 from amphitrite.dataplane.machine import processes
 
 from .. import tiers
+from ..ports import free_ports
 from ..waiting import wait_until
 from .user import Answer, User
 
-__all__ = ["Answer", "Product", "free_ports", "running"]
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on now."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
+__all__ = ["Answer", "Product", "running"]
 
 
 class Product(User):

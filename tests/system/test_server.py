@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from ..ports import free_ports
 from ..waiting import wait_until
 from .conftest import register
 from .models import INFER, REQUEST
-from .product import Product, free_ports, running
+from .product import Product, running
 
 pytestmark = pytest.mark.serving
 

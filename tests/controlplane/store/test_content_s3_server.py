@@ -23,6 +23,7 @@ import pytest
 from amphitrite.controlplane.store.content.content_store import Content, open_content
 
 from ...cluster.machine import cache, locked
+from ...ports import free_port
 from ...waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -47,9 +48,7 @@ def binary() -> str:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """What an operator sets to reach it."""
     root = tmp_path_factory.mktemp("s3")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    address = f"127.0.0.1:{free_port()}"
     secrets = {"ROOT_ACCESS_KEY": "operator", "ROOT_SECRET_KEY": "secret-of-the-store"}
     with (root / "log").open("wb") as log:
         (root / "data").mkdir()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from amphitrite.dataplane.table.routing_table import Address
 from amphitrite.dataplane.triton import backend_directory, command_line, http_api, installation, native_backend
 from amphitrite.dataplane.triton.command_line import Options
 
+from ...ports import free_port
 from .onnx_models import write_all
 
 MODELS = ("types", "sequence", "scalar", "configured", "pick", "liar", "model_1")
@@ -24,9 +24,7 @@ MODELS = ("types", "sequence", "scalar", "configured", "pick", "liar", "model_1"
 def triton(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
     root = tmp_path_factory.mktemp("triton")
     machine = {**os.environ, native_backend.VARIABLE: request.param}
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        address = Address(*probe.getsockname())
+    address = Address("127.0.0.1", free_port())
     found = installation.locate(os.environ)
     options = Options(
         server_id="tests",
