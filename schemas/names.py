@@ -7,6 +7,8 @@ Schemas. Must not know documents or databases.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 PROVIDER = "Microsoft.MachineLearningServices"
 
@@ -28,6 +30,13 @@ _COMPUTE = re.compile(
 def key(name: str) -> str:
     """The form in which two names are compared: names are equal without regard to case."""
     return name.lower()
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The one of ``known`` that is most like ``name``; None if none is."""
+    by_key = {key(one): one for one in known}
+    matches = get_close_matches(key(name), by_key, n=1)
+    return by_key[matches[0]] if matches else None
 
 
 def workspace_id(subscription: str, resource_group: str, workspace: str) -> str:

@@ -15,7 +15,10 @@ from amphitrite.schemas.errors import Error
 
 
 def prepare(services: Services, name: str, document: dict[str, Any]) -> dict[str, Any]:
-    """The document, with the ARM id of its compute. Raises Error("InvalidDocument")."""
+    """The document as it is stored: with the ARM id of its compute, and without shares of 0.
+
+    Raises Error("InvalidDocument").
+    """
     computes, before = [one.name for one in references.clusters(services)], former(services, name)
     violations = deployment_rules.check_endpoint(
         document,
@@ -24,6 +27,12 @@ def prepare(services: Services, name: str, document: dict[str, Any]) -> dict[str
         former=None if before is None else before.document,
     )
     wire_documents.refuse(violations, name)
+    # A share of 0 says nothing that its absence does not, and would outlive its deployment.
+    document = document | {
+        field: {one: share for one, share in document[field].items() if int(share)}
+        for field in ("traffic", "mirror_traffic")
+        if document.get(field)
+    }
     if not document.get("compute"):
         return document
     return {**document, "compute": references.compute_arm_id(services, document["compute"])}

@@ -28,7 +28,7 @@ from amphitrite.controlplane.core.desired.resources import (
 )
 from amphitrite.controlplane.core.rules import compute_rules, unsupported_fields
 from amphitrite.schemas.errors import Error, Violation
-from amphitrite.schemas.names import key, parse_asset, parse_compute
+from amphitrite.schemas.names import key, nearest, parse_asset, parse_compute
 
 Document = Mapping[str, Any]
 
@@ -95,7 +95,7 @@ def check_endpoint(
     """
     violations = []
     for field in ("traffic", "mirror_traffic"):
-        violations += _shares(field, document.get(field) or {}, deployments)
+        violations += _shares(field, document.get(field) or {}, deployments, (former or {}).get(field) or {})
     violations += _compute(document, computes, former) + _cors(document)
     return violations + unsupported_fields.in_endpoint(document)
 
@@ -118,15 +118,21 @@ def check_deployment(
     return violations + unsupported_fields.in_deployment(document, on_cluster=place.compute is not None)
 
 
-def _shares(field: str, given: Document, deployments: Collection[str]) -> list[Violation]:
-    """Every name with a share must be a deployment."""
-    names = {key(name) for name in deployments}
+def _shares(field: str, given: Document, deployments: Collection[str], former: Document) -> list[Violation]:
+    """Every name must be a deployment, whatever its share. Only a share of 0 that the stored
+    document (``former``) has too may outlive its deployment."""
+    names, stored = {key(name) for name in deployments}, {key(name) for name in former}
     hint = f"deployments of this endpoint: {', '.join(sorted(deployments)) or 'none'}"
     return [
-        Violation((field, name), f"there is no deployment {name}", hint)
+        Violation((field, name), f"there is no deployment {name}", _did_you_mean(name, deployments, hint))
         for name, share in given.items()
-        if int(share) and key(name) not in names
+        if key(name) not in names and (int(share) or key(name) not in stored)
     ]
+
+
+def _did_you_mean(name: str, known: Collection[str], hint: str) -> str:
+    near = nearest(name, known)
+    return f"did you mean {near}? {hint}" if near else hint
 
 
 def _compute(document: Document, computes: Collection[str], former: Document | None) -> list[Violation]:

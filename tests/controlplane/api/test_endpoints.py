@@ -120,6 +120,10 @@ def test_credentials_of_another_mode_are_refused(world: Any, mode: str, verb: st
 def test_shares_must_name_deployments_and_sum_to_100(ready: Any) -> None:
     answer = ready.endpoint(traffic={"red": 100}).json()["error"]
     assert (answer["code"], answer["message"]) == ("InvalidDocument", "traffic.red: there is no deployment red")
+    answer = ready.endpoint(traffic={"blue": 100, "bleu": 0}).json()["error"]
+    assert (answer["code"], answer["message"]) == ("InvalidDocument", "traffic.bleu: there is no deployment bleu")
+    assert answer["additionalInfo"][0]["info"]["hint"] == "did you mean blue? deployments of this endpoint: blue"
+    assert ready.endpoint(traffic={"blue": 0}).json()["properties"]["traffic"] == {}
     assert ready.endpoint(traffic={"blue": 90}).status_code == 400
     assert ready.endpoint(traffic={"BLUE": 100}).status_code == 200
 

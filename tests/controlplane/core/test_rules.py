@@ -27,7 +27,8 @@ GPUS = Compute("gpus", "models", None, (PodShape("small", (("cpu", "1"),)),), de
 ENDPOINTS: list[tuple[dict[str, Any], list[str]]] = [
     ({}, []),
     ({"traffic": {"Blue": 100}, "mirror_traffic": {"green": 10}}, []),
-    ({"traffic": {"red": 0}}, []),
+    ({"traffic": {"blue": 100, "gren": 0}}, ["traffic.gren: there is no deployment gren"]),
+    ({"mirror_traffic": {"red": 0}}, ["mirror_traffic.red: there is no deployment red"]),
     ({"traffic": {"red": 100}}, ["traffic.red: there is no deployment red"]),
     ({"mirror_traffic": {"red": 10}}, ["mirror_traffic.red: there is no deployment red"]),
     ({"auth_mode": "aml_token"}, []),
@@ -262,6 +263,13 @@ def deployment(siblings: int = 0, facts: ModelFacts | None = MODEL, **more: Any)
 def test_endpoints(more: dict[str, Any], messages: list[str]) -> None:
     found = check_endpoint({"name": "ep", **more}, deployments=["blue", "green"], computes=["gpus"])
     assert [str(violation) for violation in found] == messages
+
+
+def test_a_stored_share_of_0_may_outlive_its_deployment() -> None:
+    """Earlier releases stored such shares, and clients write back what they read."""
+    gone = {"name": "ep", "traffic": {"blue": 100, "Red": 0}}
+    assert check_endpoint(gone, deployments=["blue"], former={"name": "ep", "traffic": {"red": 0}}) == []
+    assert len(check_endpoint(gone, deployments=["blue"], former={"name": "ep", "traffic": {"blue": 100}})) == 1
 
 
 @pytest.mark.parametrize(("more", "messages"), DEPLOYMENTS)
