@@ -7,6 +7,7 @@ nothing. Must not know how steps are printed or executed.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,16 +15,15 @@ from typing import TYPE_CHECKING, Any
 from amphitrite.cli.assets import environment_registration, model_registration, uploads
 from amphitrite.cli.documents.apply_documents import RequestedResource
 from amphitrite.cli.documents.document_input import Submission, is_remote
-from amphitrite.cli.resources import lookups, resource_changes
+from amphitrite.cli.resources import lookups, resource_changes, traffic_names
 from amphitrite.cli.resources.apply_steps import Change, Step, differences
+from amphitrite.cli.resources.traffic_names import SHARES
 from amphitrite.schemas import wire
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import environment_id, key, model_id, parse_asset
 
 if TYPE_CHECKING:
     from amphitrite.cli.session.rest_client import Client
-
-_SHARES = ("traffic", "mirror_traffic")
 
 
 class Preview:
@@ -39,12 +39,18 @@ class Preview:
         self._planned_assets: set[str] = set()
         self._planned_latest: dict[tuple[str, str], str] = {}
         self._planned_endpoints: set[str] = set()
+        # Endpoint in lower case -> the deployments that the documents hold for it.
+        self._requested_deployments: dict[str, list[str]] = defaultdict(list)
 
     def steps(self, items: Sequence[RequestedResource]) -> list[Step]:
         """The steps.
 
         Raises the Errors of the control plane, with the locations of their violations.
         """
+        for item in items:
+            if item.kind == "deployment":
+                document = item.submission.document
+                self._requested_deployments[key(document["endpoint_name"])].append(document["name"])
         return [self._step(item) for item in items]
 
     def _step(self, item: RequestedResource) -> Step:
@@ -123,22 +129,24 @@ class Preview:
         document, name = item.submission.document, item.submission.document["name"]
         path = lookups.endpoint_path(self._client, name)
         existing = self._client.find(path)
+        found = [] if existing is None else [one["name"] for one in self._client.list_all(f"{path}/deployments")]
+        traffic_names.require_known(document, [*found, *self._requested_deployments[key(name)]])
         if existing is None:
             self._planned_endpoints.add(key(name))
             return Step(item, name, "create", (), differences(None, document))
         before = _without_zeros(wire.endpoint_from_wire(name, existing))
-        requested = _without_zeros({**{f: before[f] for f in _SHARES if f in before}, **document})
+        requested = _without_zeros({**{f: before[f] for f in SHARES if f in before}, **document})
         # The control plane cannot check the traffic of deployments that this command creates.
-        deployments = {key(one["name"]) for one in self._client.list_all(f"{path}/deployments")}
+        deployments = {key(one) for one in found}
         testable = {
             **requested,
-            **{f: before.get(f, {}) for f in _SHARES if not _names(requested.get(f)) <= deployments},
+            **{f: before.get(f, {}) for f in SHARES if not _names(requested.get(f)) <= deployments},
         }
         answer = self._dry_run(
             path, resource_changes.endpoint_body(self._client, Submission(testable, item.submission.source))
         )
         after = _without_zeros(wire.endpoint_from_wire(name, answer["resource"]))
-        after |= {f: requested[f] for f in _SHARES if f in requested}
+        after |= {f: requested[f] for f in SHARES if f in requested}
         fields = differences(before, after)
         change: Change = answer["change"] if answer["change"] != "none" or not fields else "update"
         return Step(item, name, change, (), fields)
@@ -207,8 +215,8 @@ class Preview:
 
 def _without_zeros(document: Mapping[str, Any]) -> dict[str, Any]:
     """The document without shares of 0, which have no effect."""
-    shares = {f: {n: int(s) for n, s in document[f].items() if int(s)} for f in _SHARES if document.get(f)}
-    return {**{field: value for field, value in document.items() if field not in _SHARES}, **shares}
+    shares = {f: {n: int(s) for n, s in document[f].items() if int(s)} for f in SHARES if document.get(f)}
+    return {**{field: value for field, value in document.items() if field not in SHARES}, **shares}
 
 
 def _names(shares: Mapping[str, int] | None) -> set[str]:

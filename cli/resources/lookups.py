@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from amphitrite.cli.resources import near_names
 from amphitrite.schemas.names import deployment_id, endpoint_id
 from amphitrite.schemas.wire.display import show_deployment, show_endpoint
 
@@ -30,12 +31,15 @@ def deployment_path(client: Client, endpoint: str, name: str) -> str:
 def endpoint(client: Client, name: str) -> dict[str, Any]:
     """An endpoint as ``show`` prints it, with 0 for deployments without traffic."""
     path = endpoint_path(client, name)
-    return show_endpoint(client.get(path), client.list_all(f"{path}/deployments"))
+    with near_names.suggested(client, (name, f"{client.workspace}/onlineEndpoints")):
+        return show_endpoint(client.get(path), client.list_all(f"{path}/deployments"))
 
 
 def deployment(client: Client, endpoint: str, name: str) -> dict[str, Any]:
     """A deployment as ``show`` prints it."""
-    return show_deployment(client.get(deployment_path(client, endpoint, name)))
+    endpoints, siblings = f"{client.workspace}/onlineEndpoints", f"{endpoint_path(client, endpoint)}/deployments"
+    with near_names.suggested(client, (endpoint, endpoints), (name, siblings)):
+        return show_deployment(client.get(deployment_path(client, endpoint, name)))
 
 
 def credentials(client: Client, name: str) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Creates, replaces and updates endpoints and deployments.
 
-Decides that a creation never overwrites a resource, that an update never overwrites a concurrent
-one, and when inline models are registered. Must not know options or files.
+Decides that an update never overwrites a concurrent one, when inline models are registered, and
+what is said after Ctrl-C. Must not know options or files; ``creations`` decides what an existing
+resource means for a creation.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from amphitrite.cli.documents import document_files, document_input, edits
 from amphitrite.cli.documents.document_files import Document
 from amphitrite.cli.documents.document_input import Submission
 from amphitrite.cli.documents.edits import Edit
-from amphitrite.cli.resources import lookups
-from amphitrite.cli.session import operation_polling
+from amphitrite.cli.resources import creations, lookups, traffic_names
+from amphitrite.cli.resources.traffic_names import SHARES
+from amphitrite.cli.session import interruption, operation_polling
+from amphitrite.cli.session.interruption import Change
 from amphitrite.schemas import wire
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import compute_id
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
 LOCATION = "local"
 #: Attempts of an update that conflicts with concurrent ones.
 _ATTEMPTS = 5
-_TRAFFIC = ("traffic", "mirror_traffic")
+_ENDPOINT, _DEPLOYMENT = "ml online-endpoint", "ml online-deployment"
 
 
 def put_endpoint(session: Session, submission: Submission, *, create: bool, no_wait: bool = False) -> bool:
@@ -43,9 +46,13 @@ def put_endpoint(session: Session, submission: Submission, *, create: bool, no_w
     name = submission.document["name"]
     path = lookups.endpoint_path(session.client, name)
     body = endpoint_body(session.client, submission)
-    update = "ml online-endpoint update" if create else None
     return _carry_out(
-        session, f"endpoint {name}", submission, lambda: _put(session.client, path, body, update), no_wait
+        session,
+        f"endpoint {name}",
+        submission,
+        lambda: _put(session, path, body, _ENDPOINT if create else None),
+        no_wait,
+        _endpoint_change(name, create=create),
     )
 
 
@@ -56,27 +63,42 @@ def update_endpoint(
     options: Mapping[str, Any],
     field_edits: Sequence[Edit],
     no_wait: bool,
+    note_lost_traffic: bool = True,
 ) -> bool:
     """Update an endpoint.
 
-    Traffic that ``file`` does not set stays as it is. Returns and raises as put_endpoint.
+    Traffic that ``file`` does not set stays as it is. ``note_lost_traffic``: say on stderr which
+    deployments lose their traffic without being named. Returns and raises as put_endpoint.
     """
     edits.refuse_immutable_fields(field_edits, "managed_online_endpoint", {"name": name})
+    lost: str | None = None
 
     def edit(resource: Any) -> Submission:
+        nonlocal lost
         current = wire.endpoint_from_wire(resource["name"], resource)
         document = file or Document(f"endpoint {name}", current, Path())
-        for field in _TRAFFIC:
+        for field in SHARES:
             if file is not None and field in current and field not in file.value:
                 document = document_files.with_value(document, (field,), current[field], f"endpoint {name}")
-        return document_input.validate_endpoint(
+        submission = document_input.validate_endpoint(
             edits.apply(document_input.with_options(document, options), field_edits)
         )
+        lost = traffic_names.lost_traffic(current, submission.document)
+        return submission
 
     path = lookups.endpoint_path(session.client, name)
-    return _update(
-        session, f"endpoint {name}", path, edit, lambda submission: endpoint_body(session.client, submission), no_wait
+    is_complete = _update(
+        session,
+        f"endpoint {name}",
+        path,
+        edit,
+        lambda submission: endpoint_body(session.client, submission),
+        no_wait,
+        _endpoint_change(name, create=False),
     )
+    if lost and note_lost_traffic:
+        session.note(lost)
+    return is_complete
 
 
 def put_deployment(session: Session, submission: Submission, *, create: bool, no_wait: bool = False) -> bool:
@@ -88,9 +110,11 @@ def put_deployment(session: Session, submission: Submission, *, create: bool, no
     endpoint, name = document["endpoint_name"], document["name"]
     path = lookups.deployment_path(client, endpoint, name)
     client.get(lookups.endpoint_path(client, endpoint))  # before anything is uploaded
-    body = _deployment_body(session, submission)
-    update = "ml online-deployment update" if create else None
-    return _carry_out(session, name, submission, lambda: _put(client, path, body, update), no_wait)
+    change = _deployment_change(endpoint, name, create=create)
+    with interruption.explained(change):
+        body = _deployment_body(session, submission)
+    group = _DEPLOYMENT if create else None
+    return _carry_out(session, name, submission, lambda: _put(session, path, body, group), no_wait, change)
 
 
 def update_deployment(session: Session, endpoint: str, name: str, field_edits: Sequence[Edit], no_wait: bool) -> bool:
@@ -104,7 +128,15 @@ def update_deployment(session: Session, endpoint: str, name: str, field_edits: S
         )
 
     path = lookups.deployment_path(session.client, endpoint, name)
-    return _update(session, name, path, edit, lambda submission: _deployment_body(session, submission), no_wait)
+    return _update(
+        session,
+        name,
+        path,
+        edit,
+        lambda submission: _deployment_body(session, submission),
+        no_wait,
+        _deployment_change(endpoint, name, create=False),
+    )
 
 
 def create_with_deployments(session: Session, endpoint: Submission, inline: Sequence[Submission]) -> None:
@@ -112,11 +144,13 @@ def create_with_deployments(session: Session, endpoint: Submission, inline: Sequ
 
     Raises Error.
     """
-    bare = {field: value for field, value in endpoint.document.items() if field not in _TRAFFIC}
+    with endpoint.with_locations():
+        traffic_names.require_known(endpoint.document, [one.document["name"] for one in inline])
+    bare = {field: value for field, value in endpoint.document.items() if field not in SHARES}
     put_endpoint(session, Submission(bare, endpoint.source), create=True)
     for deployment in inline:
         put_deployment(session, deployment, create=True)
-    if any(endpoint.document.get(field) for field in _TRAFFIC):
+    if any(endpoint.document.get(field) for field in SHARES):
         put_endpoint(session, endpoint, create=False)
 
 
@@ -127,6 +161,7 @@ def _update(
     edit: Callable[[Any], Submission],
     body: Callable[[Submission], dict[str, Any]],
     no_wait: bool,
+    change: Change,
 ) -> bool:
     """Read, edit and write back a resource; retry if it changed meanwhile (If-Match)."""
     client = session.client
@@ -136,7 +171,7 @@ def _update(
         headers = {"If-Match": answer.headers["ETag"]}
         put = partial(client.send, "PUT", path, json=body(submission), headers=headers)
         try:
-            return _carry_out(session, subject, submission, put, no_wait)
+            return _carry_out(session, subject, submission, put, no_wait, change)
         except Error as error:
             if error.code != "PreconditionFailed" or attempt == _ATTEMPTS - 1:
                 raise
@@ -144,33 +179,45 @@ def _update(
 
 
 def _carry_out(
-    session: Session, subject: str, submission: Submission, send: Callable[[], httpx.Response], no_wait: bool
+    session: Session,
+    subject: str,
+    submission: Submission,
+    send: Callable[[], httpx.Response],
+    no_wait: bool,
+    change: Change,
 ) -> bool:
-    with submission.with_locations():
-        return operation_polling.run_operation(session, subject, send, no_wait=no_wait)
+    with submission.with_locations(), interruption.explained(change):
+        return operation_polling.run_operation(session, subject, change.sending(send), no_wait=no_wait)
 
 
-def _put(client: Client, path: str, body: dict[str, Any], update: str | None) -> httpx.Response:
-    """Send the PUT.
+def _put(session: Session, path: str, body: dict[str, Any], create: str | None) -> httpx.Response:
+    """Send the PUT. ``create``: the command group of a new resource; None: replace the resource."""
+    if create is not None:
+        return creations.create(session, path, body, create)
+    return session.client.send("PUT", path, json=body)
 
-    ``update``: the command for an existing resource, in the hint; None: replace the resource.
-    """
-    if update is None:
-        return client.send("PUT", path, json=body)
-    try:
-        return client.send("PUT", path, json=body, headers={"If-None-Match": "*"})
-    except Error as error:
-        if error.code != "PreconditionFailed":
-            raise
-        name = path.rpartition("/")[2]
-        raise Error("Conflict", f"{name} already exists", target=path, hint=f"run `{update}` to change it") from error
+
+def _endpoint_change(name: str, *, create: bool) -> Change:
+    return _change(_ENDPOINT, f"endpoint {name}", f"-n {name}", create)
+
+
+def _deployment_change(endpoint: str, name: str, *, create: bool) -> Change:
+    return _change(_DEPLOYMENT, f"deployment {name}", f"-n {name} -e {endpoint}", create)
+
+
+def _change(group: str, subject: str, names: str, create: bool) -> Change:
+    undo = f"{group} delete {names} --yes" if create else f"{group} update {names} ..."
+    return Change(
+        f"{'creating' if create else 'updating'} {subject}",
+        show=f"{group} show {names}",
+        follow=f"{group} wait {names}",
+        undo=undo,
+    )
 
 
 def endpoint_body(client: Client, submission: Submission) -> dict[str, Any]:
-    """The wire body, without shares of 0: ``show`` adds them for deployments without traffic."""
-    shares = {field: submission.document[field] for field in _TRAFFIC if field in submission.document}
-    nonzero = {field: {name: share for name, share in share_of.items() if share} for field, share_of in shares.items()}
-    document = {**submission.document, **nonzero}
+    """The wire body. It has shares of 0 too, so that the server checks their names."""
+    document = dict(submission.document)
     if "compute" in document:
         document["compute"] = compute_id(client.workspace, document["compute"])
     return wire.endpoint_to_wire(document, LOCATION)

@@ -148,6 +148,7 @@ Remove = Annotated[
 ]
 ForceString = Annotated[bool, typer.Option("--force-string", help="Treat all values of --set and --add as text.")]
 NoWait = Annotated[bool, typer.Option("--no-wait", help="Return as soon as the server has accepted the change.")]
+IgnoreNotFound = Annotated[bool, typer.Option("--ignore-not-found", help="Succeed if there is nothing to delete.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 

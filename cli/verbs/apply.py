@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from amphitrite.cli.session import interruption
 from amphitrite.cli.session.session import Session
 from amphitrite.schemas.errors import Error
 
@@ -103,6 +104,10 @@ def _execute(session: Session, steps: Sequence[Step]) -> None:
         for step in changes:
             if step.item.kind == "endpoint" and _changes_traffic(step):
                 _endpoint(session, step.item, with_traffic=True)
+    except KeyboardInterrupt:
+        again = "run the command again: it goes on where it was"
+        interruption.report(f"done until then: {', '.join(done) or 'nothing'}", again)
+        raise
     except Error as error:
         if not done:
             raise
@@ -147,7 +152,8 @@ def _endpoint(session: Session, item: RequestedResource, *, with_traffic: bool, 
         resource_changes.put_endpoint(session, replace(item.submission, document=document), create=True)
     else:
         source = replace(item.submission.source, value=document)
-        resource_changes.update_endpoint(session, source, document["name"], {}, (), no_wait=False)
+        name = document["name"]  # The steps have shown already who loses traffic.
+        resource_changes.update_endpoint(session, source, name, {}, (), no_wait=False, note_lost_traffic=False)
 
 
 def _changes_traffic(step: Step) -> bool:

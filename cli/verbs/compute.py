@@ -122,13 +122,21 @@ def update(
 
 
 @verb(app, "detach")
-def detach(session: Session, name: Name, yes: options.Yes = False, no_wait: options.NoWait = False) -> None:
+def detach(
+    session: Session,
+    name: Name,
+    yes: options.Yes = False,
+    no_wait: options.NoWait = False,
+    ignore_not_found: options.IgnoreNotFound = False,
+) -> None:
     """Detach a compute that no endpoint uses. The cluster does not change."""
-    session.confirm(f"Detach compute {name}?", yes)
+    from amphitrite.cli.resources.near_names import exists
+
     client = session.client
     address = compute_id(client.workspace, name)
-    client.get(address)
-    client.send("DELETE", address, params={"underlyingResourceAction": "Detach"})
+    if exists(session, address, (name, f"{client.workspace}/computes"), ignore_not_found=ignore_not_found):
+        session.confirm(f"Detach compute {name}?", yes)
+        client.send("DELETE", address, params={"underlyingResourceAction": "Detach"})
 
 
 @verb(app, "list-nodes", columns=("node_id", "node_state", "gpus"))

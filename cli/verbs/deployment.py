@@ -15,7 +15,7 @@ from amphitrite.cli.resources import local_deployments
 from amphitrite.cli.session.session import Session
 from amphitrite.cli.session.verb_declaration import group, verb
 from amphitrite.cli.terminal import options
-from amphitrite.cli.verbs import azure_only
+from amphitrite.cli.verbs import azure_only, waits
 from amphitrite.schemas.errors import Error
 
 app = group("online-deployment", "Models served behind an endpoint.")
@@ -159,6 +159,7 @@ def delete(
     endpoint_name: Endpoint,
     yes: options.Yes = False,
     no_wait: options.NoWait = False,
+    ignore_not_found: options.IgnoreNotFound = False,
     locally: local_deployments.Local = False,
     force: Annotated[
         bool,
@@ -168,18 +169,44 @@ def delete(
         ),
     ] = False,
 ) -> None:
-    """Delete a deployment. One that has traffic needs --force."""
-    from amphitrite.cli.resources import lookups
-    from amphitrite.cli.session import operation_polling
+    """Delete a deployment. With traffic it needs --force. One that does not exist is an error."""
+    from amphitrite.cli.resources import deletions
 
-    if locally:
-        local_deployments.require_endpoint(session.client, endpoint_name)
-    session.confirm(f"Delete deployment {name} of endpoint {endpoint_name}?", yes)
+    if deletions.has_deployment(session, endpoint_name, name, ignore_not_found=ignore_not_found):
+        if locally:
+            local_deployments.require_endpoint(session.client, endpoint_name)
+        session.confirm(f"Delete deployment {name} of endpoint {endpoint_name}?", yes)
+        deletions.delete_deployment(session, endpoint_name, name, force=force, no_wait=no_wait)
+
+
+@verb(app, "wait")
+def wait(
+    session: Session,
+    name: Name,
+    endpoint_name: Endpoint,
+    created: waits.Created = False,
+    updated: waits.Updated = False,
+    deleted: waits.Deleted = False,
+    exists: waits.Exists = False,
+    custom: waits.Custom = None,
+    interval: waits.Interval = waits.INTERVAL_S,
+    timeout: waits.Timeout = waits.TIMEOUT_S,
+) -> None:
+    """Wait for a deployment; without a condition, until its last change has succeeded or failed.
+
+    Exit code 1: the change failed (its cause is printed), or the time is over.
+    """
+    from amphitrite.cli.resources import lookups, waiting
+
+    condition = waits.condition(created=created, updated=updated, deleted=deleted, exists=exists, custom=custom)
     client = session.client
-    address = lookups.deployment_path(client, endpoint_name, name)
-    params = {"force": "true"} if force else None
-    operation_polling.run_operation(
-        session, name, lambda: client.send("DELETE", address, params=params), no_wait=no_wait
+    waiting.until(
+        session,
+        f"deployment {name}",
+        lambda: lookups.deployment(client, endpoint_name, name),
+        condition,
+        interval_s=interval,
+        timeout_s=timeout,
     )
 
 

@@ -14,7 +14,7 @@ from amphitrite.cli.resources import local_deployments
 from amphitrite.cli.session.session import Session
 from amphitrite.cli.session.verb_declaration import group, verb
 from amphitrite.cli.terminal import options
-from amphitrite.cli.verbs import azure_only
+from amphitrite.cli.verbs import azure_only, waits
 from amphitrite.schemas.errors import Error
 
 app = group("online-endpoint", "Scoring addresses, their traffic and their keys.")
@@ -127,18 +127,46 @@ def delete(
     name: Name,
     yes: options.Yes = False,
     no_wait: options.NoWait = False,
+    ignore_not_found: options.IgnoreNotFound = False,
     locally: local_deployments.Local = False,
 ) -> None:
-    """Delete an endpoint and all its deployments."""
-    from amphitrite.cli.resources import lookups
-    from amphitrite.cli.session import operation_polling
+    """Delete an endpoint and all its deployments. One that does not exist is an error."""
+    from amphitrite.cli.resources import deletions
 
-    if locally:
-        local_deployments.require_endpoint(session.client, name)
-    session.confirm(f"Delete endpoint {name} and its deployments?", yes)
+    if deletions.has_endpoint(session, name, ignore_not_found=ignore_not_found):
+        if locally:
+            local_deployments.require_endpoint(session.client, name)
+        session.confirm(f"Delete endpoint {name} and its deployments?", yes)
+        deletions.delete_endpoint(session, name, no_wait=no_wait)
+
+
+@verb(app, "wait")
+def wait(
+    session: Session,
+    name: Name,
+    created: waits.Created = False,
+    updated: waits.Updated = False,
+    deleted: waits.Deleted = False,
+    exists: waits.Exists = False,
+    custom: waits.Custom = None,
+    interval: waits.Interval = waits.INTERVAL_S,
+    timeout: waits.Timeout = waits.TIMEOUT_S,
+) -> None:
+    """Wait for an endpoint; without a condition, until its last change has succeeded or failed.
+
+    Exit code 1: the change failed (its cause is printed), or the time is over.
+    """
+    from amphitrite.cli.resources import lookups, waiting
+
+    condition = waits.condition(created=created, updated=updated, deleted=deleted, exists=exists, custom=custom)
     client = session.client
-    operation_polling.run_operation(
-        session, name, lambda: client.send("DELETE", lookups.endpoint_path(client, name)), no_wait=no_wait
+    waiting.until(
+        session,
+        f"endpoint {name}",
+        lambda: lookups.endpoint(client, name),
+        condition,
+        interval_s=interval,
+        timeout_s=timeout,
     )
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from amphitrite.cli.session import interruption
 from amphitrite.cli.session.session import Session
 from amphitrite.cli.session.verb_declaration import group, verb
 from amphitrite.cli.terminal import options
@@ -56,9 +57,14 @@ def create(
     overrides = options.set_options(name=name, version=version, path=path, type=type_, description=description)
     overrides |= options.set_options(tags=document_input.parse_pairs("--tags", tags), stage=stage, datastore=datastore)
     submission = document_input.read_model(file, overrides, edits.parse_edits(set_))
-    with session.progress(submission.document["name"]) as progress, submission.with_locations():
-        resource = model_registration.register(session.client, submission.document, progress)
-        progress.done(f"version {resource['name']} registered")
+    try:
+        with session.progress(submission.document["name"]) as progress, submission.with_locations():
+            resource = model_registration.register(session.client, submission.document, progress)
+            progress.done(f"version {resource['name']} registered")
+    except KeyboardInterrupt:
+        again = "repeat the command; files sent without a version are deleted after a day"
+        interruption.report(f"no version of {submission.document['name']} was registered", again)
+        raise
     if no_wait:
         session.note(f"{submission.document['name']}: version {resource['name']} registered")
         return None

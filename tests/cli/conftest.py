@@ -8,7 +8,7 @@ changes, so that an operation has ended when it is first asked for and no test w
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -76,11 +76,16 @@ class Machine(httpx.BaseTransport):
         self.faults: list[Exception] = []
         #: Uploads of files until the connection is cut, once; None: it is not.
         self.cut_after: int | None = None
+        #: In which request the user presses Ctrl-C, once.
+        self.interrupted_in: Callable[[httpx.Request], bool] | None = None
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         self.requests.append(f"{request.method} {request.url.path}")
         if self.faults:
             raise self.faults.pop(0)
+        if self.interrupted_in is not None and self.interrupted_in(request):
+            self.interrupted_in = None
+            raise KeyboardInterrupt
         if self.cut_after is not None and request.url.path.startswith("/storage") and request.method == "PUT":
             self.cut_after -= 1
             if self.cut_after < 0:
