@@ -14,7 +14,8 @@ import typer
 
 from amphitrite.cli.session.program import program
 from amphitrite.cli.session.session import Connect
-from amphitrite.cli.terminal import error_output
+from amphitrite.cli.terminal import exit_codes
+from amphitrite.schemas import error_text
 from amphitrite.schemas.errors import Error
 
 #: The base class of the parser's errors. Typer may bring its own copy of click's UsageError.
@@ -35,13 +36,13 @@ def main(arguments: Sequence[str], connect: Connect) -> int:
         # The reader of the pipe is gone. Without a new descriptor the interpreter's last flush
         # would fail too.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return error_output.FAILED
+        return exit_codes.FAILED
     except (KeyboardInterrupt, typer.Abort):
-        return error_output.INTERRUPTED
+        return exit_codes.INTERRUPTED
     except USAGE as exc:
         if type(exc).__name__ == "NoArgsIsHelpError":  # its message is the help text
             sys.stderr.write(exc.format_message() + "\n")
-            return error_output.USAGE
+            return exit_codes.USAGE
         return _fail(_usage(exc), debug)
     except Error as error:
         return _fail(error, debug)
@@ -59,8 +60,8 @@ def _fail(error: Error, debug: bool) -> int:
         import traceback
 
         traceback.print_exception(error)
-    sys.stderr.write(error_output.render(error))
-    return error_output.exit_code(error)
+    sys.stderr.write(error_text.render(error))
+    return exit_codes.exit_code(error)
 
 
 def _usage(exc: Any) -> Error:

@@ -18,6 +18,7 @@ from amphitrite.controlplane.settings import settings
 from amphitrite.controlplane.settings.home import Home
 from amphitrite.controlplane.settings.settings import Settings
 from amphitrite.dataplane.machine import garbage_collection
+from amphitrite.schemas import error_text
 from amphitrite.schemas.errors import Error
 
 
@@ -52,8 +53,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             _stop(home, keep_serving=False)
     except Error as error:
         foreground = arguments.verb == "start" and arguments.foreground
-        text = _for_people(error) if foreground else f"amphitrite-error: {json.dumps(error.to_body())}"
-        print(text, file=sys.stderr, flush=True)
+        text = error_text.render(error) if foreground else f"amphitrite-error: {json.dumps(error.to_body())}\n"
+        print(text, end="", file=sys.stderr, flush=True)
         return 1
     return 0
 
@@ -63,10 +64,6 @@ def _stop(home: Home, *, keep_serving: bool) -> None:
     from amphitrite.controlplane.runtimes.local.local_runtime import stop_all
 
     shutdown.stop(home, keep_serving=keep_serving, stop_instances=stop_all)
-
-
-def _for_people(error: Error) -> str:
-    return f"error: {error.message}" + (f"\nhint: {error.hint}" if error.hint else "")
 
 
 def _announcer(chosen: Settings) -> Callable[[], None]:

@@ -1,5 +1,6 @@
 """Writes docs/reference/*.md from the JSON Schemas, a page for each kind of document, and what
-``cli_reference.py``, ``kubernetes_tables.py`` and ``openapi_reference.py`` write.
+``cli_reference.py``, ``kubernetes_tables.py``, ``openapi_reference.py`` and
+``troubleshooting_page.py`` write.
 
 Decides how a schema reads as a table. Must not add facts: a sentence that is missing here is
 missing in the schema. Run it after each change of a schema or a command:
@@ -105,7 +106,7 @@ def main() -> None:
     REFERENCE.mkdir(exist_ok=True)
     for kind in documents.KINDS:
         (REFERENCE / f"{kind}.md").write_text(page(kind), encoding="utf-8")
-    for other in ("cli_reference.py", "kubernetes_tables.py", "openapi_reference.py"):
+    for other in ("cli_reference.py", "kubernetes_tables.py", "openapi_reference.py", "troubleshooting_page.py"):
         run_path(str(Path(__file__).parent / other), run_name="__main__")
 
 

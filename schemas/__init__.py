@@ -6,6 +6,7 @@ import: every process of the product imports ``amphitrite.schemas.errors`` first
 - ``documents``: JSON Schemas, validation, normalization
 - ``wire``: the form of Azure Resource Manager
 - ``repository``: whether Triton would load a model repository
+- ``explanations``: what the codes of errors mean
 """
 
 from __future__ import annotations

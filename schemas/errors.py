@@ -12,6 +12,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+#: Codes that only the proxy at a scoring address has -> HTTP status.
+SCORING_CODES: Mapping[str, int] = {
+    "BadRequest": 400,
+    "Forbidden": 403,
+    "DeploymentNotFound": 404,
+    "NoScoringModel": 404,
+    "NoTraffic": 404,
+    "RequestTimeout": 408,
+    "LengthRequired": 411,
+    "UnsupportedMediaType": 415,
+    "ModelError": 424,
+    "UpgradeRequired": 426,
+    "TooManyRequests": 429,
+    "HeadersTooLarge": 431,
+    "ClientClosedRequest": 499,
+    "NotImplemented": 501,
+    "InvalidAnswer": 502,
+    "DeploymentNotReady": 503,
+    "InstanceConnectionLost": 503,
+    "NoHealthyInstance": 503,
+    "Overloaded": 503,
+}
 #: Code -> HTTP status. The codes are Azure ML's if Azure has one ("Troubleshoot online endpoints").
 CODES: Mapping[str, int] = {
     "InvalidDocument": 400,
@@ -64,7 +86,10 @@ CODES: Mapping[str, int] = {
     "LocalFileError": 400,
     "PortInUse": 409,
     "ScoringFailed": 502,
+    **SCORING_CODES,
 }
+#: Those that never occur in a response.
+CLIENT_CODES = frozenset({"ServerUnreachable", "UsageError", "LocalFileError", "PortInUse", "ScoringFailed"})
 
 
 @dataclass(frozen=True, slots=True)

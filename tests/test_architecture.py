@@ -124,6 +124,7 @@ ROOMS: dict[str, dict[str, set[str]]] = {
         "machine": set(),
     },
     "schemas": {
+        "explanations": {"schemas"},
         "repository": set(),
         "documents": {"schemas", "wire"},
         "wire": {"schemas"},

@@ -11,7 +11,7 @@ import os
 from typing import TYPE_CHECKING
 
 from amphitrite.cli.resources import lookups
-from amphitrite.schemas.errors import Error
+from amphitrite.schemas.errors import CLIENT_CODES, CODES, Error
 
 if TYPE_CHECKING:
     import httpx
@@ -28,7 +28,8 @@ _HINTS = {
 def invoke(client: Client, name: str, request_file: str | None, deployment: str | None) -> str:
     """Send the JSON in ``request_file`` to the endpoint; return the body of the response.
 
-    Raises Error LocalFileError (not JSON), ResourceNotFound (endpoint, deployment), ScoringFailed.
+    Raises Error LocalFileError (not JSON), ResourceNotFound (endpoint, deployment), the proxy's
+    refusal, or ScoringFailed.
     """
     body = _read(request_file) if request_file is not None else b""
     endpoint = client.get(lookups.endpoint_path(client, name))
@@ -70,11 +71,16 @@ def _read(file: str) -> bytes:
 
 
 def _failure(uri: str, answer: httpx.Response) -> Error:
+    code = "ScoringFailed"
     try:
         error = answer.json()["error"]
-        # Triton's own errors are {"error": "text"}.
-        message = error if isinstance(error, str) else f"{error['code']}: {error['message']}"
+        if isinstance(error, str):  # Triton's own form
+            message = error
+        elif error["code"] in CODES.keys() - CLIENT_CODES:
+            code, message = error["code"], error["message"]
+        else:
+            message = f"{error['code']}: {error['message']}"
     except (ValueError, KeyError, TypeError):
         message = answer.text.strip()[:2000] or "no body"
     hint = _HINTS.get(answer.status_code)
-    return Error("ScoringFailed", f"{uri} answered {answer.status_code}: {message}", target=uri, hint=hint)
+    return Error(code, f"{uri} answered {answer.status_code}: {message}", target=uri, hint=hint)

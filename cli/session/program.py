@@ -32,11 +32,19 @@ class Root(LazyGroup):
         "diff": ("apply:diff", "Show the changes that ml apply would make."),
         "configure": ("configure", "Set the default workspace, resource group and subscription."),
         "account": ("account", "Show or set the default subscription."),
+        "explain": ("explain:explain", "Explain an error code: what it means, and what to do."),
         "completion": ("completion", "Print a completion script for a shell."),
         "version": ("version:version", "Print the version."),
         "endpoint": ("endpoint", ""),
         "deployment": ("deployment", ""),
     }
+
+
+_ABOUT = """\
+Azure ML's managed online endpoints on your own machines.
+
+The help of each command has examples. An error ends with its code: ml explain CODE.
+"""
 
 
 def release() -> str:
@@ -54,7 +62,7 @@ def _print_version(value: bool) -> None:
 
 def program() -> Any:
     """The whole command line for the parser. A group is imported when it is used."""
-    app = group("ml", "Azure ML's managed online endpoints on your own machines.", cls=Root)
+    app = group("ml", _ABOUT, cls=Root)
 
     def root(context: typer.Context, **values: Any) -> None:
         values.pop("version")

@@ -155,6 +155,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     for name in ("ML_SUBSCRIPTION", "ML_RESOURCE_GROUP", "ML_WORKSPACE", "ML_SERVER_URL", "ML_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("ML_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("COLUMNS", "80")
     chosen = settings.read({"ML_HOME": str(tmp_path / "home")})
     chosen.home.create()
     clock = Clock()

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 #: Error code -> the code of Azure Storage, where that differs.
-_STORAGE: Mapping[str, str] = {
+STORAGE_CODES: Mapping[str, str] = {
     "BadArgument": "InvalidInput",
     "Unsupported": "FeatureNotSupported",
     "ResourceNotFound": "ContainerNotFound",
@@ -44,7 +44,7 @@ def response(error: Error, scope: Scope) -> Response:
     """The response for an error. ``scope``: the request's. Azure's blob clients read
     ``x-ms-error-code``."""
     xml = scope["path"].startswith(_STORAGE_PREFIX) and "xml" in Headers(scope=scope).get("accept", "")
-    code = _STORAGE.get(error.code, error.code) if xml else error.code
+    code = STORAGE_CODES.get(error.code, error.code) if xml else error.code
     headers = {"x-ms-error-code": code}
     if error.code == "AuthenticationFailed":
         # A challenge without claims: a client may retry with another token, but must not look for a

@@ -15,7 +15,7 @@ from amphitrite.controlplane.api.agents.routing_tables import VERSION_MAX
 from amphitrite.controlplane.api.azure.workspace import SECRET_HOURS_MAX
 from amphitrite.controlplane.api.openapi.field_schemas import Schema
 from amphitrite.dataplane.metrics.counters import CREDENTIAL, FIELD, NAME
-from amphitrite.schemas.errors import CODES
+from amphitrite.schemas.errors import CODES, SCORING_CODES
 
 _COUNT = {"type": "number", "minimum": 0, "exclusiveMaximum": 2**63}
 _SAID = {"type": ["string", "null"]}
@@ -29,7 +29,7 @@ def _by_name(pattern: re.Pattern[str], content: Mapping[str, Any]) -> Schema:
 
 TYPES: Mapping[str, Schema] = {
     "any": {"type": "object"},
-    "code": {"enum": sorted(CODES)},
+    "code": {"enum": sorted(set(CODES) - set(SCORING_CODES))},
     "count": {"type": "integer", "minimum": 0},
     "flag": {"type": "boolean"},
     "int": {"type": "integer"},

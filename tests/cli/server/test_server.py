@@ -250,5 +250,5 @@ def test_a_server_elsewhere(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> No
     assert variables["GRPC_DEFAULT_SSL_ROOTS_FILE_PATH"] == "/its/ca.pem"
     code, out, err = stage.run("server", "logs")
     assert (code, out) == (1, "") and err.startswith(
-        "error: the logs of https://elsewhere are stored on its machine only\nhint: "
+        "error: the logs of https://elsewhere are stored on its machine only [Unsupported]\nhint: "
     )

@@ -36,7 +36,9 @@ def test_a_write_is_not_repeated(stage: Stage) -> None:
     stage.machine.faults = [REFUSED]
     code, out, err = stage.run("online-endpoint", "create", "-n", "ep1")
     assert (code, out) == (3, "")
-    assert err == "error: no control plane at https://127.0.0.1:8443\nhint: run `ml server start -d`\n"
+    assert (
+        err == "error: no control plane at https://127.0.0.1:8443 [ServerUnreachable]\nhint: run `ml server start -d`\n"
+    )
     assert [line for line in stage.machine.requests if line.startswith("PUT")] == stage.machine.requests
 
 
@@ -44,7 +46,7 @@ def test_who_does_not_answer_in_time_is_not_asked_again(stage: Stage) -> None:
     stage.machine.faults = [httpx.ReadTimeout("timed out")]
     code, _, err = stage.run("online-endpoint", "list")
     assert (code, len(stage.machine.requests)) == (3, 1)
-    assert err == "error: the control plane at https://127.0.0.1:8443 did not answer in time\n"
+    assert err == "error: the control plane at https://127.0.0.1:8443 did not answer in time [ServerUnreachable]\n"
 
 
 def test_an_operation_outlives_a_control_plane_that_is_away_for_a_moment(stage: Stage) -> None:

@@ -1,36 +1,33 @@
-"""An Error as the user sees it: lines on stderr and an exit code.
+"""An Error as people read it: the lines ``error:`` and ``hint:``.
 
-Decides the words ``error:`` and ``hint:``, and the exit code of each failure
-(docs/reference/cli.md). Must not know where errors come from.
+Decides these words and where the code stands: in brackets at the end of the line ``error:``, so
+that ``ml explain CODE`` can be asked about it. Must not know where an error comes from or is shown.
 """
 
 from __future__ import annotations
 
 from amphitrite.schemas.errors import Error
 
-FAILED, USAGE, NO_CONTROL_PLANE, INTERRUPTED = 1, 2, 3, 130
-
-_CODES = {"UsageError": USAGE, "ServerUnreachable": NO_CONTROL_PLANE}
-
-
-def exit_code(error: Error) -> int:
-    """1: refused or failed, 2: wrong command line, 3: no control plane."""
-    return _CODES.get(error.code, FAILED)
-
 
 def render(error: Error) -> str:
     """Each violation with its hint below; without violations, the message with its hint."""
     lines = []
     for violation in error.violations:
-        lines.append(f"error: {_indent(str(violation))}")
+        lines.append(_line(str(violation), error.code))
         if violation.hint:
             lines.append(f"hint: {_indent(violation.hint)}")
     if not error.violations:
-        lines.append(f"error: {_indent(error.message)}")
+        lines.append(_line(error.message, error.code))
     # The hint of an error about a document repeats that of its first violation.
     if error.hint and not any(violation.hint for violation in error.violations):
         lines.append(f"hint: {_indent(error.hint)}")
     return "\n".join(lines) + "\n"
+
+
+def _line(message: str, code: str) -> str:
+    """The code ends the first line: further lines of a message are often quoted."""
+    first, *rest = _indent(message).split("\n")
+    return "\n".join([f"error: {first} [{code}]", *rest])
 
 
 def _indent(text: str) -> str:
