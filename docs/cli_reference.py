@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from amphitrite.cli.session import help_pages
 from amphitrite.cli.session.program import Root, program
 from amphitrite.cli.terminal.options import DECLARATIONS
 
@@ -31,6 +32,9 @@ A long option may be abbreviated as long as it is unambiguous: `--endpoint`, `--
 | 2 | wrong usage |
 | 3 | no control plane |
 
+An error ends with its code in brackets: `ml explain CODE`, or [troubleshooting](../troubleshooting.md).
+The examples are a session in `examples/single-model`, in the order of `cli/verbs/examples.sh`.
+
 ## Options of every command
 
 These options stand before or after the verb.
@@ -47,12 +51,22 @@ def page() -> str:
         parts += [f"\n## ml {names}\n\n", _first(command), "\n"]
         below = getattr(command, "commands", None)
         for name, verb in below.items() if below is not None else [("", command)]:
+            if _hidden(verb):
+                continue
+            group = names.split(",")[0]
             if below is not None:
-                parts.append(f"\n### ml {names.split(',')[0]} {name}\n\n{_text(verb)}\n")
+                parts.append(f"\n### ml {group} {name}\n\n{_text(verb)}\n")
             own = [option for option in verb.params if option.name not in DECLARATIONS and not _hidden(option)]
             if own:
                 parts += ["\n", _options(own)]
+            parts.append(_examples(f"{group} {name}".rstrip()))
     return "".join(parts)
+
+
+def _examples(command: str) -> str:
+    found = help_pages.examples_of(command)
+    lines = [line for one in found for line in (f"# {one.about}", *one.lines)]
+    return "\n```sh\n" + "\n".join(lines) + "\n```\n" if lines else ""
 
 
 def _commands(root: Any) -> Iterator[tuple[str, Any]]:

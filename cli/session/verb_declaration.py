@@ -15,6 +15,7 @@ from typing import Any, ClassVar, TypeVar
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from amphitrite.cli.session import help_pages
 from amphitrite.cli.session.session import Session
 from amphitrite.cli.terminal import arguments
 from amphitrite.cli.terminal.options import DECLARATIONS, Options
@@ -27,7 +28,17 @@ EDITS = frozenset({"--set", "--add", "--remove"})
 
 
 class Command(TyperCommand):
-    """A verb with abbreviated long options and several values for repeatable options."""
+    """A verb with abbreviated long options, several values for repeatable options, and examples in
+    its help."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        for option in self.params:
+            if option.param_type_name == "option" and not getattr(option, "is_flag", False):
+                option.metavar = option.metavar or ("NUMBER" if "integer" in option.type.name else "VALUE")
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        help_pages.write_command(self, ctx, formatter)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         options = arguments.OptionTable.of(self.params)
@@ -50,7 +61,18 @@ def _expand(ctx: Any, args: list[str], options: arguments.OptionTable, *, to_fir
 VERBS = "amphitrite.cli.verbs"
 
 
-class LazyGroup(TyperGroup):
+class Group(TyperGroup):
+    """A group whose help has its commands first, none of them cut."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        help_pages.write_group(self, ctx, formatter, self.summaries())
+
+    def summaries(self) -> list[tuple[str, str]]:
+        """(name, summary) of each command that is not hidden; imports none."""
+        return [(name, help_pages.summary(one)) for name, one in self.commands.items() if not one.hidden]
+
+
+class LazyGroup(Group):
     """A group whose subcommands are imported only when they are used."""
 
     #: name -> (module of ``amphitrite.cli.verbs`` with ``app``, or ``module:function`` of a verb;
@@ -81,14 +103,12 @@ class LazyGroup(TyperGroup):
             ctx.fail(f"No such command '{args[0]}'." + (f" Did you mean '{matches[0]}'?" if matches else ""))
         return super().resolve_command(ctx, args)
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        rows = [(name, summary) for name, (_, summary) in self.groups.items() if summary]
-        rows += [(name, command.get_short_help_str(80)) for name, command in self.commands.items()]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
+    def summaries(self) -> list[tuple[str, str]]:
+        lazy = [(name, summary) for name, (_, summary) in self.groups.items() if summary]
+        return lazy + super().summaries()
 
 
-def group(name: str, summary: str, cls: type[TyperGroup] = TyperGroup) -> typer.Typer:
+def group(name: str, summary: str, cls: type[TyperGroup] = Group) -> typer.Typer:
     """An empty group."""
     return typer.Typer(
         name=name,
@@ -109,7 +129,7 @@ def verb(
 
     Its return value is printed according to ``--output`` and ``--query``; None is not printed.
     ``columns``: the columns of its table. ``any_words``: accept undeclared arguments, for a verb
-    that only explains why it is not supported.
+    that only explains why it is not supported; no help lists it.
     """
 
     def register(function: Verb) -> Verb:
@@ -123,7 +143,7 @@ def verb(
         own_parameters = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
         set_signature(invoke, [*own_parameters, *global_parameters()], function.__doc__)
         anything = {"ignore_unknown_options": any_words, "allow_extra_args": any_words}
-        app.command(name, cls=Command, context_settings=anything)(invoke)
+        app.command(name, cls=Command, context_settings=anything, hidden=any_words)(invoke)
         return function
 
     return register

@@ -52,19 +52,27 @@ DECLARATIONS: Mapping[str, Any] = {
     "resource_group": Annotated[
         str | None,
         _global_option(
-            "--resource-group", "-g", help="Resource group. [env: ML_RESOURCE_GROUP; then ml configure; default: local]"
+            "--resource-group",
+            "-g",
+            metavar="NAME",
+            help="Resource group. [env: ML_RESOURCE_GROUP; then ml configure; default: local]",
         ),
     ],
     "workspace": Annotated[
         str | None,
         _global_option(
-            "--workspace-name", "-w", help="Workspace. [env: ML_WORKSPACE; then ml configure; default: local]"
+            "--workspace-name",
+            "-w",
+            metavar="NAME",
+            help="Workspace. [env: ML_WORKSPACE; then ml configure; default: local]",
         ),
     ],
     "subscription": Annotated[
         str | None,
         _global_option(
-            "--subscription", help="Subscription. [env: ML_SUBSCRIPTION; then ml configure; default: local]"
+            "--subscription",
+            metavar="NAME",
+            help="Subscription. [env: ML_SUBSCRIPTION; then ml configure; default: local]",
         ),
     ],
     "output": Annotated[

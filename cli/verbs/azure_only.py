@@ -39,7 +39,7 @@ _REASONS: Mapping[str, tuple[str, str, str]] = {
 
 def _flag(name: str, *spellings: str) -> Any:
     option, why, _ = _REASONS[name]
-    return typer.Option(option, *spellings, help=f"Not supported: {why}.")
+    return typer.Option(option, *spellings, hidden=True, help=f"Not supported: {why}.")
 
 
 Web = Annotated[bool, _flag("web")]

@@ -104,6 +104,5 @@ def _verbs(command: Any) -> list[tuple[str, str]]:
     """(name, summary) of the subcommands; does not import them."""
     if not hasattr(command, "list_commands"):
         return []
-    groups = getattr(command, "groups", {})
-    lazy_groups = [(name, summary) for name, (_, summary) in groups.items() if summary]
-    return lazy_groups + [(name, subcommand.get_short_help_str(80)) for name, subcommand in command.commands.items()]
+    summaries: list[tuple[str, str]] = command.summaries()
+    return summaries

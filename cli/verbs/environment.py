@@ -45,10 +45,12 @@ def create(
         ),
     ] = None,
     build_context: Annotated[
-        str | None, typer.Option("--build-context", "-b", help="Not supported: the server does not build images.")
+        str | None,
+        typer.Option("--build-context", "-b", hidden=True, help="Not supported: the server does not build images."),
     ] = None,
     dockerfile_path: Annotated[
-        str | None, typer.Option("--dockerfile-path", "-d", help="Not supported: the server does not build images.")
+        str | None,
+        typer.Option("--dockerfile-path", "-d", hidden=True, help="Not supported: the server does not build images."),
     ] = None,
     os_type: Annotated[
         str | None, typer.Option("--os-type", help="Operating system: linux. Others are not supported.")

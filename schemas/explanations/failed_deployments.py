@@ -35,6 +35,7 @@ FAILED_DEPLOYMENTS = Section(
                     "traffic names a deployment that is not ready",
                     "correct the deployment; the previous traffic stays in force",
                 ),
+                ("`wait` has given up before the change ended", "wait longer: `--timeout SECONDS`"),
             ),
         ),
         Explanation(

@@ -146,12 +146,3 @@ def test_understood(line: str, directory: Path, capsys: pytest.CaptureFixture[st
     import shlex
 
     assert main(shlex.split(line), nobody) == 3, capsys.readouterr().err
-
-
-@pytest.mark.parametrize("group", ["online-endpoint", "online-deployment", "model", "environment", "compute", "server"])
-def test_help_of_every_verb(group: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([group, "--help"], nobody) == 0
-    verbs = [line.split()[0] for line in capsys.readouterr().out.partition("Commands:")[2].splitlines() if line]
-    for verb in verbs:
-        assert main([group, verb, "--help"], nobody) == 0
-        assert "--output" in capsys.readouterr().out

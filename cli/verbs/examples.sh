@@ -1,0 +1,229 @@
+# The examples in the help of the verbs: a session in examples/single-model that works from top to
+# bottom, and whose every line a test runs. Above each command stands what it does. A verb needs at
+# least one example; put it where the session has what it needs. Lines: at most 76 columns.
+
+# Start the control plane and Envoy in the background.
+ml server start -d
+
+# Show whether the server runs, and its addresses.
+ml server status -o table
+
+# Let Azure's SDK, tritonclient and curl in this shell find and trust it.
+eval "$(ml server env)"
+
+# Print the same as JSON.
+ml server env --shell json
+
+# Check whether Triton would load a model repository, before an upload.
+ml model validate models
+
+# Register the model in a document: upload its files as a new version.
+ml model create -f model.yml
+
+# Register a directory without a document; the version is counted.
+ml model create -n pets -p models -t triton_model --tags team=vision
+
+# List the newest version of each model.
+ml model list -o table
+
+# List all versions of one model.
+ml model list -n pets -o table
+
+# Show the newest version.
+ml model show -n pets -l latest
+
+# Mark a version and describe it.
+ml model update -n pets -v 1 --stage Production --set description=Cats
+
+# Download the files of a version to downloads/pets.
+ml model download -n pets -v 1 -p downloads
+
+# Hide a version from lists.
+ml model archive -n pets -v 1
+
+# Show it in lists again.
+ml model restore -n pets -v 1
+
+# Register an image with the routes of its server.
+ml environment create -f environment.yml
+
+# Register the next version, with another image.
+ml environment create -n triton -i nvcr.io/nvidia/tritonserver:25.01-py3
+
+# List the versions of an environment.
+ml environment list -n triton -o table
+
+# Show a version.
+ml environment show -n triton -v 1
+
+# Change the description of the newest version.
+ml environment update -n triton -l latest --set description=newer
+
+# Hide an environment from lists.
+ml environment archive -n triton
+
+# Show it in lists again.
+ml environment restore -n triton
+
+# Create the endpoint in a document.
+ml online-endpoint create -f endpoint.yml
+
+# Create one without a document, for clients with tokens.
+ml online-endpoint create -n tokens --auth-mode aml_token
+
+# Deploy a model and wait until it is ready.
+ml online-deployment create -f blue-deployment.yml
+
+# Deploy it beside blue on one instance, and send it all traffic.
+ml online-deployment create -f green-deployment.yml --all-traffic \
+    --set instance_count=1
+
+# List the deployments of an endpoint.
+ml online-deployment list -e pictures -o table
+
+# Show a deployment: its state, and why it failed.
+ml online-deployment show -n blue -e pictures
+
+# Print the state alone, for a script.
+ml online-deployment show -n blue -e pictures \
+    --query provisioning_state -o tsv
+
+# Wait until its last change has succeeded or failed.
+ml online-deployment wait -n green -e pictures
+
+# Send nine of ten requests to blue.
+ml online-endpoint update -n pictures --traffic "blue=90 green=10"
+
+# Copy a tenth of the requests to green, whose answers are dropped.
+ml online-endpoint update -n pictures --traffic "blue=100" \
+    --mirror-traffic "green=10"
+
+# List all endpoints.
+ml online-endpoint list -o table
+
+# Print the scoring address alone, for a script.
+ml online-endpoint show -n pictures --query scoring_uri -o tsv
+
+# Wait until it has been created, when --no-wait was used.
+ml online-endpoint wait -n pictures --created
+
+# Keep the key in a variable.
+key=$(ml online-endpoint get-credentials -n pictures \
+    --query primaryKey -o tsv)
+
+# Send a request in JSON and print the answer as it is.
+ml online-endpoint invoke -n pictures -r request.json -o tsv
+
+# Ask one deployment, whatever the traffic.
+ml online-endpoint invoke -n pictures -r request.json -d green
+
+# Replace the secondary key; clients with the primary one go on.
+ml online-endpoint regenerate-keys -n pictures --key-type secondary
+
+# Show requests, errors and latencies of the last hour.
+ml online-endpoint metrics -n pictures -o table
+
+# Show one row for each five minutes.
+ml online-endpoint metrics -n pictures -m RequestsPerMinute --interval PT5M
+
+# Change one field; new instances are ready before old ones stop.
+ml online-deployment update -n green -e pictures \
+    --set request_settings.request_timeout_ms=4000
+
+# Print the last lines of the logs of all instances.
+ml online-deployment get-logs -n blue -e pictures -l 20 -o tsv
+
+# Show what ml apply would change.
+ml diff -f model.yml -f endpoint.yml
+
+# Create or update the resources of many documents.
+ml apply -f endpoint.yml -f blue-deployment.yml
+
+# Create or update those of a directory.
+ml apply -f . --dry-run
+
+# Delete a deployment without traffic, once its requests are answered.
+ml online-deployment delete -n green -e pictures -y
+
+# Delete an endpoint and all its deployments.
+ml online-endpoint delete -n tokens --yes
+
+# Delete it if it is there, for a script.
+ml online-endpoint delete -n tokens --yes --ignore-not-found
+
+# Attach a namespace of a cluster.
+ml compute attach -t kubernetes -n k8s --namespace models \
+    --kubeconfig kubeconfig.yml
+
+# List this machine and the attached clusters.
+ml compute list -o table
+
+# Show a cluster, its nodes and its free GPUs.
+ml compute show -n k8s
+
+# Add or replace instance types.
+ml compute update -n k8s -f instance-types.yml
+
+# List the nodes with their free resources.
+ml compute list-nodes -n k8s -o table
+
+# List the instance types that deployments can name.
+ml compute list-sizes -n k8s -o table
+
+# Detach a cluster that no endpoint uses.
+ml compute detach -n k8s -y
+
+# Show the workspace of this server.
+ml workspace show -o table
+
+# List all workspaces: there is one.
+ml workspace list --query "[].name" -o tsv
+
+# Set names for all later commands, as Azure's scripts do.
+ml configure --defaults group=local workspace=local
+
+# Print them.
+ml configure --list-defaults -o table
+
+# Show the default subscription.
+ml account show
+
+# Set it.
+ml account set -s local
+
+# Explain the code at the end of an error.
+ml explain NoTraffic
+
+# List all codes with an HTTP status.
+ml explain 404
+
+# Complete commands and options in this shell; put it into ~/.bashrc.
+eval "$(ml completion bash)"
+
+# The same for zsh, in ~/.zshrc.
+source <(ml completion zsh)
+
+# Print the version.
+ml version
+
+# Print the last lines of the server's logs.
+ml server logs -l 20
+
+# Save database, model files, credentials and certificates.
+ml server backup amphitrite-backup.tar
+
+# Restore a backup into another, empty home.
+ML_HOME=~/restored ml server restore amphitrite-backup.tar
+
+# Stop the control plane alone; the models go on answering.
+ml server stop --keep-serving
+
+# Start it again; what still serves is taken over.
+ml server start -d
+
+# Stop everything.
+ml server stop
+
+# Copy the state of a stopped server into another database.
+ml server migrate --from "sqlite:///$ML_HOME/amphitrite.db" \
+    --to "$NEW_DATABASE"

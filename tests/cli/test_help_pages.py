@@ -1,0 +1,77 @@
+"""The pages of ``--help``: examples for every verb, the global options last, nothing cut.
+
+``tests/system/test_help_examples.py`` runs the examples.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from amphitrite.cli.main import main
+from amphitrite.cli.session import help_pages
+from amphitrite.cli.session.program import Root, program
+from amphitrite.cli.session.rest_client import Client
+from amphitrite.cli.terminal.options import Options
+
+from .test_reference import verbs
+
+#: Each visible verb once, by the name of its group, without the aliases.
+ALIASES = {name for name, (_, summary) in Root.groups.items() if not summary}
+VERBS = [name for name, verb in verbs() if not verb.hidden and name.split()[0] not in ALIASES]
+
+
+def nobody(options: Options) -> Client:
+    raise AssertionError("help needs no server")
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+def page(words: str, capsys: pytest.CaptureFixture[str]) -> str:
+    assert main([*words.split(), "--help"], nobody) == 0
+    return capsys.readouterr().out
+
+
+def test_every_verb_has_an_example() -> None:
+    assert [name for name in VERBS if not help_pages.examples_of(name)] == []
+
+
+def test_every_example_belongs_to_one_verb_and_says_what_it_does() -> None:
+    owners = {example: [name for name in VERBS if example.is_of(name)] for example in help_pages.examples()}
+    assert [example.lines for example, names in owners.items() if len(names) != 1] == []
+    assert [example.lines for example in owners if not (example.about.endswith(".") and example.lines)] == []
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_a_page(name: str, terminal: None, capsys: pytest.CaptureFixture[str]) -> None:
+    text = page(name, capsys)
+    assert [line for line in text.splitlines() if len(line) > 80] == []
+    own, _, last = text.partition("\nGlobal options")
+    assert "--output" not in own and "--output" in last
+    examples = own.partition("\nExamples:\n")[2]
+    shown = ["\n".join(f"    {line}" for line in one.lines) for one in help_pages.examples_of(name)]
+    assert [example for example in shown if example not in examples] == []
+    assert "Not supported" not in text
+
+
+@pytest.mark.parametrize(
+    ("alias", "name"), [("endpoint show", "online-endpoint show"), ("deployment list", "online-deployment list")]
+)
+def test_an_alias_has_the_examples_of_its_group(
+    alias: str, name: str, terminal: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert f"    ml {name} " in page(alias, capsys)
+
+
+@pytest.mark.parametrize("name", ["", *(name for name in Root.groups if ":" not in Root.groups[name][0])])
+def test_the_page_of_a_group_cuts_no_summary(name: str, terminal: None, capsys: pytest.CaptureFixture[str]) -> None:
+    root = program()
+    command = root.get_command(None, name) if name else root
+    if not hasattr(command, "summaries"):
+        return
+    words = " ".join(page(name, capsys).partition("\nCommands:\n")[2].split())
+    assert len(command.summaries()) > 1
+    assert [one for one, summary in command.summaries() if f"{one} {summary}" not in words] == []
+    assert [summary for _, summary in command.summaries() if not summary.endswith(".")] == []
