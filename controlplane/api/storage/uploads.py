@@ -27,8 +27,8 @@ _CHUNK = 1024 * 1024
 async def blob(blobs: BlobStore, path: str, request: Request, metadata: Mapping[str, str]) -> Blob:
     """Stores the body as ``path``.
 
-    Raises Error Md5Mismatch, BlobAlreadyExists (``If-None-Match: *``), RequestTooLarge or
-    MissingContentLengthHeader.
+    Raises Error Md5Mismatch, BlobAlreadyExists (other content is there, and ``If-None-Match: *``),
+    RequestTooLarge or MissingContentLengthHeader.
     """
     overwrite = request.headers.get("if-none-match") != "*"
     content_type = request.headers.get("x-ms-blob-content-type") or request.headers.get("content-type") or BINARY

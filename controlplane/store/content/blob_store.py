@@ -84,8 +84,10 @@ class BlobStore:
     ) -> Blob:
         """Stores the content that ``Upload.finish`` returned at ``path``.
 
-        Raises Error BlobAlreadyExists (unless ``overwrite``), Conflict (a model version has other
-        content there) or RuntimeUnavailable (the content was old and has just been deleted).
+        Without ``overwrite``, a blob with the same content is returned unchanged: two clients that
+        send the same file at once both succeed. Raises Error BlobAlreadyExists (other content,
+        without ``overwrite``), Conflict (a model version has other content there) or
+        RuntimeUnavailable (the content was old and has just been deleted).
         """
         return self._put(path, digest, size, overwrite, content_type, metadata, None)
 
@@ -117,16 +119,24 @@ class BlobStore:
             if committed is not None:
                 return committed
             raise Error("InvalidBlockList", "the block list names a block that was not uploaded", target=path)
-        if not overwrite and self._find(path) is not None:
-            raise _already_exists(path)
         names, total = block_files
+        existing = None if overwrite else self._find(path)
+        if existing is not None and existing.size != total:
+            raise _already_exists(path)  # Other content, so the blocks need not be joined.
         if total > self.limits.file_bytes:
             # A list may name a block many times, so the result may be larger than what was
             # uploaded.
             raise too_large(self.limits.file_bytes, total)
         with self.begin() as upload:
             upload.hash_as(block=False, md5=False)
-            self._blocks.copy(names, upload)
+            try:
+                self._blocks.copy(names, upload)
+            except Error as error:
+                # Another client has just committed the same list, which deletes the blocks.
+                committed = self._committed(path, block_ids) if error.code == "Conflict" else None
+                if committed is None:
+                    raise
+                return committed
             digest, size = upload.finish()
         blob = self._put(path, digest, size, overwrite, content_type, metadata, list(block_ids))
         self._blocks.drop(path)
@@ -196,7 +206,9 @@ class BlobStore:
                 connection.execute(insert(blobs).values(path=path, created_at=self._clock(), **values))
             else:
                 if not overwrite:
-                    raise _already_exists(path)
+                    if row["digest"] != digest:
+                        raise _already_exists(path)
+                    return to_blob(row, path)
                 _refuse_registered(connection, path, digest)
                 connection.execute(update(blobs).where(blobs.c.path == path).values(**values))
             return to_blob(find_row(connection, path), path)

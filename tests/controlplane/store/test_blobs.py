@@ -62,6 +62,13 @@ def test_overwriting_must_be_asked_for(models: ModelStore, upload: Upload, overw
     assert held(models, "a") == b"one"
 
 
+def test_the_same_content_again_changes_nothing(models: ModelStore, upload: Upload) -> None:
+    """Two clients send one file at once: both have what they wanted."""
+    upload("a", b"one")
+    before = models.blobs.set_metadata("a", {"upload_status": "completed"})
+    assert upload("a", b"one") == before == models.blobs.head("a")
+
+
 def test_a_wrong_md5_leaves_nothing(models: ModelStore, tmp_path: Path) -> None:
     upload = models.blobs.begin()
     upload.write(b"abc")

@@ -57,10 +57,11 @@ class AgainstDictionary(RuleBasedStateMachine):
         try:
             self.blobs.put(path, digest, size, overwrite=overwrite)
         except Error as error:
-            assert error.code == "BlobAlreadyExists" and path in self.blobs_of and not overwrite
+            assert error.code == "BlobAlreadyExists" and self.blobs_of[path] != data and not overwrite
             return
-        assert overwrite or path not in self.blobs_of
-        self.blobs_of[path], self.lists[path] = data, None
+        if overwrite or path not in self.blobs_of:
+            self.blobs_of[path], self.lists[path] = data, None
+        assert self.blobs_of[path] == data
 
     @rule(path=PATHS, data=DATA, block_id=IDS)
     def put_block(self, path: str, data: bytes, block_id: str) -> None:
