@@ -13,7 +13,7 @@ from typing import Any
 
 from amphitrite.schemas import casing
 from amphitrite.schemas.documents import schema_files
-from amphitrite.schemas.wire.endpoints import without_system_values
+from amphitrite.schemas.wire.endpoints import INJECTED_IN_ENDPOINTS, without_system_values
 
 Path = tuple[str | int, ...]
 Texts = Mapping[Path, str]
@@ -38,7 +38,9 @@ def canonical(kind: str, document: Mapping[str, Any], texts: Texts) -> dict[str,
             for deployment_kind, deployment, shifted in inline_deployments.inline_deployments(document, texts)
         ]
         result["deployments"] = deployments
-    return without_system_values(result) if kind.endswith("endpoint") else dict(result)
+    if kind.endswith("endpoint"):
+        return without_system_values(result, INJECTED_IN_ENDPOINTS)
+    return without_system_values(result) if kind.endswith("deployment") else dict(result)
 
 
 def coerce(kind: str, document: object, texts: Texts) -> Any:

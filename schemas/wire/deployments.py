@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from amphitrite.schemas import casing
 from amphitrite.schemas.errors import Error
-from amphitrite.schemas.wire.endpoints import ENVELOPE, STATE, TAGS
+from amphitrite.schemas.wire.endpoints import ENVELOPE, STATE, TAGS, without_system_values
 from amphitrite.schemas.wire.field_tables import Field, Reader, enumeration, milliseconds, seconds, write
 
 #: (kind of asset, reference in the document) -> ARM id without ``azureml:``.
@@ -188,4 +188,5 @@ def deployment_from_wire(endpoint: str, name: str, body: object) -> dict[str, An
     properties = reader.object(envelope.get("properties"), ("properties",))
     document.update(reader.read(PROPERTIES, properties, ("properties",), STATE))
     reader.finish(f"onlineEndpoints/{endpoint}/deployments/{name}")
+    document = without_system_values(document)
     return {k: v for k, v in document.items() if k not in _DEFAULTS or v != _DEFAULTS[k]}

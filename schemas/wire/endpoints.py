@@ -6,7 +6,7 @@ values.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from amphitrite.schemas import casing
@@ -16,8 +16,12 @@ from amphitrite.schemas.wire.field_tables import Field, Reader, enumeration, wri
 ENVELOPE = frozenset({"id", "name", "type", "kind", "location", "systemData", "etag"})
 #: Properties below ``properties`` that only responses have.
 STATE = frozenset({"provisioningState", "status", "error"})
-#: Values of systemData that clients copy into ``properties`` and send back.
-INJECTED = frozenset({"createdBy", "createdAt", "lastModifiedAt"})
+#: The entry of a response's ``properties`` with the address of its last operation, as in Azure ML.
+OPERATION = "AzureAsyncOperationUri"
+#: Entries of ``properties`` that only responses have. Clients send them back.
+INJECTED = frozenset({OPERATION})
+#: The same for endpoints, with values of systemData that Azure's SDK copies into ``properties``.
+INJECTED_IN_ENDPOINTS = INJECTED | {"createdBy", "createdAt", "lastModifiedAt"}
 
 
 def _write_identity(identity: Mapping[str, Any]) -> dict[str, Any]:
@@ -83,14 +87,14 @@ def endpoint_from_wire(name: str, body: object) -> dict[str, Any]:
     properties = reader.object(envelope.get("properties"), ("properties",))
     document.update(reader.read(PROPERTIES, properties, ("properties",), _READ_ONLY))
     reader.finish(f"onlineEndpoints/{name}")
-    return without_system_values(document)
+    return without_system_values(document, INJECTED_IN_ENDPOINTS)
 
 
-def without_system_values(document: dict[str, Any]) -> dict[str, Any]:
-    """The document without the entries of INJECTED in ``properties``."""
+def without_system_values(document: dict[str, Any], names: Collection[str] = INJECTED) -> dict[str, Any]:
+    """The document without these entries of ``properties``."""
     properties = document.get("properties")
     if isinstance(properties, Mapping):
-        entries = {key: value for key, value in properties.items() if key not in INJECTED}
+        entries = {key: value for key, value in properties.items() if key not in names}
         document = {key: value for key, value in document.items() if key != "properties"}
         if entries:
             document["properties"] = entries

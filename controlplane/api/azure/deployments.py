@@ -34,17 +34,19 @@ router = APIRouter(prefix=f"{WORKSPACE}/onlineEndpoints/{{endpoint}}/deployments
 
 
 @router.get("")
-def list_(endpoint: str, services: Here, pager: Page) -> dict[str, Any]:
+def list_(request: Request, endpoint: str, services: Here, pager: Page) -> dict[str, Any]:
     parent = services.store.get_endpoint(endpoint)
     return pager.page(
-        services.store.list_deployments(endpoint), lambda r: resource_bodies.deployment(r, parent.name, services)
+        services.store.list_deployments(endpoint),
+        lambda record: resource_bodies.deployment(request, record, parent.name, services),
     )
 
 
 @router.get("/{name}")
-def get(endpoint: str, name: str, services: Here) -> Response:
+def get(request: Request, endpoint: str, name: str, services: Here) -> Response:
     parent, record = services.store.get_endpoint(endpoint), services.store.get_deployment(endpoint, name)
-    return JSONResponse(resource_bodies.deployment(record, parent.name, services), headers={"ETag": record.etag})
+    body = resource_bodies.deployment(request, record, parent.name, services)
+    return JSONResponse(body, headers={"ETag": record.etag})
 
 
 @router.put("/{name}")
@@ -62,15 +64,16 @@ def put(
     with services.store.exclusive():
         change = deployment_changes.prepare(services, parent, document)
         if dry_run:
+            on_cluster = change.place.compute is not None
             return previews.deployment(
-                services, parent.name, change.former, change.document, on_cluster=change.place.compute is not None
+                request, services, parent.name, change.former, change.document, on_cluster=on_cluster
             )
         record, operation = deployment_changes.put(
             services, endpoint, change, if_match=conditions.if_match, if_none_match=conditions.if_none_match
         )
     services.wake()
     return operations.changed(
-        request, services, record, operation, resource_bodies.deployment(record, parent.name, services)
+        request, services, record, operation, resource_bodies.deployment(request, record, parent.name, services)
     )
 
 

@@ -33,14 +33,14 @@ router = APIRouter(prefix=f"{WORKSPACE}/onlineEndpoints", dependencies=IN_WORKSP
 
 
 @router.get("")
-def list_(services: Here, pager: Page) -> dict[str, Any]:
-    return pager.part(services.store.list_endpoints, lambda record: resource_bodies.endpoint(record, services))
+def list_(request: Request, services: Here, pager: Page) -> dict[str, Any]:
+    return pager.part(services.store.list_endpoints, lambda record: resource_bodies.endpoint(request, record, services))
 
 
 @router.get("/{name}")
-def get(name: str, services: Here) -> Response:
+def get(request: Request, name: str, services: Here) -> Response:
     record = services.store.get_endpoint(name)
-    return JSONResponse(resource_bodies.endpoint(record, services), headers={"ETag": record.etag})
+    return JSONResponse(resource_bodies.endpoint(request, record, services), headers={"ETag": record.etag})
 
 
 @router.put("/{name}")
@@ -51,12 +51,12 @@ def put(
     with services.store.exclusive():
         document = endpoint_changes.prepare(services, name, document)
         if dry_run:
-            return previews.endpoint(services, name, endpoint_changes.former(services, name), document)
+            return previews.endpoint(request, services, name, endpoint_changes.former(services, name), document)
         record, operation = services.store.put_endpoint(
             document, if_match=conditions.if_match, if_none_match=conditions.if_none_match, now=services.clock()
         )
     services.wake()
-    return operations.changed(request, services, record, operation, resource_bodies.endpoint(record, services))
+    return operations.changed(request, services, record, operation, resource_bodies.endpoint(request, record, services))
 
 
 @router.delete("/{name}")

@@ -8,13 +8,12 @@ operation does.
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import quote
 
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from amphitrite.controlplane.api.azure import resource_bodies
+from amphitrite.controlplane.api.azure import operation_addresses, resource_bodies
 from amphitrite.controlplane.api.http.dependencies import Here
 from amphitrite.controlplane.services.services import Services
 from amphitrite.controlplane.store.state.store import Operation, Record
@@ -65,11 +64,10 @@ def result(request: Request, here: Here, subscription: str, operation_id: str) -
         return Response(status_code=204)
     ref = operation.ref
     if ref.deployment is None:
-        return JSONResponse(resource_bodies.endpoint(here.store.get_endpoint(ref.endpoint), here))
+        return JSONResponse(resource_bodies.endpoint(request, here.store.get_endpoint(ref.endpoint), here))
     parent = here.store.get_endpoint(ref.endpoint)
-    return JSONResponse(
-        resource_bodies.deployment(here.store.get_deployment(ref.endpoint, ref.deployment), parent.name, here)
-    )
+    record = here.store.get_deployment(ref.endpoint, ref.deployment)
+    return JSONResponse(resource_bodies.deployment(request, record, parent.name, here))
 
 
 def _find(here: Services, subscription: str, operation_id: str) -> Operation:
@@ -112,14 +110,8 @@ def _error(operation: Operation) -> Error | None:
 
 
 def _headers(request: Request, here: Services, operation: Operation) -> dict[str, str]:
-    """Absolute URLs with the host and ``api-version`` that the client used."""
-    settings = here.settings
-    base = str(request.base_url).rstrip("/")
-    place = f"{base}/subscriptions/{quote(settings.subscription)}/providers/{PROVIDER}/locations/{settings.location}"
-    version = request.query_params.get("api-version")
-    query = f"?api-version={quote(version)}" if version is not None else ""
     return {
-        "Azure-AsyncOperation": f"{place}/mfeOperationsStatus/{operation.id}{query}",
-        "Location": f"{place}/mfeOperationResults/{operation.id}{query}",
+        "Azure-AsyncOperation": operation_addresses.status(request, here, operation.id),
+        "Location": operation_addresses.result(request, here, operation.id),
         "Retry-After": RETRY_AFTER,
     }

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import Query
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from amphitrite.controlplane.api.azure import resource_bodies
@@ -24,19 +25,27 @@ from amphitrite.schemas.names import key
 DryRun = Annotated[bool, Query(alias="dryRun")]
 
 
-def endpoint(here: Services, name: str, former: Record | None, document: Mapping[str, Any]) -> Response:
+def endpoint(
+    request: Request, here: Services, name: str, former: Record | None, document: Mapping[str, Any]
+) -> Response:
     """The response for an endpoint."""
     record = _record(here, Ref(key(name)), name, former, document)
-    return _answer(former, document, frozenset(), resource_bodies.endpoint(record, here))
+    return _answer(former, document, frozenset(), resource_bodies.endpoint(request, record, here))
 
 
 def deployment(
-    here: Services, endpoint: str, former: Record | None, document: Mapping[str, Any], *, on_cluster: bool
+    request: Request,
+    here: Services,
+    endpoint: str,
+    former: Record | None,
+    document: Mapping[str, Any],
+    *,
+    on_cluster: bool,
 ) -> Response:
     """The response for a deployment of ``endpoint``."""
     name = str(document["name"])
     record = _record(here, Ref(key(endpoint), key(name)), name, former, document)
-    resource = resource_bodies.deployment(record, endpoint, here)
+    resource = resource_bodies.deployment(request, record, endpoint, here)
     return _answer(former, document, replacing_fields(on_cluster=on_cluster), resource)
 
 

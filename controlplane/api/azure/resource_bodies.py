@@ -8,9 +8,14 @@ Must not know what a document means.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import Any
 
+from starlette.requests import Request
+
+from amphitrite.controlplane.api.azure import operation_addresses
+from amphitrite.controlplane.core.rules import accepted_fields
 from amphitrite.controlplane.services import document_defaults
 from amphitrite.controlplane.services.services import Services
 from amphitrite.controlplane.store.assets.catalogue import Container
@@ -18,6 +23,7 @@ from amphitrite.controlplane.store.state.store import Record
 from amphitrite.schemas import wire
 from amphitrite.schemas.casing import to_wire
 from amphitrite.schemas.names import PROVIDER, deployment_id, endpoint_id
+from amphitrite.schemas.wire.endpoints import OPERATION
 
 Reply = dict[str, Any]
 
@@ -25,13 +31,14 @@ Reply = dict[str, Any]
 USER = "local"
 
 
-def endpoint(record: Record, services: Services) -> Reply:
+def endpoint(request: Request, record: Record, services: Services) -> Reply:
     """Azure's OnlineEndpoint resource. ``scoringUri`` ends with a slash; ``swaggerUri`` is Triton's
     own description of the server."""
     document = document_defaults.fill(record.document, document_defaults.of_endpoint(record.document))
     body: Reply = wire.endpoint_to_wire(document, services.settings.location)
     scoring = services.settings.scoring_uri(record.name)
     body["properties"] |= {"scoringUri": scoring, "swaggerUri": f"{scoring}v2", **_state(record)}
+    _add_operation(body, request, record, services)
     return {
         "id": endpoint_id(services.workspace, record.name),
         "name": record.name,
@@ -42,14 +49,15 @@ def endpoint(record: Record, services: Services) -> Reply:
     }
 
 
-def deployment(record: Record, endpoint_name: str, services: Services) -> Reply:
+def deployment(request: Request, record: Record, endpoint_name: str, services: Services) -> Reply:
     """Azure's OnlineDeployment resource, with the request settings and probes that are in force."""
     document = document_defaults.fill(record.document, document_defaults.of_deployment(record.document))
     body: Reply = wire.deployment_to_wire(document, services.settings.location)
     if record.document.get("type") == "kubernetes":
         # Always an object, because the SDK reads its keys.
         body["properties"].setdefault("containerResourceRequirements", {})
-    body["properties"] |= _state(record)
+    body["properties"] |= _state(record, accepted_fields.notes(record.document))
+    _add_operation(body, request, record, services)
     return {
         "id": deployment_id(services.workspace, endpoint_name, record.name),
         "name": record.name,
@@ -95,9 +103,21 @@ def timestamp(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="microseconds")
 
 
-def _state(record: Record) -> Reply:
+def _add_operation(body: Reply, request: Request, record: Record, services: Services) -> None:
+    """The address of the last change's progress, among the user's properties as in Azure ML. Its
+    REST script reads it there. A preview of a new resource (generation 0) has none."""
+    if record.generation:
+        properties = body["properties"]
+        address = operation_addresses.newest(request, services, record)
+        properties["properties"] = {**(properties.get("properties") or {}), OPERATION: address}
+
+
+def _state(record: Record, notes: Sequence[str] = ()) -> Reply:
+    """``notes``: more than the status has."""
     status = record.status
     facts = {_camel(name): value for name, value in status.facts.items()}
+    if notes:
+        facts["notes"] = [*facts.get("notes", ()), *notes]
     details = {"phase": status.phase, "message": status.message, **facts}
     state: Reply = {"provisioningState": status.state}
     if any(details.values()):

@@ -6,6 +6,7 @@ transaction of its caller. Must not know documents.
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -16,8 +17,12 @@ from amphitrite.controlplane.core.observed.status import Ref, Status
 from amphitrite.controlplane.store.sql.tables import operations
 from amphitrite.controlplane.store.state.store import Operation
 from amphitrite.schemas.errors import Error
+from amphitrite.schemas.names import key
 
 Verb = Literal["create", "update", "delete", "regenerateKeys"]
+
+#: The form of ``store.operation_alias``. Names have no colon.
+_ALIAS = re.compile(r"(?:oeidp:([^:]+)|odidp:([^:]+):([^:]+)):([0-9]{1,18})")
 
 RETENTION_S = 7 * 24 * 3600.0
 #: A crash loop keeps adding progress; after this many entries the last one is replaced.
@@ -54,8 +59,17 @@ def begin(
 
 
 def get(connection: Connection, operation_id: str) -> Operation:
-    """Raises Error ResourceNotFound."""
-    row = connection.execute(select(operations).where(operations.c.id == operation_id)).mappings().first()
+    """By its id, or by ``store.operation_alias``. Raises Error ResourceNotFound."""
+    alias = _ALIAS.fullmatch(operation_id)
+    query = select(operations).where(operations.c.id == operation_id)
+    if alias is not None:
+        endpoint, parent, deployment, generation = alias.groups()
+        ref = Ref(key(endpoint)) if endpoint else Ref(key(parent), key(deployment))
+        # Without an operation of its own, a generation came of the one before: an endpoint's
+        # deletion deletes its deployments.
+        query = select(operations).where(_of(ref), operations.c.generation <= int(generation))
+        query = query.order_by(operations.c.generation.desc(), operations.c.started_at.desc())
+    row = connection.execute(query.limit(1)).mappings().first()
     if row is None:
         days = int(RETENTION_S // 86400)
         raise Error(

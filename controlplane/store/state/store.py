@@ -19,7 +19,7 @@ from amphitrite.controlplane.core.planning.key_rotation import SigningKey
 from amphitrite.dataplane.table.routing_table import RoutingTable, Secret
 from amphitrite.schemas.errors import Error
 
-__all__ = ["Operation", "Record", "Ref", "State", "Status", "Store", "World"]
+__all__ = ["Operation", "Record", "Ref", "State", "Status", "Store", "World", "operation_alias"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,16 @@ class Operation:
     ended_at: float | None
     phases: Sequence[tuple[str, str, float]]
     error: Error | None
+
+
+def operation_alias(ref: Ref, generation: int) -> str:
+    """An id for ``Store.get_operation``: the newest operation that led to this generation.
+
+    It follows from the resource alone, so a response can name it without a look at operations.
+    """
+    kind = "oeidp" if ref.deployment is None else "odidp"
+    names = ref.endpoint if ref.deployment is None else f"{ref.endpoint}:{ref.deployment}"
+    return f"{kind}:{names}:{generation}"
 
 
 class Store(Protocol):
@@ -123,7 +133,10 @@ class Store(Protocol):
         have it."""
         ...
 
-    def get_operation(self, operation_id: str) -> Operation: ...
+    def get_operation(self, operation_id: str) -> Operation:
+        """``operation_id``: of an operation, or of ``operation_alias``. Raises Error
+        ResourceNotFound."""
+        ...
 
     def exclusive(self) -> AbstractContextManager[None]:
         """A block in which values that were read are still current when they are written.

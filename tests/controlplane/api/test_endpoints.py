@@ -27,6 +27,37 @@ def test_a_new_endpoint_is_201_and_says_where_to_ask_on(world: Any) -> None:
     assert len(world.wakes) == 1
 
 
+def test_the_address_of_the_operation_is_in_the_resource_too(ready: Any) -> None:
+    """Azure ML's REST script reads it in the answers of PUT and GET, and waits there."""
+    blue, version = f"{EP}/deployments/blue", "?api-version=2021-10-01"
+    put = ready.client.put(f"{EP}{version}", json={"properties": {"authMode": "Key", "properties": {"k": "v"}}})
+    changed = ready.client.put(f"{blue}{version}", json={**ready.client.get(blue).json(), "tags": {"a": "b"}})
+    for path, answer in ((EP, put), (blue, changed)):
+        address = answer.json()["properties"]["properties"]["AzureAsyncOperationUri"]
+        base = "https://test:8443/subscriptions/local/providers/Microsoft.MachineLearningServices/locations/local/"
+        assert address.startswith(f"{base}mfeOperationsStatus/") and address.endswith(version)
+        asked, known = (ready.client.get(one).json() for one in (address, answer.headers["Azure-AsyncOperation"]))
+        assert asked == known and asked["status"] == "InProgress"
+        got = ready.client.get(f"{path}{version}").json()
+        assert got["properties"]["properties"]["AzureAsyncOperationUri"] == address
+        [listed] = ready.client.get(f"{path.rpartition('/')[0]}{version}").json()["value"]
+        assert listed["properties"]["properties"]["AzureAsyncOperationUri"] == address
+    ready.settle()
+    assert ready.client.get(address).json()["status"] == "Succeeded"
+    # It is not the user's: what is sent back is not stored.
+    assert ready.client.put(EP, json=ready.client.get(EP).json()).headers["ETag"] == put.headers["ETag"]
+    assert ready.store.get_endpoint("ep1").document["properties"] == {"k": "v"}
+    # The deletion of the endpoint deletes the deployment, which has no operation of its own then.
+    ready.client.delete(EP)
+    assert ready.client.get(ready.client.get(blue).json()["properties"]["properties"]["AzureAsyncOperationUri"]).json()
+
+
+def test_an_operation_of_nobody_is_404(ready: Any) -> None:
+    place = "/subscriptions/local/providers/Microsoft.MachineLearningServices/locations/local/mfeOperationsStatus/"
+    for name in ("oeidp:nothing:1", "odidp:ep1:nothing:1", "oeidp:ep1:0", "oeidp:ep1:", "oeidp:ep1:1" + "0" * 30):
+        assert ready.client.get(place + name).status_code == 404, name
+
+
 def test_an_update_is_200_and_keeps_what_is_not_the_documents(ready: Any) -> None:
     before = ready.client.get(EP).json()
     keys = ready.client.post(f"{EP}/listKeys").json()

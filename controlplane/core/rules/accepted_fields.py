@@ -1,0 +1,22 @@
+"""What is accepted although it cannot be met in full, and what users are told of it.
+
+Decides the notes about a document. ``unsupported_fields`` refuses what must not be accepted. A
+value is accepted with a note if Azure ML's own documents set it and a deployment without it serves
+the same answers. Must not know who shows the notes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def notes(document: Mapping[str, Any]) -> list[str]:
+    """The notes about a deployment document, a sentence each; empty if all of it is met."""
+    wait = (document.get("request_settings") or {}).get("max_queue_wait_ms")
+    if not wait:
+        return []
+    return [
+        f"max_queue_wait_ms {wait} is stored, but requests do not wait: one above the limit of "
+        "max_concurrent_requests_per_instance is answered 429 at once"
+    ]
