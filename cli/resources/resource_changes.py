@@ -186,8 +186,18 @@ def _carry_out(
     no_wait: bool,
     change: Change,
 ) -> bool:
+    notes: list[str] = []
+
+    def noting() -> httpx.Response:
+        answer = send()
+        notes.extend((answer.json()["properties"].get("status") or {}).get("notes", ()))
+        return answer
+
     with submission.with_locations(), interruption.explained(change):
-        return operation_polling.run_operation(session, subject, change.sending(send), no_wait=no_wait)
+        complete = operation_polling.run_operation(session, subject, change.sending(noting), no_wait=no_wait)
+    for note in notes:
+        session.note(f"note: {note}")
+    return complete
 
 
 def _put(session: Session, path: str, body: dict[str, Any], create: str | None) -> httpx.Response:

@@ -68,14 +68,6 @@ def in_deployment(document: Document, *, on_cluster: bool = False) -> list[Viola
             "ManagedOnlineEndpoint supports DefaultScaleSettings only." if managed else f"{scale} is not supported"
         )
         violations.append(Violation(("scale_settings", "type"), message, "set instance_count; remove scale_settings"))
-    wait = (document.get("request_settings") or {}).get("max_queue_wait_ms")
-    if wait:
-        message = f"requests are not queued (requested: {wait} ms); a request above the limit is answered 429 at once"
-        hint = (
-            "remove max_queue_wait_ms; max_concurrent_requests_per_instance sets the limit, and a model's "
-            "dynamic_batching.default_queue_policy how long a request may wait in Triton"
-        )
-        violations.append(Violation(("request_settings", "max_queue_wait_ms"), message, hint))
     return violations
 
 

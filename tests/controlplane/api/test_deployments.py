@@ -48,6 +48,24 @@ def test_status_and_error_of_the_reconciler_are_shown(ready: Any) -> None:
     }
 
 
+def test_what_is_accepted_and_cannot_be_met_is_noted(ready: Any) -> None:
+    note = (
+        "max_queue_wait_ms 500 is stored, but requests do not wait: one above the limit of "
+        "max_concurrent_requests_per_instance is answered 429 at once"
+    )
+    answer = ready.deployment(requestSettings={"maxQueueWait": "PT0.5S"})
+    assert (answer.status_code, answer.json()["properties"]["status"]["notes"]) == (200, [note])
+    ready.settle(notes=["on the CPU"])
+    shown = ready.client.get(BLUE).json()["properties"]
+    assert (shown["requestSettings"]["maxQueueWait"], shown["status"]["notes"]) == ("PT0.5S", ["on the CPU", note])
+    [wanted] = ready.store.load_world().deployments
+    before = wanted.workload
+    assert ready.deployment(requestSettings={"maxQueueWait": "PT0S"}).status_code == 200
+    assert ready.client.get(BLUE).json()["properties"]["status"]["notes"] == ["on the CPU"]
+    [wanted] = ready.store.load_world().deployments
+    assert wanted.workload == before
+
+
 def test_what_get_answers_can_be_put_again_unchanged(ready: Any) -> None:
     before = ready.client.get(BLUE)
     again = ready.client.put(BLUE, json=before.json())

@@ -1,8 +1,7 @@
 """What Azure's own SDK sent when it was watched: every request is answered with the recorded class
 of status, and every field that the SDK cannot do without is there.
 
-``data/requests.jsonl``: in the order in which they were sent, contents of files shortened,
-``maxQueueWait`` left out.
+``data/requests.jsonl``: in the order in which they were sent, contents of files shortened.
 """
 
 from __future__ import annotations
