@@ -37,8 +37,8 @@ def register(client: Client, document: Mapping[str, Any], progress: Progress) ->
     return _put(client, name, version, wire.model_to_wire(document, uri))
 
 
-def register_inline(client: Client, document: Mapping[str, Any], progress: Progress) -> str:
-    """Register a deployment's inline ``model`` and return the ARM id of its version.
+def register_inline(client: Client, document: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
+    """Register a deployment's inline ``model`` and return its version's resource.
 
     With a name and a version it becomes that version. With only a name it is the newest version if
     that has the same files, else the next one. Without a name it is an anonymous model, named by
@@ -46,17 +46,22 @@ def register_inline(client: Client, document: Mapping[str, Any], progress: Progr
     """
     name, version = document.get("name"), document.get("version")
     if name is not None and version is not None:
-        return str(register(client, document, progress)["id"])
+        return register(client, document, progress)
     if name is None:
         uri = _upload(client, document, progress, "anonymous", "1")
         body = wire.model_to_wire(document, uri, anonymous=True)
-        return str(_put(client, content_name(uri), "1", body)["id"])
+        return _put(client, content_name(uri), "1", body)
     uri = _upload(client, document, progress, name, "")
     newest = find_latest(client, name)
     if newest is not None and newest["properties"]["modelUri"] == uri:
-        return str(newest["id"])
+        return newest
     version = next_version(client, name)
-    return str(_put(client, name, version, wire.model_to_wire(document, uri))["id"])
+    return _put(client, name, version, wire.model_to_wire(document, uri))
+
+
+def notes(resource: Mapping[str, Any]) -> list[str]:
+    """What the control plane tells of a version that it has just registered."""
+    return [f"note: {note}" for note in resource["properties"].get("notes", ())]
 
 
 def content_name(uri: str) -> str:

@@ -7,6 +7,7 @@ findings become lines or an Error. Must not know the rules (``schemas.repository
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,14 +22,33 @@ if TYPE_CHECKING:
 TYPE = "triton_model"
 
 
-def findings(path: Path, server: Server) -> list[Finding]:
-    """The errors and warnings of the repository at ``path``. Raises Error LocalFileError."""
+@dataclass(frozen=True, slots=True)
+class LocalChecks:
+    """The findings about a local model repository.
+
+    ``root``: its directory. ``single``: the name of the only model, if the user named that model's
+    directory; the directory above it is then the repository.
+    """
+
+    root: Path
+    findings: list[Finding]
+    single: str | None = None
+
+
+def findings(path: Path, server: Server) -> LocalChecks:
+    """The errors and warnings of the repository at ``path``, or of the single model there. Raises
+    Error LocalFileError."""
     from amphitrite.schemas.repository import validate
     from amphitrite.schemas.repository.files.local_directory import LocalRepository
+    from amphitrite.schemas.repository.models.layout import is_single_model
 
     model = model_files.read(path)
-    files = {file.relative: (file.path, file.size) for file in model.files}
-    return validate(LocalRepository(files), server=server)
+    if not is_single_model([file.relative for file in model.files]):
+        files = {file.relative: (file.path, file.size) for file in model.files}
+        return LocalChecks(path, validate(LocalRepository(files), server=server))
+    files = {f"{model.name}/{file.relative}": (file.path, file.size) for file in model.files}
+    root = path.parent if path.name == model.name else path.resolve().parent
+    return LocalChecks(root, validate(LocalRepository(files), server=server), model.name)
 
 
 def check(document: Mapping[str, Any]) -> None:
@@ -43,14 +63,15 @@ def check(document: Mapping[str, Any]) -> None:
     path = Path(str(document["path"]))
     if not path.is_dir():
         return  # A single file is not a repository: the server refuses it and explains the layout.
-    problems = errors(findings(path, ANY_SERVER))
+    checks = findings(path, ANY_SERVER)
+    problems = errors(checks.findings)
     if problems:
         raise Error(
             "UserError",
             f"Triton would not load {path}: {'; '.join(str(finding) for finding in problems[:3])}",
             target="path",
             hint="run `ml model validate` to see all problems",
-            violations=[violation(finding, path) for finding in problems],
+            violations=[violation(finding, checks.root) for finding in problems],
         )
 
 
@@ -104,14 +125,17 @@ def report(session: Session, path: str, instance_type: str | None) -> bool:
     Raises Error LocalFileError, and as :func:`server_for`.
     """
     from amphitrite.schemas.repository import errors
+    from amphitrite.schemas.repository.models.layout import single_model_note
 
     root = Path(path)
     if root.exists() and not root.is_dir():
         raise Error("LocalFileError", f"{root} is a file; allowed: the directory of a model repository", target=path)
-    all_findings = findings(root, server_for(session, instance_type))
-    problems = errors(all_findings)
+    checks = findings(root, server_for(session, instance_type))
+    all_findings, problems = checks.findings, errors(checks.findings)
+    if checks.single is not None:
+        session.note(f"note: {single_model_note(checks.single)}")
     for finding in all_findings:
-        session.note(f"{finding.severity}: {violation(finding, root)}")
+        session.note(f"{finding.severity}: {violation(finding, checks.root)}")
         if finding.hint:
             session.note(f"hint: {finding.hint}")
     if problems:

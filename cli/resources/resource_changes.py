@@ -243,7 +243,10 @@ def _deployment_body(session: Session, submission: Submission) -> dict[str, Any]
     inline = document.get("model")
     if isinstance(inline, Mapping):
         with session.progress(f"model of {document['name']}") as progress:
-            document = {**document, "model": model_registration.register_inline(session.client, inline, progress)}
+            model = model_registration.register_inline(session.client, inline, progress)
+        document = {**document, "model": str(model["id"])}
+        for note in model_registration.notes(model):
+            session.note(note)
     if isinstance(environment, Mapping):
         with submission.with_locations():
             document = {

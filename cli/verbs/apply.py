@@ -140,8 +140,10 @@ def _execute_step(session: Session, step: Step) -> None:
     register = model_registration.register if item.kind == "model" else environment_registration.register
     version = step.name.rpartition(":")[2]
     with session.progress(step.name) as progress, item.submission.with_locations():
-        register(session.client, {**item.submission.document, "version": version}, progress)
+        resource = register(session.client, {**item.submission.document, "version": version}, progress)
         progress.done("registered")
+    for note in model_registration.notes(resource) if item.kind == "model" else ():
+        session.note(note)
 
 
 def _endpoint(session: Session, item: RequestedResource, *, with_traffic: bool, create: bool = False) -> None:

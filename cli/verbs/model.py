@@ -65,6 +65,8 @@ def create(
         again = "repeat the command; files sent without a version are deleted after a day"
         interruption.report(f"no version of {submission.document['name']} was registered", again)
         raise
+    for note in model_registration.notes(resource):
+        session.note(note)
     if no_wait:
         session.note(f"{submission.document['name']}: version {resource['name']} registered")
         return None

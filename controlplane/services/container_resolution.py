@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import Any
-from urllib.parse import unquote
 
 from amphitrite.controlplane.core.desired import containers
 from amphitrite.controlplane.core.desired.containers import Container, ModelFiles
@@ -111,9 +109,7 @@ def _files(services: Services, model: ModelFacts) -> ModelFiles:
     """The files of a model version, with the folder of its repository."""
     version = services.models.get_version(model.name, model.version)
     paths = [file.path for file in services.models.layout(version.digest).files]
-    # The address ends with the name of the upload. Some clients percent-encode it, some do not.
-    folder = PurePosixPath(unquote(str(version.document["path"]))).name
-    folder = "" if paths == [folder] else folder
+    folder = services.models.folder(version)
     try:
         where, names = repository_layout.locate(paths, folder)
     except Error as error:

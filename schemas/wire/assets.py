@@ -43,7 +43,7 @@ ENVIRONMENT = (
 )
 CODE = (Field("path", "codeUri"), *_TEXT_AND_TAGS)
 _FLAGS = frozenset({"isArchived", "isAnonymous"})
-_READ_ONLY = STATE | _FLAGS | {"jobName", "latestVersion", "nextVersion"}
+_READ_ONLY = STATE | _FLAGS | {"jobName", "latestVersion", "nextVersion", "notes"}
 _DATASTORES = frozenset({"workspaceblobstore", "azureml:workspaceblobstore", "azureml://datastores/workspaceblobstore"})
 
 

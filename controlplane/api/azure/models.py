@@ -6,6 +6,7 @@ files.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -23,6 +24,7 @@ from amphitrite.controlplane.services.services import Services
 from amphitrite.controlplane.store.assets.model_store import Container, ModelVersion
 from amphitrite.schemas import wire
 from amphitrite.schemas.names import PROVIDER, model_id
+from amphitrite.schemas.repository.models import layout
 
 router = APIRouter(prefix=f"{WORKSPACE}/models", dependencies=IN_WORKSPACE)
 
@@ -69,10 +71,17 @@ def put_version(name: str, version: str, body: Body, here: Here) -> Response:
     stored, created = here.models.put_version(
         name, version, document, is_anonymous=anonymous, is_archived=archived, now=here.clock()
     )
-    return JSONResponse(_version(stored, here), 201 if created else 200)
+    return JSONResponse(_version(stored, here, _notes(stored, here)), 201 if created else 200)
 
 
-def _version(version: ModelVersion, here: Services) -> dict[str, Any]:
+def _notes(version: ModelVersion, here: Services) -> list[str]:
+    """What the user should know of how the files were taken."""
+    if version.document.get("type") != "triton_model" or here.models.folder(version):
+        return []
+    return [layout.single_model_note(version.model_names[0])]
+
+
+def _version(version: ModelVersion, here: Services, notes: Sequence[str] = ()) -> dict[str, Any]:
     body = wire.model_to_wire(
         version.document, version.document["path"], anonymous=version.is_anonymous, archived=version.is_archived
     )
@@ -81,7 +90,7 @@ def _version(version: ModelVersion, here: Services) -> dict[str, Any]:
         "name": version.version,
         "type": f"{PROVIDER}/workspaces/models/versions",
         # Always an object, because the SDK reads its keys.
-        "properties": {"flavors": {}, **body["properties"]},
+        "properties": {"flavors": {}, **body["properties"], **({"notes": list(notes)} if notes else {})},
         "systemData": resource_bodies.system_data(version.created_at, version.modified_at),
     }
 

@@ -66,7 +66,12 @@ _PROPERTIES: Mapping[str, tuple[Sequence[str], Sequence[Field], str, Sequence[st
         # scaleSettings is always an object, because the SDK reads its keys.
         ("endpointComputeType", "properties", "provisioningState", "scaleSettings"),
     ),
-    "ModelProperties": (("model",), assets.MODEL, _FLAGS, ("modelType", "modelUri", "flavors", *_ALWAYS)),
+    "ModelProperties": (
+        ("model",),
+        assets.MODEL,
+        f"{_FLAGS} notes:[text]",
+        ("modelType", "modelUri", "flavors", *_ALWAYS),
+    ),
     "EnvironmentProperties": (("environment",), assets.ENVIRONMENT, _FLAGS, ("osType", *_ALWAYS)),
     "CodeProperties": (("model",), assets.CODE, _FLAGS, ("codeUri", *_ALWAYS)),
     "KubernetesProperties": ((_COMPUTE,), computes.KUBERNETES, "instanceTypes:{InstanceType}", ()),
@@ -100,16 +105,25 @@ def _requests() -> dict[str, Schema]:
     tags, texts = (optional(_of_field(_ENDPOINTS[0], name)) for name in ("tags", "properties"))
     flag: Schema = {"type": ["boolean", "null"]}
     state = _unread(wire_endpoint.STATE)
-    asset = {**state, "isArchived": flag, "isAnonymous": flag, **_unread(("jobName", "latestVersion", "nextVersion"))}
-    injected = {**_of_field(_ENDPOINTS[0], "properties"), "properties": _unread(wire_endpoint.INJECTED)}
-    endpoint = {**state, **_unread(("scoringUri", "swaggerUri")), "properties": optional(injected)}
+    asset = {
+        **state,
+        "isArchived": flag,
+        "isAnonymous": flag,
+        **_unread(("jobName", "latestVersion", "nextVersion", "notes")),
+    }
+    texts_of = _of_field(_ENDPOINTS[0], "properties")
+    injected, of_both = (
+        optional({**texts_of, "properties": _unread(names)})
+        for names in (wire_endpoint.INJECTED_IN_ENDPOINTS, wire_endpoint.INJECTED)
+    )
+    endpoint = {**state, **_unread(("scoringUri", "swaggerUri")), "properties": injected}
     endpoints = [_read(kind, wire_endpoint.PROPERTIES, endpoint) for kind in _ENDPOINTS]
     words = ["SystemAssigned", "UserAssigned", "None", "system_assigned", "user_assigned", "none"]
     assigned = {"type": ["object", "null"], "maxProperties": 1, "propertyNames": {**TEXT, "minLength": 1}}
     principal = _unread(("principalId", "tenantId"))
     identity = _open({"type": {"enum": words}, "userAssignedIdentities": assigned, **principal})
     # Data collection is not supported. Any value is refused.
-    deployment = {**state, "dataCollector": {"anyOf": list(ABSENT)}}
+    deployment = {**state, "dataCollector": {"anyOf": list(ABSENT)}, "properties": of_both}
     deployments = [_read(kind, wire_deployment.PROPERTIES, deployment) for kind in _DEPLOYMENTS]
     capacity = {"capacity": optional(_of_field(_DEPLOYMENTS[0], "instance_count"))}
     sku = _open({**capacity, **_unread(("name", "tier", "size", "family"))})

@@ -21,7 +21,13 @@ from amphitrite.controlplane.store.content import garbage_collection
 from amphitrite.controlplane.store.content.blob_store import DEFAULT_LIMITS, BlobStore, Limits
 from amphitrite.controlplane.store.content.content_store import Content
 from amphitrite.controlplane.store.content.manifest_files import StoredFiles
-from amphitrite.controlplane.store.content.manifests import File, manifest_digest, read_manifest
+from amphitrite.controlplane.store.content.manifests import (
+    File,
+    manifest_digest,
+    read_manifest,
+    read_repository,
+    uploaded_folder,
+)
 from amphitrite.controlplane.store.content.repository_directories import (
     keeps_sequences,
     materialise,
@@ -80,8 +86,9 @@ class ModelStore:
         created.
 
         ``document``: a valid snake_case model document; its ``path`` is the URL of the uploaded
-        files. Equal files at another URL are the same content, and the first URL is kept. Anonymous
-        files of another type become another version than the requested one.
+        files, for a ``triton_model`` as ``manifests.read_repository`` takes it. Equal files at
+        another URL are the same content, and the first URL is kept. Anonymous files of another type
+        become another version than the requested one.
 
         Raises Error UserError (no files below the path, other files than registered, or not a
         Triton repository), LimitExceeded, Unsupported (a URL that is not an upload), Conflict (the
@@ -189,6 +196,13 @@ class ModelStore:
             "sequences": self.keeps_sequences(model),
         }
 
+    def folder(self, version: ModelVersion) -> str:
+        """The name of the uploaded directory that holds the files of ``layout``. Empty if their
+        paths begin with it: a single file, or the directory of one model of a ``triton_model``."""
+        with self._database.read() as connection:
+            file = model_versions.any_file(connection, version.name, version.version)
+        return uploaded_folder(file, _address(version.document))
+
     def keeps_sequences(self, version: ModelVersion) -> bool:
         """Whether one of its Triton models keeps state between requests. Raises as
         ``repository_directories.keeps_sequences``."""
@@ -222,7 +236,8 @@ class ModelStore:
         return files
 
     def _manifest(self, connection: Connection, document: Mapping[str, Any]) -> tuple[File, ...]:
-        return read_manifest(connection, _address(document), files_max=self.blobs.limits.files_per_model)
+        read = read_repository if document.get("type") == "triton_model" else read_manifest
+        return read(connection, _address(document), files_max=self.blobs.limits.files_per_model)
 
     def _validate_files(self, name: str, version: str, document: Mapping[str, Any], is_anonymous: bool) -> str | None:
         """Checks the files of a new ``triton_model`` version. Returns their digest, None if nothing

@@ -73,6 +73,13 @@ def anonymous_version(connection: Connection, name: str, version: str, kind: str
     return same[0] if same else str(len(rows) + 1)
 
 
+def any_file(connection: Connection, name: str, version: str) -> File:
+    """One file of an existing version."""
+    of_version = and_(model_files.c.model == key(name), model_files.c.version == version)
+    row = connection.execute(select(model_files).where(of_version).limit(1)).one()
+    return File(row.path, row.digest, row.size, row.blob_path)
+
+
 def manifest(connection: Connection, digest: str) -> list[File]:
     """The files of a version with this digest, sorted by path; empty if there is none."""
     owner = select(model_versions.c.model, model_versions.c.version).where(model_versions.c.digest == digest)

@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from urllib.parse import unquote
 
@@ -18,6 +18,7 @@ from sqlalchemy import Connection, select
 
 from amphitrite.controlplane.store.sql.tables import blobs
 from amphitrite.schemas.errors import Error, Violation
+from amphitrite.schemas.repository.models.layout import is_single_model
 
 DATASTORE = "workspaceblobstore"
 #: The long and short form of a datastore URL. azure-ai-ml sends the long one, with
@@ -64,6 +65,34 @@ def blob_prefix(address: str) -> str:
 def read_manifest(connection: Connection, address: str, *, files_max: int) -> tuple[File, ...]:
     """The files at a URL. Raises what :func:`read_files` and :func:`blob_prefix` raise."""
     return read_files(connection, blob_prefix(address), files_max=files_max)
+
+
+def read_repository(connection: Connection, address: str, *, files_max: int) -> tuple[File, ...]:
+    """The files at a URL as a model repository. Raises as :func:`read_manifest`.
+
+    As with Azure ML, the URL may be that of the directory of one model. Then the directory above it
+    is the repository, and the name of the directory is that of the model.
+    """
+    files = read_manifest(connection, address, files_max=files_max)
+    directory = _root(files[0])
+    if not directory.name or not is_single_model([file.path for file in files]):
+        return files
+    return tuple(replace(file, path=f"{directory.name}/{file.path}") for file in files)
+
+
+def uploaded_folder(file: File, address: str) -> str:
+    """The name of the directory at ``address``, which holds the paths of a manifest.
+
+    ``file``: any of them. Empty if the paths begin with that name themselves: those of a single
+    file, or of the directory of one model.
+    """
+    root = _root(file)
+    return root.name if str(root) in (prefix := blob_prefix(address), unquote(prefix)) else ""
+
+
+def _root(file: File) -> PurePosixPath:
+    """The uploaded directory to which the file's path is relative."""
+    return PurePosixPath(file.blob_path.removesuffix(file.path))
 
 
 def read_files(connection: Connection, prefix: str, *, files_max: int) -> tuple[File, ...]:

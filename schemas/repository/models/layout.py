@@ -13,7 +13,7 @@ The layout, as in Triton's document "Model Repository"::
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
 
 from amphitrite.schemas.repository.config.syntax_tree import Message
@@ -55,7 +55,7 @@ def check(paths: Sequence[str]) -> list[Finding]:
     """The problems of the layout that do not depend on config.pbtxt."""
     top = sorted(path for path in paths if "/" not in path)
     by_model = models(paths)
-    if _is_single_model(top, by_model):
+    if is_single_model(paths):
         message = "this is the directory of a single model, not a model repository"
         return [Finding("", message, "single-model", fix="set `path` to the parent directory")]
     findings = [
@@ -74,6 +74,22 @@ def check(paths: Sequence[str]) -> list[Finding]:
     if not by_model and not findings:
         findings.append(Finding("", "the repository has no model directory", "no-model", fix=EXPECTED))
     return findings
+
+
+def is_single_model(paths: Sequence[str]) -> bool:
+    """Whether ``1/model.onnx`` (and perhaps ``config.pbtxt``) is at the top: the paths are those of
+    one model, and the directory above it is its repository.
+
+    A model with the name ``1`` has version directories below it.
+    """
+    top, by_model = {path for path in paths if "/" not in path}, models(paths)
+    versions = [name for name in by_model if _VERSION.fullmatch(name) and not _versions_of(by_model[name])]
+    return bool(versions) and (CONFIG in top or len(versions) == len(by_model))
+
+
+def single_model_note(name: str) -> str:
+    """What users are told of the directory ``name`` of a single model."""
+    return f"{name} is the directory of a single model; the directory above it is taken as the model repository"
 
 
 def subdirectories(paths: Iterable[str]) -> list[str]:
@@ -130,15 +146,6 @@ def lost_versions(config: Message, paths: Sequence[str]) -> tuple[str, ...]:
     specific = policy.child("specific") if policy else None
     versions = specific.numbers("versions") if specific else ()
     return tuple(str(version) for version in sorted(set(versions)) if 0 <= version <= _VERSION_MAX) or ("1",)
-
-
-def _is_single_model(top: Sequence[str], by_model: Mapping[str, Sequence[str]]) -> bool:
-    """Whether ``1/model.onnx`` (and perhaps ``config.pbtxt``) is at the top.
-
-    A model with the name ``1`` has version directories below it.
-    """
-    versions = [name for name in by_model if _VERSION.fullmatch(name) and not _versions_of(by_model[name])]
-    return bool(versions) and (CONFIG in top or len(versions) == len(by_model))
 
 
 def _check_model(name: str, files: Sequence[str]) -> list[Finding]:

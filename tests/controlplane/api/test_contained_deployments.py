@@ -67,6 +67,26 @@ def test_a_repository_is_found_in_the_directory_too(world: World) -> None:
     assert (wanted.workload.container.folder, wanted.workload.container.repository) == ("models", "models")
 
 
+def test_a_single_model_registered_as_triton_model_is_mounted_under_its_name(world: World) -> None:
+    """Azure ML's notebook for custom containers: the directory of one model as a triton_model."""
+    body = {"properties": {"modelType": "triton_model", "modelUri": f"{URI}/LocalUpload/c/model_1"}}
+    made = prepared(world).client.put(f"{WS}/models/t/versions/1", json=body)
+    assert (made.status_code, made.json()["properties"]["modelUri"]) == (201, body["properties"]["modelUri"])
+    assert made.json()["properties"]["notes"] == [
+        "model_1 is the directory of a single model; the directory above it is taken as the model repository"
+    ]
+    shown = world.client.get(f"{WS}/models/t/versions/1").json()
+    assert "notes" not in shown["properties"]
+    assert world.client.put(f"{WS}/models/t/versions/1", json=made.json()).status_code == 200
+    assert create(world, model="azureml:t:1", modelMountPath="/models").status_code == 201
+    (wanted,) = world.store.load_world().deployments
+    container = wanted.workload.container
+    assert container is not None and wanted.workload.model.model_names == ("model_1",)
+    assert (container.mount, container.repository_path) == ("/models", "/models")
+    # Without an environment it is a repository like any other.
+    assert world.deployment("green", model="azureml:t:1").status_code == 201
+
+
 @pytest.mark.parametrize(
     ("environment", "message"),
     [

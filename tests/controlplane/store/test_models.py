@@ -75,7 +75,7 @@ def test_addresses(models: ModelStore, upload: Any, address: str, end: str) -> N
         ("runs:/1/model", "Unsupported", "runs:/1/model"),
         ("./models", "Unsupported", "./models"),
         ("", "UserError", "the model has no path"),
-        (SHORT + "LocalUpload/aa/models/model_1", "UserError", "single model"),
+        (SHORT + "LocalUpload/aa/models/model_1/1", "UserError", "model.onnx"),
         (SHORT + "LocalUpload/up", "UserError", "'..'"),
         (SHORT + "LocalUpload/twice", "UserError", "empty part"),
         (SHORT + "LocalUpload/both", "UserError", "is below another file"),
@@ -89,6 +89,30 @@ def test_what_cannot_be_registered(models: ModelStore, upload: Any, path: str, c
     error = refusal(lambda: put(models, path))
     assert error.code == code and says in error.message
     assert models.list_models("All") == []
+
+
+@pytest.mark.parametrize("address", [SHORT + "LocalUpload/aa/my model", SHORT + "LocalUpload/aa/my%20model"])
+def test_the_name_of_a_single_models_directory_is_checked(models: ModelStore, upload: Any, address: str) -> None:
+    upload("LocalUpload/aa/my model/1/model.onnx", b"x")
+    assert "the directory name `my model` is not valid for a model" in refusal(lambda: put(models, address)).message
+
+
+def test_the_directory_above_a_single_model_becomes_the_repository(models: ModelStore, register: Register) -> None:
+    """As Azure ML takes it, whose public notebook registers ``models/model_1``."""
+    files = {path.removeprefix("model_1/"): data for path, data in REPOSITORY.items()}
+    single, _ = register("single", "1", files, prefix="LocalUpload/bb/model_1")
+    assert (single.model_names, models.folder(single)) == (("model_1",), "")
+    assert [file.path for file in models.layout(single.digest).files] == sorted(REPOSITORY)
+    # The same content as a whole repository keeps the name of its own directory.
+    whole, _ = register("whole", "1", REPOSITORY)
+    assert (whole.digest, models.folder(whole)) == (single.digest, "models")
+    # A repository may have the name of its only model.
+    alike, _ = register("alike", "1", REPOSITORY, prefix="LocalUpload/cc/model_1")
+    assert (alike.digest, models.folder(alike)) == (single.digest, "model_1")
+    # As a custom_model the files are taken as they are.
+    custom, _ = register("custom", "1", files, prefix="LocalUpload/bb/model_1", type="custom_model")
+    assert (custom.model_names, models.folder(custom)) == ((), "model_1")
+    assert register("single", "1", files, prefix="LocalUpload/dd/model_1")[1] is False
 
 
 def test_a_path_is_needed(models: ModelStore) -> None:
