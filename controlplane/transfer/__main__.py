@@ -62,7 +62,7 @@ def migrate(home: Home, arguments: argparse.Namespace) -> dict[str, Any]:
     try:
         target = row_transfer.open_empty(arguments.target)
         try:
-            with exclusive_access.exclusive(source, home), exclusive_access.exclusive(target, home):
+            with exclusive_access.exclusive(home, source, target):
                 answer: dict[str, Any] = {"from": source.place, "to": target.place}
                 if arguments.models_from:
                     answer["files"] = _copy_content(home, source, arguments.models_from, arguments.models_to)

@@ -80,7 +80,7 @@ def restore(settings: Settings, file: Path) -> dict[str, Any]:
         files = _files(reader, settings)
         database = row_transfer.open_empty(settings.database_url)
         try:
-            with exclusive_access.exclusive(database, settings.home):
+            with exclusive_access.exclusive(settings.home, database):
                 _restore_content(reader, settings)
                 for path, data in files:
                     write_atomically(path, data, mode=0o600)

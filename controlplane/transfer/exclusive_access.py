@@ -18,22 +18,22 @@ from amphitrite.schemas.errors import Error
 
 
 @contextmanager
-def exclusive(database: Database, home: Home) -> Iterator[None]:
+def exclusive(home: Home, *databases: Database) -> Iterator[None]:
     """A block during which no control plane can start. ``home``: our home, whose control plane must
-    not run either.
+    not run either. Each home is locked once, though databases may share it.
 
-    Raises Error Conflict if a control plane uses the database.
+    Raises Error Conflict if a control plane uses one of the databases.
     """
-    with database.hold_named_lock(CONTROL_PLANE):
-        if database.other_connections():
-            message = f"other programs of amphitrite are connected to {database.place}"
-            raise Error("Conflict", message, target=database.place, hint="stop its control planes first")
-        file_of = home if database.is_shared else Home(Path(database.place).parent)
-        homes = {one.root: one for one in (home, file_of)}
-        with ExitStack() as stack:
-            for one in homes.values():
-                stack.enter_context(_locked(one))
-            yield
+    with ExitStack() as stack:
+        for database in databases:
+            stack.enter_context(database.hold_named_lock(CONTROL_PLANE))
+            if database.other_connections():
+                message = f"other programs of amphitrite are connected to {database.place}"
+                raise Error("Conflict", message, target=database.place, hint="stop its control planes first")
+        homes = [home, *(Home(Path(database.place).parent) for database in databases if not database.is_shared)]
+        for one in {one.root: one for one in homes}.values():
+            stack.enter_context(_locked(one))
+        yield
 
 
 @contextmanager

@@ -48,6 +48,7 @@ Run = Callable[..., dict[str, Any]]
 def home(tmp_path: Path) -> Home:
     made = Home(tmp_path / "home")
     made.create()
+    made.lock_file.touch()  # As every home has it in which a control plane once ran.
     (made.credentials / "token").write_text("secret-token\n")
     (made.certificates / "ca.key").write_text("secret-key\n")
     (made.certificates / ".ca.key.half").write_text("half")
