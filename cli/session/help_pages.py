@@ -27,9 +27,14 @@ class Example:
     about: str
     lines: tuple[str, ...]
 
+    @property
+    def command(self) -> str:
+        """The lines as one."""
+        return " ".join(line.removesuffix("\\").strip() for line in self.lines)
+
     def is_of(self, command: str) -> bool:
         """Whether it is an example of ``command``, such as ``online-endpoint create``."""
-        return re.search(rf"(?:^|[\s(])ml {re.escape(command)}(?![\w-])", self.lines[0]) is not None
+        return re.search(rf"(?:^|[\s(])ml {re.escape(command)}(?![\w-])", self.command) is not None
 
 
 @cache

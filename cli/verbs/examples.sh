@@ -142,8 +142,8 @@ ml apply -f endpoint.yml -f blue-deployment.yml
 # Create or update those of a directory.
 ml apply -f . --dry-run
 
-# Delete a deployment without traffic, once its requests are answered.
-ml online-deployment delete -n green -e pictures -y
+# Delete a deployment; the others take over its traffic before it stops.
+ml online-deployment delete -n green -e pictures -y --force
 
 # Delete an endpoint and all its deployments.
 ml online-endpoint delete -n tokens --yes
@@ -199,9 +199,6 @@ ml explain 404
 
 # Complete commands and options in this shell; put it into ~/.bashrc.
 eval "$(ml completion bash)"
-
-# The same for zsh, in ~/.zshrc.
-source <(ml completion zsh)
 
 # Print the version.
 ml version

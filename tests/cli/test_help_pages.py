@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 
 from amphitrite.cli.main import main
@@ -13,11 +15,27 @@ from amphitrite.cli.session.program import Root, program
 from amphitrite.cli.session.rest_client import Client
 from amphitrite.cli.terminal.options import Options
 
+from .conftest import Stage
 from .test_reference import verbs
 
 #: Each visible verb once, by the name of its group, without the aliases.
 ALIASES = {name for name, (_, summary) in Root.groups.items() if not summary}
 VERBS = [name for name, verb in verbs() if not verb.hidden and name.split()[0] not in ALIASES]
+
+KUBECONFIG = """\
+apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "https://127.0.0.1:6443"}}]
+users: [{name: u, user: {token: secret}}]
+contexts: [{name: x, context: {cluster: c, user: u}}]
+current-context: x
+"""
+INSTANCE_TYPES = """\
+instance_types:
+  - name: small
+    resources:
+      requests: {cpu: "1", memory: 2Gi}
+"""
 
 
 def nobody(options: Options) -> Client:
@@ -75,3 +93,12 @@ def test_the_page_of_a_group_cuts_no_summary(name: str, terminal: None, capsys: 
     assert len(command.summaries()) > 1
     assert [one for one, summary in command.summaries() if f"{one} {summary}" not in words] == []
     assert [summary for _, summary in command.summaries() if not summary.endswith(".")] == []
+
+
+def test_the_examples_of_computes_work(stage: Stage) -> None:
+    (stage.directory / "kubeconfig.yml").write_text(KUBECONFIG)
+    (stage.directory / "instance-types.yml").write_text(INSTANCE_TYPES)
+    lines = [one.command for one in help_pages.examples() if one.command.startswith("ml compute")]
+    assert len(lines) > 6
+    answers = {line: stage.run(*shlex.split(line)[1:]) for line in lines}
+    assert {line: err for line, (code, _, err) in answers.items() if code} == {}
