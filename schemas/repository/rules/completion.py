@@ -15,12 +15,12 @@ from amphitrite.schemas.repository.files.findings import closest, listed
 from amphitrite.schemas.repository.models.rule_report import Report
 from amphitrite.schemas.repository.onnx import graph_file
 from amphitrite.schemas.repository.onnx.graph_file import Dimension, format_shape
+from amphitrite.schemas.repository.rules import sequences
 from amphitrite.schemas.repository.rules.tensors import Signature, Tensor
 
 #: The largest batch if config.pbtxt does not set one.
 DEFAULT_MAX_BATCH_SIZE = 32
 _REFUSED = {
-    "sequence_batching": "sequence batching",
     "batch_input": "batch_input",
     "batch_output": "batch_output",
 }
@@ -50,12 +50,20 @@ def complete(report: Report, config: Message, graph: graph_file.Graph, path: str
         for name, entry in entries[kind].items():
             if name not in names and not (entry.incomplete and not name):
                 _report_unknown_tensor(report, entry, kind, name, names, graph)
-    served_tensors = [
-        t for t in graph.tensors if t.kind == "input" or not entries["output"] or t.name in entries["output"]
-    ]
+    provided, kept = sequences.provided(config), sequences.kept(config)
+
+    def is_for_clients(tensor: graph_file.Tensor) -> bool:
+        if tensor.kind == "input":
+            return tensor.name not in provided
+        return tensor.name in entries["output"] if entries["output"] else tensor.name not in kept
+
+    served_tensors = [t for t in graph.tensors if t.kind == "input" or is_for_clients(t) or t.name in kept]
     maximum, certain = _batch(report, config, served_tensors, entries)
+    sequences.check(report, config, graph, batching=maximum > 0 if certain else None)
     tensors: dict[str, list[Tensor]] = {"input": [], "output": []}
     for tensor in served_tensors:
+        if not is_for_clients(tensor):
+            continue
         declared = entries[tensor.kind].get(tensor.name)
         if tensor.type is None:
             _report_unsupported_type(report, tensor, declared, path)

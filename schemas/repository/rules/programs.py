@@ -83,6 +83,7 @@ def _python(
                 "the model has no method `execute`, which the warm-up needs",
                 fix="add def execute(self, requests)",
             )
+    _check_ids(model)
     _check_environment(model)
     return completes, None if completes else declared
 
@@ -138,6 +139,22 @@ def _missing(model: ModelContext, path: str, version: int, backend_fields: Backe
         model.report.file(
             path, "no-model-file", f"`{path}` does not exist", found=", ".join(others[:5]) or None, fix=fix
         )
+
+
+def _check_ids(model: ModelContext) -> None:
+    """Warn of ids as strings: Triton 2.51 gives the control input bytes behind the string."""
+    batcher = model.config.child("sequence_batching")
+    for entry in batcher.children("control_input") if batcher and model.server.onnxruntime_is_ours else ():
+        for control in entry.children("control"):
+            if control.enum_name("data_type") == "TYPE_STRING":
+                model.report.field(
+                    control,
+                    "data_type",
+                    "sequence-control",
+                    f"{model.server.shown} refuses every request to a Python model with ids as strings in an input",
+                    severity="warning",
+                    fix="remove the control, and call request.correlation_id()",
+                )
 
 
 def _check_environment(model: ModelContext) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from amphitrite.dataplane.triton import native_backend
 from amphitrite.dataplane.triton.backends.onnxruntime import completion, session
 from amphitrite.dataplane.triton.backends.onnxruntime.completion import Completion
+from amphitrite.dataplane.triton.backends.onnxruntime.sequences import State
 from amphitrite.dataplane.triton.backends.onnxruntime.tensors import Tensor
 from amphitrite.schemas.errors import Error
 
@@ -26,7 +27,10 @@ def native(config: Mapping[str, Any], tensors: Sequence[Tensor]) -> Completion:
     answer = json.loads(_library().amphitrite_complete(json.dumps(config).encode(), declared.encode()))
     if "error" in answer:
         raise Error("UserError", answer["error"])
-    return Completion(answer["max_batch_size"], tuple(answer["inputs"]), tuple(answer["outputs"]), answer["remark"])
+    states = tuple(State(one["input"], one["output"], bool(one["zero"])) for one in answer["states"])
+    return Completion(
+        answer["max_batch_size"], tuple(answer["inputs"]), tuple(answer["outputs"]), answer["remark"], states
+    )
 
 
 def native_overflows(cpuinfo: Iterable[str]) -> bool:

@@ -15,14 +15,17 @@ from amphitrite.dataplane.triton import backend_directory, command_line, http_ap
 from amphitrite.dataplane.triton.command_line import Options
 
 from ...ports import free_port
+from . import sequence_models
 from .onnx_models import write_all
 
-MODELS = ("types", "sequence", "scalar", "configured", "pick", "liar", "model_1")
+MODELS = ("types", "sequence", "scalar", "configured", "pick", "liar", "model_1", sequence_models.TWIN)
+MODELS += tuple(model.name for model in sequence_models.MODELS)
 
 
 @pytest.fixture(scope="session", params=["native", "python"])
 def triton(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
     root = tmp_path_factory.mktemp("triton")
+    sequence_models.write_sequences(root / "models", texts=request.param == "native")
     machine = {**os.environ, native_backend.VARIABLE: request.param}
     address = Address("127.0.0.1", free_port())
     found = installation.locate(os.environ)

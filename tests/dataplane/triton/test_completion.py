@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from amphitrite.dataplane.triton.backends.onnxruntime.completion import batching_obstacle
+from amphitrite.dataplane.triton.backends.onnxruntime.sequences import State
 from amphitrite.dataplane.triton.backends.onnxruntime.tensors import TYPES, Dimension, Tensor
 from amphitrite.schemas.errors import Error
 
@@ -94,7 +95,56 @@ def test_every_shared_type_has_a_name_in_triton(complete: Complete) -> None:
         assert [e["data_type"] for e in (*completion.inputs, *completion.outputs)] == [name, name]
 
 
+def sequences(*controls: dict[str, Any], states: list[dict[str, Any]] | None = None, **more: Any) -> dict[str, Any]:
+    return config(sequence_batching={"control_input": list(controls), "state": states or []}, **more)
+
+
+def control(name: str, **values: Any) -> dict[str, Any]:
+    return {"name": name, "control": [{"kind": "CONTROL_SEQUENCE_START", **values}]}
+
+
+def state(taken: str, given: str, *dims: int, **more: Any) -> dict[str, Any]:
+    return {"input_name": taken, "output_name": given, "data_type": "TYPE_FP32", "dims": list(dims), **more}
+
+
+START = control("start", int32_false_true=[0, 1])
+STEP = [x("N", 1), x("N", 1, name="start", type="tensor(int32)"), x("N", 4, name="s"), y("N", 1), y("N", 4, name="t")]
+
+
+def test_controls_and_states_are_not_asked_of_clients(complete: Complete) -> None:
+    completion = complete(sequences(START, states=[state("s", "t", 4)]), STEP)
+    assert completion.max_batch_size == 32
+    assert [e["name"] for e in completion.inputs] == ["x"]
+    assert [e["name"] for e in completion.outputs] == ["y"]
+    assert completion.states == (State("s", "t", zero=True),)
+
+
+def test_a_state_that_config_lists_is_an_output_too(complete: Complete) -> None:
+    initial = {"data_type": "TYPE_FP32", "dims": [4], "zero_data": True, "name": "first"}
+    states = [state("s", "t", 4, initial_state=[initial])]
+    completion = complete(sequences(START, states=states, max_batch_size=4, output=[entry("t", 4)]), STEP)
+    assert [e["name"] for e in completion.outputs] == ["t"]
+    assert completion.states == (State("s", "t", zero=False),)
+
+
+BEGINS_LONG = {"initial_state": [{"data_type": "TYPE_FP32", "dims": [3], "zero_data": True, "name": "first"}]}
+
 REFUSED = [
+    (sequences(control("z", int32_false_true=[0, 1])), STEP, "control input 'z', the model has ['x', 'start', 's']"),
+    (sequences(control("start", fp32_false_true=[0, 1])), STEP, "TYPE_FP32 for control input 'start', the model TYPE_"),
+    (sequences(control("start", data_type="TYPE_UINT64")), STEP, "has TYPE_UINT64 for control input 'start'"),
+    (sequences(control("s", fp32_false_true=[0, 1])), STEP, "has dims [1] for control input 's', the model [4]"),
+    (sequences(START, states=[state("start", "t", 1)]), STEP, "names 'start' twice"),
+    (sequences(START, states=[state("s", "t", 4)], input=[entry("s", 4)]), STEP, "the input 's', which sequence_b"),
+    (sequences(START, states=[state("z", "t", 4)]), STEP, "names the state input 'z', the model has"),
+    (sequences(START, states=[state("s", "z", 4)]), STEP, "names the state output 'z', the model has ['y', 't']"),
+    (sequences(START, states=[state("s", "t", 5)]), STEP, "has dims [5] for state input 's', the model [4]"),
+    (sequences(START, states=[state("s", "t")]), STEP, "has dims [] for state input 's', the model [4]"),
+    (sequences(START, states=[state("s", "y", 4)]), STEP, "has dims [4] for state output 'y', the model [1]"),
+    (sequences(START, states=[state("s", "t", 4), state("x", "t", 4)]), STEP, "names 't' twice"),
+    (sequences(START, states=[state("s", "t", 4, use_growable_memory=True)]), STEP, "sets use_growable_memory"),
+    (sequences(START, states=[state("s", "t", 4, **BEGINS_LONG)]), STEP, "with dims [3] for state 's', expected [4]"),
+    (config(sequence_batching={"iterative_sequence": True}), STEP, "asks for iterative sequences"),
     (config(input=[entry("z", 3)]), [x("N", 3), y("N", 3)], "names the input 'z', the model has ['x']"),
     (config(max_batch_size=8), [x(1, 3), y("N", 3)], "input 'x' tensor(float) [1,3] has no variable first dimension"),
     (config(max_batch_size=8), [x("N", 3), y(1, 3)], "output 'y' tensor(float) [1,3] has no variable first"),
@@ -107,7 +157,6 @@ REFUSED = [
     ),
     (config(), [x("N", 3, type="tensor(bfloat16)"), y("N", 3)], "input 'x' has the type tensor(bfloat16)"),
     (config(), [x("N", 3), y(type="seq(map(int64,tensor(float)))")], "output 'y' has the type seq(map("),
-    (config(sequence_batching={"direct": {}}), [x("N", 3), y("N", 3)], "sequence batching"),
     (config(model_transaction_policy={"decoupled": True}), [x("N", 3), y("N", 3)], "decoupled"),
     (config(input=[entry("x", 3, optional=True)]), [x("N", 3), y("N", 3)], "sets optional for input 'x'"),
     (config(input=[entry("x", 3, allow_ragged_batch=True)]), [x("N", 3), y("N", 3)], "allow_ragged_batch"),

@@ -139,8 +139,8 @@ def test_files(files: dict[str, bytes | str | None], lines: list[str]) -> None:
         ("instance_group { kind: KIND_GPU gpus: 1 }", Server(gpus=1), ["error"]),
         ("instance_group { kind: KIND_GPU gpus: [ 0, 1 ] }", Server(gpus=2), []),
         ('backend: "tensorrt"', ANY_SERVER, ["error"]),  # Its file is not there.
-        ("sequence_batching { }", Server(), ["error"]),
-        ("sequence_batching { }", ANY_SERVER, []),
+        ("sequence_batching { iterative_sequence: true }", Server(), ["error"]),
+        ("sequence_batching { iterative_sequence: true }", ANY_SERVER, []),
         ("model_metrics { }", Server(version=(2, 60)), []),
     ],
 )

@@ -21,8 +21,8 @@ Run = Callable[[Sequence[str], Mapping[str, Array]], Sequence[Array]]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """``inputs``: arrays by name, checked against the model. ``outputs``: the names that the client
-    wants."""
+    """``inputs``: arrays by name, checked against the model. ``outputs``: the names that are
+    wanted."""
 
     inputs: Mapping[str, Array]
     outputs: tuple[str, ...]

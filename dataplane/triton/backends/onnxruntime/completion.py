@@ -17,6 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from amphitrite.dataplane.triton.backends.onnxruntime import sequences
+from amphitrite.dataplane.triton.backends.onnxruntime.sequences import State
 from amphitrite.dataplane.triton.backends.onnxruntime.tensors import Tensor, format_shape, triton_type
 from amphitrite.schemas.errors import Error
 
@@ -25,7 +27,6 @@ from amphitrite.schemas.errors import Error
 DEFAULT_MAX_BATCH_SIZE = 32
 
 _REFUSED = (
-    ("sequence_batching", "sequence batching"),
     ("batch_input", "batch_input"),
     ("batch_output", "batch_output"),
 )
@@ -33,13 +34,14 @@ _REFUSED = (
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """``inputs`` and ``outputs`` as in Triton's configuration. ``remark``: why it batches or does
-    not."""
+    """``inputs`` and ``outputs`` of clients, as in Triton's configuration. ``remark``: why it
+    batches or does not. ``states``: what each sequence keeps."""
 
     max_batch_size: int
     inputs: tuple[dict[str, Any], ...]
     outputs: tuple[dict[str, Any], ...]
     remark: str
+    states: tuple[State, ...] = ()
 
 
 def complete(config: Mapping[str, Any], tensors: Sequence[Tensor]) -> Completion:
@@ -56,7 +58,15 @@ def complete(config: Mapping[str, Any], tensors: Sequence[Tensor]) -> Completion
         for name in entries:
             if name not in known:
                 raise _error(f"config.pbtxt names the {kind} '{name}', the model has {known}")
-    served = [t for t in tensors if t.kind == "input" or not given["output"] or t.name in given["output"]]
+    batcher = sequences.declared(config)
+    kept = {state.output for state in batcher.states}
+
+    def is_for_clients(tensor: Tensor) -> bool:
+        if tensor.kind == "input":
+            return tensor.name not in batcher.provided
+        return tensor.name in given["output"] if given["output"] else tensor.name not in kept
+
+    served = [t for t in tensors if t.kind == "input" or is_for_clients(t) or t.name in kept]
 
     max_batch_size = int(config.get("max_batch_size") or 0)
     if max_batch_size:
@@ -71,10 +81,13 @@ def complete(config: Mapping[str, Any], tensors: Sequence[Tensor]) -> Completion
         max_batch_size = DEFAULT_MAX_BATCH_SIZE
         remark = f"batches up to {max_batch_size} along {served[0].shape[0]}"
 
-    def entries_of(kind: str) -> tuple[dict[str, Any], ...]:
-        return tuple(_entry(t, given[kind].get(t.name, {}), max_batch_size > 0) for t in served if t.kind == kind)
+    sequences.check(config, tensors, batching=max_batch_size > 0)
 
-    return Completion(max_batch_size, entries_of("input"), entries_of("output"), remark)
+    def entries_of(kind: str) -> tuple[dict[str, Any], ...]:
+        wanted = [t for t in served if t.kind == kind and is_for_clients(t)]
+        return tuple(_entry(t, given[kind].get(t.name, {}), max_batch_size > 0) for t in wanted)
+
+    return Completion(max_batch_size, entries_of("input"), entries_of("output"), remark, batcher.states)
 
 
 def batching_obstacle(tensors: Sequence[Tensor]) -> str | None:

@@ -85,10 +85,12 @@ std::unique_ptr<Model> load(TRITONBACKEND_Model* triton) {
     config.set("output", completion.outputs);
     config.set("max_batch_size", Json::number(completion.max_batch_size));
     bool batches = completion.max_batch_size > 0;
-    if (batches && !config.has("dynamic_batching")) config.set("dynamic_batching", Json::object());
+    bool chosen = config.has("dynamic_batching") || completion.sequences.inputs.batched;
+    if (batches && !chosen) config.set("dynamic_batching", Json::object());
     set_configuration(triton, config);
   }
-  auto model = std::make_unique<Model>(Model{std::move(session), completion.max_batch_size, {}, {}});
+  auto model = std::make_unique<Model>(
+      Model{std::move(session), completion.max_batch_size, {}, {}, std::move(completion.sequences)});
   for (const Tensor& tensor : model->session->tensors()) {
     if (tensor.input) model->inputs.push_back(tensor);
   }

@@ -63,6 +63,15 @@ EXPORTED_CHECK const char* amphitrite_complete(const char* config, const char* t
     made.set("inputs", completion.inputs);
     made.set("outputs", completion.outputs);
     made.set("remark", Json::text(completion.remark));
+    Json states = Json::list();
+    for (const State& state : completion.sequences.states) {
+      Json one = Json::object();
+      one.set("input", Json::text(state.input));
+      one.set("output", Json::text(state.output));
+      one.set("zero", Json::number(state.zero));
+      states.add(one);
+    }
+    made.set("states", states);
   } catch (const std::exception& error) {
     made.set("error", Json::text(error.what()));
   }

@@ -22,7 +22,6 @@ void refuse_unsupported(const Json& config) {
   auto refuse = [](bool asked, const std::string& words) {
     if (asked) throw Error("config.pbtxt asks for " + words + ", which this backend has not");
   };
-  refuse(config["sequence_batching"].truthy(), "sequence batching");
   refuse(config["batch_input"].truthy(), "batch_input");
   refuse(config["batch_output"].truthy(), "batch_output");
   refuse(config["model_transaction_policy"]["decoupled"].truthy(), "decoupled answers");
@@ -110,12 +109,6 @@ void check_dims(const Tensor& tensor, const Shape& shape, const Json& given) {
   }
 }
 
-std::string triton_type(const Tensor& tensor) {
-  if (const Type* type = type_of_name(tensor.type)) return type->config;
-  throw Error(std::string(tensor.kind()) + " '" + tensor.name + "' has the type " + tensor.type +
-              ", which cannot be served");
-}
-
 Json entry_of(const Tensor& tensor, const Json* given, bool batching) {
   std::string data_type = triton_type(tensor);
   Json entry = given != nullptr ? *given : Json::object();
@@ -157,15 +150,20 @@ Completion complete(const Json& config, const std::vector<Tensor>& tensors) {
   const Json &inputs = config["input"], &outputs = config["output"];
   check_names(inputs, tensors, true);
   check_names(outputs, tensors, false);
+  Sequences sequences = declared_sequences(config);
+  auto is_for_clients = [&](const Tensor& tensor) {
+    if (tensor.input) return !sequences.provides(tensor.name);
+    return outputs.truthy() ? find(outputs, tensor.name) != nullptr : !sequences.keeps(tensor.name);
+  };
   std::vector<Tensor> served;
   for (const Tensor& tensor : tensors) {
-    if (tensor.input || !outputs.truthy() || find(outputs, tensor.name) != nullptr) served.push_back(tensor);
+    if (tensor.input || is_for_clients(tensor) || sequences.keeps(tensor.name)) served.push_back(tensor);
   }
   auto gives_dims = [](const Json& entries) {
     const auto& items = entries.items();
     return std::any_of(items.begin(), items.end(), [](const Json& entry) { return entry["dims"].truthy(); });
   };
-  Completion made{config["max_batch_size"].integer(), Json::list(), Json::list(), ""};
+  Completion made{config["max_batch_size"].integer(), Json::list(), Json::list(), "", sequences};
   if (made.max_batch_size != 0) {
     made.remark = "batches up to " + std::to_string(made.max_batch_size) + ", as config.pbtxt says";
     for (const Tensor& tensor : served) check_batchable(tensor, made.max_batch_size);
@@ -177,9 +175,10 @@ Completion complete(const Json& config, const std::vector<Tensor>& tensors) {
     made.max_batch_size = kDefaultMaxBatchSize;
     made.remark = "batches up to " + std::to_string(made.max_batch_size) + " along " + served[0].shape[0].symbol;
   }
+  check_sequences(config, tensors, made.max_batch_size > 0);
   for (bool input : {true, false}) {
     for (const Tensor& tensor : served) {
-      if (tensor.input != input) continue;
+      if (tensor.input != input || !is_for_clients(tensor)) continue;
       Json entry = entry_of(tensor, find(input ? inputs : outputs, tensor.name), made.max_batch_size > 0);
       (input ? made.inputs : made.outputs).add(std::move(entry));
     }

@@ -6,13 +6,15 @@
 #include <vector>
 
 #include "json.h"
+#include "sequences.h"
 #include "tensors.h"
 
 struct Completion {
   int64_t max_batch_size;
-  Json inputs;  // as Triton's configuration has them
+  Json inputs;  // of clients, as Triton's configuration has them
   Json outputs;
   std::string remark;  // why it batches or does not
+  Sequences sequences;
 };
 
 // What the configuration says already stays and is checked against the model. Throws Error.

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "content.h"
 #include "triton_calls.h"
 
 namespace {
@@ -36,56 +37,15 @@ bool fit(const Request& one, const Request& other) {
   return true;
 }
 
-// The elements of an output, divided among the responses; strings in Triton's form.
-class Content {
- public:
-  Content(const Ort& ort, OrtValue* value, const std::vector<int64_t>& shape) {
-    ShapeInfo info(ort);
-    int element = 0;
-    ort.check(ort.GetTensorTypeAndShape(value, info.out()));
-    ort.check(ort.GetTensorElementType(info.get(), &element));
-    type = type_of_onnx(element);
-    if (type == nullptr) throw Error("an output has the type " + element_name(element) + ", which cannot be served");
-    if (type->size != 0) {
-      void* data = nullptr;
-      ort.check(ort.GetTensorMutableData(value, &data));
-      data_ = static_cast<const char*>(data);
-      return;
-    }
-    auto count = static_cast<size_t>(elements(shape));
-    size_t length = 0;
-    ort.check(ort.GetStringTensorDataLength(value, &length));
-    text_.resize(length);
-    offsets_.resize(count + 1);
-    if (count != 0) ort.check(ort.GetStringTensorContent(value, text_.data(), length, offsets_.data(), count));
-    offsets_[count] = length;
-  }
-
-  size_t bytes(size_t from, size_t count) const {
-    if (type->size != 0) return count * type->size;
-    return offsets_[from + count] - offsets_[from] + count * sizeof(uint32_t);
-  }
-
-  void write(size_t from, size_t count, char* to) const {
-    if (type->size != 0) {
-      std::memcpy(to, data_ + from * type->size, count * type->size);
-      return;
-    }
-    for (size_t i = from; i < from + count; ++i) {
-      auto length = static_cast<uint32_t>(offsets_[i + 1] - offsets_[i]);
-      std::memcpy(to, &length, sizeof length);
-      std::memcpy(to + sizeof length, text_.data() + offsets_[i], length);
-      to += sizeof length + length;
-    }
-  }
-
-  const Type* type;
-
- private:
-  const char* data_ = nullptr;
-  std::string text_;
-  std::vector<size_t> offsets_;
-};
+// Stores the rows of a state's output for the next request of the sequence.
+void keep(const Request& request, const State& state, const Content& content, size_t from, size_t count,
+          std::vector<int64_t> shape) {
+  size_t bytes = content.bytes(from, count);
+  TRITONBACKEND_State* handle = nullptr;
+  void* to = next_state(request, state, *content.type, std::move(shape), bytes, &handle);
+  if (bytes != 0) content.write(from, count, static_cast<char*>(to));
+  call(TRITONBACKEND_StateUpdate(handle));
+}
 
 }  // namespace
 
@@ -95,20 +55,24 @@ void Execution::run(TRITONBACKEND_Request** requests, uint32_t count) {
   std::vector<Request> taken;
   taken.reserve(count);
   for (uint32_t i = 0; i < count; ++i) {
-    taken.push_back(take(requests[i], model_.inputs));
-    if (taken.back().wanted.empty()) taken.back().wanted = model_.outputs;
+    taken.push_back(take(requests[i], model_.inputs, model_.sequences.inputs));
+    Request& request = taken.back();
+    if (request.wanted.empty()) request.wanted = model_.outputs;
+    if (request.runs() && !model_.sequences.states.empty()) {
+      begin_with_zeros(request, model_.inputs, model_.sequences.states);
+    }
   }
   refuse_beyond_bound(taken);
   std::vector<bool> done(count, false);
   for (uint32_t i = 0; i < count; ++i) {
     if (done[i]) continue;
-    if (!taken[i].failure.empty()) {
+    if (!taken[i].runs()) {
       finish(taken[i], times_);
       continue;
     }
     std::vector<Request*> group{&taken[i]};
     for (uint32_t j = i + 1; model_.max_batch_size > 0 && j < count; ++j) {
-      if (done[j] || !taken[j].failure.empty() || !fit(taken[i], taken[j])) continue;
+      if (done[j] || !taken[j].runs() || !fit(taken[i], taken[j])) continue;
       group.push_back(&taken[j]);
       done[j] = true;
     }
@@ -122,12 +86,12 @@ void Execution::run(TRITONBACKEND_Request** requests, uint32_t count) {
 
 void Execution::refuse_beyond_bound(std::vector<Request>& requests) {
   int64_t rows = 0;
-  for (const Request& request : requests) rows += request.failure.empty() ? request.rows() : 0;
+  for (const Request& request : requests) rows += request.runs() ? request.rows() : 0;
   if (model_.max_batch_size == 0 || rows <= model_.max_batch_size) return;
   const char* name = "";
   ignore(TRITONBACKEND_ModelInstanceName(instance_, &name));
   for (Request& request : requests) {
-    if (!request.failure.empty()) continue;
+    if (!request.runs()) continue;
     request.failure = "batch size " + std::to_string(rows) + " for '" + name + "', max allowed is " +
                       std::to_string(model_.max_batch_size);
     request.code = TRITONSERVER_ERROR_INVALID_ARG;
@@ -155,6 +119,7 @@ bool Execution::run_group(std::vector<Request*>& group) {
       if (std::find(wanted.begin(), wanted.end(), name) == wanted.end()) wanted.push_back(name);
     }
   }
+  wanted = with_states(std::move(wanted));
   try {
     std::vector<Value> outputs = compute(group, wanted);
     std::vector<std::vector<int64_t>> shapes;
@@ -171,23 +136,32 @@ bool Execution::run_group(std::vector<Request*>& group) {
 
 void Execution::run_alone(Request& request) {
   std::vector<Request*> group{&request};
+  const std::vector<std::string> wanted = with_states(request.wanted);
   try {
-    std::vector<Value> outputs = compute(group, request.wanted);
+    std::vector<Value> outputs = compute(group, wanted);
     std::vector<std::vector<int64_t>> shapes;
     for (size_t i = 0; i < outputs.size(); ++i) {
       shapes.push_back(shape_of(model_.session->ort(), outputs[i].get()));
       if (model_.max_batch_size > 0 && (shapes[i].empty() || shapes[i][0] != request.rows())) {
-        throw Error("output '" + request.wanted[i] + "' has the shape " + shown(shapes[i], ", ") + " for a batch of " +
+        throw Error("output '" + wanted[i] + "' has the shape " + shown(shapes[i], ", ") + " for a batch of " +
                     std::to_string(request.rows()) +
                     ": this model does not keep the batch, so it needs a config.pbtxt without max_batch_size "
                     "that gives the dims of its tensors in full");
       }
     }
-    respond(group, request.wanted, outputs, shapes);
+    respond(group, wanted, outputs, shapes);
   } catch (const std::exception& error) {
     request.failure = error.what();
     finish(request, times_);
   }
+}
+
+// The outputs to compute: what clients want, and what sequences keep.
+std::vector<std::string> Execution::with_states(std::vector<std::string> wanted) const {
+  for (const State& state : model_.sequences.states) {
+    if (std::find(wanted.begin(), wanted.end(), state.output) == wanted.end()) wanted.push_back(state.output);
+  }
+  return wanted;
 }
 
 // The value of one input for a group of requests: in place, or copied into one buffer.
@@ -234,7 +208,8 @@ Value Execution::joined(size_t index, const std::vector<Request*>& group) {
   return value;
 }
 
-// Each request of the group gets its rows of the outputs that it wants, and its response. Throws
+// Each request of the group gets its rows of the outputs that it wants, its sequence those that it
+// keeps, and then its response. Throws
 // only before the first response is begun.
 void Execution::respond(std::vector<Request*>& group, const std::vector<std::string>& wanted,
                         const std::vector<Value>& outputs, const std::vector<std::vector<int64_t>>& shapes) {
@@ -250,8 +225,12 @@ void Execution::respond(std::vector<Request*>& group, const std::vector<std::str
       auto count = static_cast<size_t>(elements(shape)), begin = from;
       from += count;
       bool asked = std::find(request->wanted.begin(), request->wanted.end(), wanted[i]) != request->wanted.end();
-      if (!asked || !request->failure.empty()) continue;
+      if (!request->failure.empty()) continue;
       try {
+        for (const State& state : model_.sequences.states) {
+          if (state.output == wanted[i]) keep(*request, state, contents[i], begin, count, shape);
+        }
+        if (!asked) continue;
         size_t bytes = contents[i].bytes(begin, count);
         void* to = add_output(*request, wanted[i], *contents[i].type, shape, bytes);
         if (bytes != 0) contents[i].write(begin, count, static_cast<char*>(to));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "requests.h"
+#include "sequences.h"
 #include "session.h"
 
 // What is fixed when a model is loaded.
@@ -15,6 +16,7 @@ struct Model {
   int64_t max_batch_size;            // 0: none; else every tensor's first dimension is the batch
   std::vector<Tensor> inputs;        // of the model
   std::vector<std::string> outputs;  // those that are served
+  Sequences sequences;
 };
 
 // One copy of one model: what it needs while it runs.
@@ -36,6 +38,7 @@ class Execution {
   void run_alone(Request& request);
   void respond(std::vector<Request*>& group, const std::vector<std::string>& wanted, const std::vector<Value>& outputs,
                const std::vector<std::vector<int64_t>>& shapes);
+  std::vector<std::string> with_states(std::vector<std::string> wanted) const;
   Value joined(size_t index, const std::vector<Request*>& group);
   void finish(Request& request, const Times& times);
   std::vector<Value> compute(const std::vector<Request*>& group, const std::vector<std::string>& wanted);

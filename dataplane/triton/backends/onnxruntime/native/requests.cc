@@ -14,8 +14,8 @@ void split(const Tensor& tensor, Given& given) {
   if (given.pieces.size() == 1) {
     rest = given.pieces[0];
   } else {
-    for (std::string_view piece : given.pieces) given.joined += piece;
-    rest = given.joined;
+    for (std::string_view piece : given.pieces) given.own.insert(given.own.end(), piece.begin(), piece.end());
+    rest = std::string_view(given.own.data(), given.own.size());
   }
   int64_t count = elements(given.shape);
   for (int64_t i = 0; i < count; ++i) {
@@ -77,9 +77,35 @@ Given take_input(TRITONBACKEND_Request* triton, const Tensor& tensor) {
   return given;
 }
 
+// The id of a request's sequence as a string; a number by its digits. Triton 2.51 gives the control
+// input bytes beyond the string, and of a number those that lie behind it in memory.
+Given take_id(TRITONBACKEND_Request* triton, const Tensor& tensor) {
+  const char* text = nullptr;
+  std::string id;
+  if (TRITONSERVER_Error* is_number = TRITONBACKEND_RequestCorrelationIdString(triton, &text)) {
+    ignore(is_number);
+    uint64_t number = 0;
+    call(TRITONBACKEND_RequestCorrelationId(triton, &number));
+    id = std::to_string(number);
+  } else {
+    id = text;
+  }
+  if (!is_utf8(id)) throw Error(at(tensor) + "holds a string that is not UTF-8");
+  Given given;
+  given.shape.assign(tensor.shape.size(), 1);
+  given.own.assign(id.begin(), id.end());
+  given.text.emplace_back(given.own.data(), given.own.size());
+  return given;
+}
+
 }  // namespace
 
-Request take(TRITONBACKEND_Request* triton, const std::vector<Tensor>& inputs) {
+void Given::clear() {
+  own.assign(bytes, 0);
+  pieces = {std::string_view(own.data(), own.size())};
+}
+
+Request take(TRITONBACKEND_Request* triton, const std::vector<Tensor>& inputs, const SequenceInputs& sequences) {
   Request request;
   request.triton = triton;
   try {
@@ -89,9 +115,14 @@ Request take(TRITONBACKEND_Request* triton, const std::vector<Tensor>& inputs) {
       request.code = TRITONSERVER_ERROR_CANCELLED;
       throw Error("the request was cancelled before it ran");
     }
-    for (const Tensor& tensor : inputs) request.inputs.push_back(take_input(triton, tensor));
     uint32_t count = 0;
     call(TRITONBACKEND_RequestOutputCount(triton, &count));
+    request.empty_slot = sequences.batched && count == 0;
+    if (request.empty_slot) return request;
+    for (const Tensor& tensor : inputs) {
+      bool is_id = !sequences.id.empty() && tensor.name == sequences.id;
+      request.inputs.push_back(is_id ? take_id(triton, tensor) : take_input(triton, tensor));
+    }
     for (uint32_t i = 0; i < count; ++i) {
       const char* name = nullptr;
       call(TRITONBACKEND_RequestOutputName(triton, i, &name));

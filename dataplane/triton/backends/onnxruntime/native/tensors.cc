@@ -42,6 +42,12 @@ std::string element_name(int onnx) {
   return place < sizeof(kOthers) / sizeof(*kOthers) ? kOthers[place] : "undefined";
 }
 
+std::string triton_type(const Tensor& tensor) {
+  if (const Type* type = type_of_name(tensor.type)) return type->config;
+  throw Error(std::string(tensor.kind()) + " '" + tensor.name + "' has the type " + tensor.type +
+              ", which cannot be served");
+}
+
 std::string Tensor::shown() const { return std::string(kind()) + " '" + name + "' " + type + " " + ::shown(shape); }
 
 std::string shown(const Shape& shape) {

@@ -46,6 +46,9 @@ struct Tensor {
   std::string shown() const;
 };
 
+// TYPE_FP32. Throws Error for a type that cannot be served.
+std::string triton_type(const Tensor& tensor);
+
 // [N,3,?]: symbols as they are, an unnamed dimension as a question mark.
 std::string shown(const Shape& shape);
 std::string shown(const std::vector<int64_t>& shape, const char* between = ",");

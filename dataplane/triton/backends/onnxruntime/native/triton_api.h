@@ -19,6 +19,7 @@ struct TRITONBACKEND_ModelInstance;
 struct TRITONBACKEND_Output;
 struct TRITONBACKEND_Request;
 struct TRITONBACKEND_Response;
+struct TRITONBACKEND_State;
 
 enum TRITONSERVER_Error_Code {
   TRITONSERVER_ERROR_INTERNAL = 1,
@@ -69,6 +70,9 @@ TRITON(TRITONBACKEND_ModelInstanceReportStatistics, TRITONBACKEND_ModelInstance*
 TRITON(TRITONBACKEND_ModelInstanceReportBatchStatistics, TRITONBACKEND_ModelInstance*, uint64_t batch_size,
        uint64_t exec_start_ns, uint64_t compute_start_ns, uint64_t compute_end_ns, uint64_t exec_end_ns);
 
+TRITON(TRITONBACKEND_RequestCorrelationId, TRITONBACKEND_Request*, uint64_t* id);
+TRITON(TRITONBACKEND_RequestCorrelationIdString, TRITONBACKEND_Request*, const char** id);
+TRITON(TRITONBACKEND_RequestFlags, TRITONBACKEND_Request*, uint32_t* flags);
 TRITON(TRITONBACKEND_RequestIsCancelled, TRITONBACKEND_Request*, bool* cancelled);
 TRITON(TRITONBACKEND_RequestInput, TRITONBACKEND_Request*, const char* name, TRITONBACKEND_Input**);
 TRITON(TRITONBACKEND_RequestOutputCount, TRITONBACKEND_Request*, uint32_t* count);
@@ -85,5 +89,11 @@ TRITON(TRITONBACKEND_ResponseOutput, TRITONBACKEND_Response*, TRITONBACKEND_Outp
 TRITON(TRITONBACKEND_OutputBuffer, TRITONBACKEND_Output*, void** buffer, uint64_t bytes, TRITONSERVER_MemoryType*,
        int64_t* memory_id);
 TRITON(TRITONBACKEND_ResponseSend, TRITONBACKEND_Response*, uint32_t flags, TRITONSERVER_Error*);
+
+TRITON(TRITONBACKEND_StateNew, TRITONBACKEND_State**, TRITONBACKEND_Request*, const char* name, TRITONSERVER_DataType,
+       const int64_t* shape, uint32_t dims);
+TRITON(TRITONBACKEND_StateBuffer, TRITONBACKEND_State*, void** buffer, uint64_t bytes, TRITONSERVER_MemoryType*,
+       int64_t* memory_id);
+TRITON(TRITONBACKEND_StateUpdate, TRITONBACKEND_State*);
 
 #undef TRITON
