@@ -30,8 +30,8 @@ class Status:
 
     ``observed_generation`` equals the resource's generation once the outcome of that generation is
     known. ``phase``: one word of progress (``Starting``, ``Loading``, ``Routing``, ``Draining``,
-    ...). ``message``: a sentence. ``facts``: JSON values that ``show`` adds (engine, ready
-    instances, notes).
+    ...). ``message``: a sentence; if something went wrong, on a line after its cause. ``facts``:
+    JSON values that ``show`` adds (engine, ready instances, notes).
     """
 
     state: State

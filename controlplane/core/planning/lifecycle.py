@@ -1,8 +1,9 @@
 """The status of endpoints and deployments, computed from facts.
 
 Decides between Creating, Updating, Scaling, Succeeded, Failed and Deleting, and the message that
-users read. No code sets a state by hand: equal facts give equal statuses. Must not know operations,
-HTTP or the store.
+users read: first the cause of a trouble, on a line of its own, then how far the deployment is. No
+code sets a state by hand: equal facts give equal statuses. Must not know operations, HTTP or the
+store.
 """
 
 from __future__ import annotations
@@ -56,13 +57,17 @@ def _progress(supply: Supply) -> tuple[str, str]:
     if supply.capacity_faults:
         policy, faults = supply.deployment.capacity_policy, supply.capacity_faults
         message = capacity_policy.capacity_message(policy, faults, supply.former_ready)
-        return "Waiting", f"{supply.ready} of {count} instances ready; {message}"
+        return "Waiting", _lines(message, f"{supply.ready} of {count} instances ready")
     if supply.retry_at is not None and supply.failures:
         return "Retrying", _retry_note(supply)
-    again = f"; the previous attempt failed: {supply.reason}" if supply.failures and supply.reason else ""
+    cause = supply.reason if supply.failures else None
     if supply.missing:
-        return "Starting", f"{supply.ready} of {count} instances ready{again}"
-    return "Loading", f"{supply.ready} of {count} instances ready; the others are loading their models{again}"
+        return "Starting", _lines(cause, f"{supply.ready} of {count} instances ready")
+    return "Loading", _lines(cause, f"{supply.ready} of {count} instances ready; the others are loading their models")
+
+
+def _lines(cause: str | None, state: str) -> str:
+    return f"{cause}\n{state}" if cause else state
 
 
 def _ready(supply: Supply) -> str:
@@ -91,12 +96,12 @@ def _count(instances: int) -> str:
 def _retry_note(supply: Supply) -> str:
     count = supply.deployment.instance_count
     if (fault := supply.obstacle) is not None:
-        return f"{supply.ready} of {count} instances ready; {fault.message}"
+        return _lines(fault.message, f"{supply.ready} of {count} instances ready")
     note = f"{supply.ready} of {count} instances ready; failures in a row: {supply.failures}"
     if supply.retry_at is not None:
         # The absolute time, so that the status does not change in every pass.
         note += f"; the next attempt starts {_clock(supply.retry_at)}"
-    return note + (f"; {supply.reason}" if supply.reason else "")
+    return _lines(supply.reason, note)
 
 
 def _clock(at: float) -> str:
@@ -106,10 +111,11 @@ def _clock(at: float) -> str:
 
 def _failure(supply: Supply) -> Error:
     deployment = supply.deployment
+    consequence = f"deployment '{deployment.name}' has an instance that does not become ready"
     if (fault := supply.obstacle) is not None:
         return Error(
             fault.code,
-            f"deployment '{deployment.name}' has an instance that does not become ready: {fault.message}",
+            _lines(fault.message, consequence),
             target=f"{deployment.endpoint}/{deployment.name}",
             hint=fault.hint or _logs(supply),
         )
@@ -117,7 +123,7 @@ def _failure(supply: Supply) -> Error:
     crashed = deployment.ever_succeeded and supply.routed == deployment.workload
     return Error(
         "DeploymentCrashLoopBackOff" if crashed else "ResourceNotReady",
-        f"deployment '{deployment.name}' has an instance that does not become ready: {reason}",
+        _lines(reason, consequence),
         target=f"{deployment.endpoint}/{deployment.name}",
         hint=_logs(supply),
     )
@@ -163,7 +169,7 @@ def endpoint_status(
     if failing:
         error = Error(
             "ResourceNotReady",
-            f"traffic names deployment '{failing[0].deployment.name}', which does not become ready: {_why(failing[0])}",
+            _lines(_why(failing[0]), f"traffic names deployment '{failing[0].deployment.name}', which is not ready"),
             target=endpoint.name,
             hint="the previous traffic stays in force; fix the deployment or choose another one",
         )

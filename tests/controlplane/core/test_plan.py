@@ -372,7 +372,7 @@ def test_the_second_attempt_says_why_the_first_one_failed() -> None:
     attempts = (exited(reason="cannot load"), instance(BLUE, 0, 2, "starting"))
     status = dict(plan(world(deployment(), published=table()), attempts, [agent()], NOW).statuses)[B]
     assert (status.state, status.phase) == ("Creating", "Loading")
-    assert status.message.endswith("; the previous attempt failed: cannot load")
+    assert status.message == "cannot load\n0 of 1 instances ready; the others are loading their models"
 
 
 def test_a_gpu_type_on_the_cpu_is_told_with_the_outcome() -> None:
@@ -388,7 +388,9 @@ def test_the_failure_names_the_reason_and_the_command_that_shows_more() -> None:
     error = dict(decided.statuses)[B].error
     assert error is not None
     assert error.code == "ResourceNotReady"
-    assert "failed to load 'm': no such file" in error.message
+    assert error.message == (
+        "failed to load 'm': no such file\ndeployment 'blue' has an instance that does not become ready"
+    )
     assert error.hint == "see its log: ml online-deployment get-logs -n blue -e ep"
 
 

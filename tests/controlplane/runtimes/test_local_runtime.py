@@ -4,6 +4,7 @@ share a machine."""
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 from collections.abc import Iterator
@@ -148,6 +149,40 @@ def test_a_loading_process_that_dies_unnoticed_by_triton_is_a_failure(local: Loc
     local.runtime.start(spec, 0, 0, PROBE, PROBE)
     local.until(lambda: one(local.runtime, f"{spec.name}-0-0").phase == "exited")
     assert one(local.runtime, f"{spec.name}-0-0").reason == exit_reasons.DEAD_STUB
+
+
+#: Python models that cannot be loaded: their files, and what is told of each.
+RAISING = {
+    "initializes": (
+        {"model.py": "import helper\nclass TritonPythonModel:\n  def initialize(self, args):\n    helper.weights()\n"}
+        | {"helper.py": "def weights():\n  raise ValueError('no weights')\n"},
+        "initializes/1/helper.py:2: ValueError: no weights",
+    ),
+    "imports": (
+        {"model.py": "import json\njson.loads('{')\n"},
+        "imports/1/model.py:2: JSONDecodeError: Expecting property name",
+    ),
+    "lacks": (
+        {"model.py": "\nimport not_installed\n"},
+        "lacks/1/model.py:2: ModuleNotFoundError: No module named 'not_installed'",
+    ),
+    "unparsed": ({"model.py": "x = 1\nif x\n"}, "unparsed/1/model.py:2: SyntaxError: "),
+}
+
+
+def test_a_python_model_that_raises_is_told_with_the_line_that_does(local: Local) -> None:
+    directory = local.repositories("broken")
+    shutil.rmtree(directory / "tiny")
+    for name, (files, _) in RAISING.items():
+        (directory / name / "1").mkdir(parents=True)
+        for file, text in files.items():
+            (directory / name / "1" / file).write_text(text)
+        (directory / name / "config.pbtxt").write_text('backend: "python"\n')
+    spec = workload("broken")
+    local.runtime.start(spec, 0, 0, PROBE, PROBE)
+    local.until(lambda: one(local.runtime, f"{spec.name}-0-0").phase == "exited")
+    reason = one(local.runtime, f"{spec.name}-0-0").reason or ""
+    assert [told for _, told in RAISING.values() if told not in reason] == [], reason
 
 
 def test_a_home_that_triton_cannot_name_is_refused(tmp_path: Path) -> None:

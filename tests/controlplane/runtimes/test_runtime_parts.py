@@ -45,7 +45,45 @@ LOAD = (
 )
 REASON = "failed to load 'm' version 1: Internal: Error: input 'x' is odd"
 
+
+def raised(why: str, *frames: str) -> str:
+    """Triton's log of a Python model that raises, innermost frame first."""
+    at = "".join(f"  {frame}\\n" for frame in frames)
+    return (
+        f"E1121 04:34:55.731600 7535 model_lifecycle.cc:642] \"failed to load 'm' version 1: Internal: {why}"
+        f'\\n\\nAt:\\n{at}"\n'
+    )
+
+
+IMPORT = "<frozen importlib._bootstrap>(241): _call_with_frames_removed"
 REASONS = [
+    (raised("ValueError: no", "/h/models/ab/m/1/model.py(9): initialize"), 1, False, "m/1/model.py:9: ValueError: no"),
+    (
+        raised("ValueError: no", "/h/m/1/a/b.py(7): f", "/h/m/1/model.py(9): i"),
+        1,
+        False,
+        "m/1/a/b.py:7: ValueError: no",
+    ),
+    (
+        raised(
+            "OSError: x: y",
+            *("/v/lib/python3.11/site-packages/m/f.py(3): load", IMPORT, "/v/lib/python3.11/json/m/a.py(1): b"),
+            *("/h/m/1/model.py(2): <module>", IMPORT),
+        ),
+        *(1, False, "m/1/model.py:2: OSError: x: y"),
+    ),
+    (
+        raised("SyntaxError: invalid syntax (model.py, line 3)").replace("\\n\\nAt:\\n", ""),
+        *(1, False, "m/1/model.py:3: SyntaxError: invalid syntax"),
+    ),
+    (
+        raised("SyntaxError: invalid syntax (help.py, line 3)", IMPORT, "/h/m/1/model.py(2): <module>"),
+        *(1, False, "m/1/model.py:2: SyntaxError: invalid syntax (help.py, line 3)"),
+    ),
+    (
+        raised("RuntimeError: odd", "/x/triton/backends/m/session.py(30): open"),
+        *(1, False, "failed to load 'm' version 1: Internal: RuntimeError: odd"),
+    ),
     (NOISE + LOAD, 1, False, REASON),
     (NOISE + LOAD + LOAD, 1, False, REASON),
     (NOISE + LOAD, None, False, REASON),
