@@ -1,18 +1,17 @@
 """The documents of ``ml apply``: files and directories as validated resources in order.
 
-Decides the kind of each document, by ``$schema`` or else by its fields, and the order in which
-resources can be created. Must not know the server.
+Decides which kinds can be applied, and the order in which resources can be created. Must not know
+the server.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from amphitrite.cli.documents import document_files, document_input
+from amphitrite.cli.documents import document_files, document_input, document_kinds
 from amphitrite.cli.documents.document_files import Document
 from amphitrite.cli.documents.document_input import Submission
 from amphitrite.schemas.errors import Error, Violation
@@ -23,25 +22,6 @@ Kind = Literal["model", "environment", "endpoint", "deployment"]
 #: A resource comes after the kinds that it can refer to.
 ORDER: tuple[Kind, ...] = ("model", "environment", "endpoint", "deployment")
 _SUFFIXES = (".yml", ".yaml")
-
-_SCHEMA = re.compile(r"(?P<name>[A-Za-z]+)(\.schema)?\.json$")
-_SCHEMAS: Mapping[str, Kind] = {
-    "managedOnlineEndpoint": "endpoint",
-    "kubernetesOnlineEndpoint": "endpoint",
-    "managedOnlineDeployment": "deployment",
-    "kubernetesOnlineDeployment": "deployment",
-    "model": "model",
-    "environment": "environment",
-}
-#: The kinds of documents without a known ``$schema``: the first row with a field of the document
-#: decides.
-_FIELDS: tuple[tuple[Kind, frozenset[str]], ...] = (
-    ("endpoint", frozenset({"deployments"})),
-    ("deployment", frozenset({"endpoint_name", "instance_type", "instance_count", "code_configuration", "model"})),
-    ("endpoint", frozenset({"auth_mode", "traffic", "mirror_traffic", "public_network_access", "compute", "identity"})),
-    ("environment", frozenset({"image", "conda_file", "build", "inference_config"})),
-    ("model", frozenset({"path", "type", "flavors", "stage"})),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,14 +106,15 @@ def _items(document: Document) -> list[RequestedResource]:
 
 
 def kind_of(document: Document) -> Kind:
-    """The kind of ``document``. Raises Error InvalidDocument if it cannot be told."""
-    value = document.value if isinstance(document.value, Mapping) else {}
-    match = _SCHEMA.search(str(value.get("$schema", "")))
-    if match is not None and match["name"] in _SCHEMAS:
-        return _SCHEMAS[match["name"]]
-    for kind, fields in _FIELDS:
-        if fields & {str(field) for field in value}:
-            return kind
+    """The kind of ``document``.
+
+    Raises Error InvalidDocument if it cannot be told, or is one that is not applied.
+    """
+    kind = document_kinds.find(document)
+    if kind == "compute" or kind == "instance types":
+        raise document_kinds.wrong_kind(document, kind)
+    if kind is not None:
+        return kind
     message = "cannot tell the kind of this document"
     hint = "add $schema, for an endpoint https://azuremlschemas.azureedge.net/latest/managedOnlineEndpoint.schema.json"
     violation = Violation((), message, hint, location=document.location(()))

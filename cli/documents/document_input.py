@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
 from typing import Any
 
-from amphitrite.cli.documents import document_files, edits
+from amphitrite.cli.documents import document_files, document_kinds, edits
 from amphitrite.cli.documents.document_files import Document
 from amphitrite.cli.documents.edits import Edit
 from amphitrite.schemas.documents import deployment_kind, endpoint_kind, inline_deployments
@@ -92,6 +92,7 @@ def validate_endpoint_with_deployments(document: Document) -> tuple[Submission, 
 
     Raises Error InvalidDocument, LocalFileError.
     """
+    document_kinds.require(document, "endpoint")
     if not inline_deployments.is_legacy(document.value):
         return validate_endpoint(document), []
     head, inline = inline_deployments.split(document_files.validate_and_normalize(document, "legacy_endpoint"))
@@ -104,6 +105,7 @@ def validate_endpoint_with_deployments(document: Document) -> tuple[Submission, 
 
 def validate_endpoint(document: Document) -> Submission:
     """An endpoint. Raises Error InvalidDocument."""
+    document_kinds.require(document, "endpoint")
     return Submission(document_files.validate_and_normalize(document, endpoint_kind(document.value)), document)
 
 
@@ -114,6 +116,7 @@ def read_deployment(file: str, options: Mapping[str, Any], field_edits: Sequence
 
 def validate_deployment(document: Document) -> Submission:
     """A deployment. Raises Error InvalidDocument, LocalFileError."""
+    document_kinds.require(document, "deployment")
     checked = document_files.validate_and_normalize(document, deployment_kind(document.value))
     return Submission(_with_local_paths(checked, document), document)
 
@@ -125,12 +128,14 @@ def read_model(file: str | None, options: Mapping[str, Any], field_edits: Sequen
 
 def validate_model(document: Document) -> Submission:
     """A model. Raises Error InvalidDocument, LocalFileError."""
+    document_kinds.require(document, "model")
     checked = document_files.validate_and_normalize(document, "model")
     return Submission({**checked, "path": _local(checked["path"], document, ("path",))}, document)
 
 
 def validate_environment(document: Document) -> Submission:
     """An environment. Raises Error InvalidDocument, LocalFileError."""
+    document_kinds.require(document, "environment")
     checked = document_files.validate_and_normalize(document, "environment")
     if isinstance(checked.get("conda_file"), str):
         checked = {**checked, "conda_file": _local(checked["conda_file"], document, ("conda_file",))}

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
-from amphitrite.cli.documents import document_files, document_input, kubeconfig_files
+from amphitrite.cli.documents import document_files, document_input, document_kinds, kubeconfig_files
 from amphitrite.cli.documents.document_files import Document
 from amphitrite.cli.documents.document_input import Submission
 from amphitrite.schemas import wire
@@ -87,6 +87,7 @@ def _with_types(current: Mapping[str, Any], documents: Sequence[Document]) -> Su
     """
     types = {key(one["name"]): one for one in current.get("instance_types") or ()}
     for document in documents:
+        document_kinds.require(document, "instance types")
         kind = instance_types_kind(document.value)
         checked = document_files.validate_and_normalize(document, kind)
         if kind == "instance_types":
@@ -101,6 +102,7 @@ def _with_types(current: Mapping[str, Any], documents: Sequence[Document]) -> Su
 
 
 def _validate(document: Document) -> Submission:
+    document_kinds.require(document, "compute")
     checked = document_files.validate_and_normalize(document, "kubernetes_compute")
     if "kubeconfig" in checked:
         checked = {**checked, "kubeconfig": _kubeconfig(checked["kubeconfig"], document)}

@@ -104,7 +104,7 @@ def update(
 ) -> dict[str, Any] | None:
     """Change an endpoint. A file without traffic does not change the traffic."""
     azure_only.refuse(web=web)
-    from amphitrite.cli.documents import document_input, edits
+    from amphitrite.cli.documents import document_input, document_kinds, edits
     from amphitrite.cli.resources import lookups, resource_changes
 
     shares = options.set_options(
@@ -126,6 +126,8 @@ def delete(
     session: Session,
     name: Name,
     yes: options.Yes = False,
+    if document is not None:
+        document_kinds.require(document, "endpoint")
     no_wait: options.NoWait = False,
     ignore_not_found: options.IgnoreNotFound = False,
     locally: local_deployments.Local = False,
