@@ -85,7 +85,7 @@ ROOMS: dict[str, dict[str, set[str]]] = {
     "cli": {
         "cli": {"session", "terminal"},
         "verbs": {"assets", "documents", "resources", "server", "session", "terminal"},
-        "resources": {"assets", "documents", "session"},
+        "resources": {"assets", "documents", "session", "terminal"},
         "assets": {"documents", "session", "terminal"},
         "server": {"session", "terminal"},
         "session": {"terminal"},

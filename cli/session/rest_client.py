@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import httpx
@@ -37,6 +38,16 @@ class Client:
         self._http = http
         self._trace = trace or Trace(lines=False, bodies=False)
         self._hint = unreachable_hint
+        self._date: str | None = None
+
+    @property
+    def server_time(self) -> float:
+        """The server's time of its last response, in seconds since the epoch; without one this
+        machine's. Ages are right even if the two clocks differ."""
+        try:
+            return parsedate_to_datetime(self._date or "").timestamp()
+        except ValueError:
+            return time.time()
 
     # -- resources ---------------------------------------------------------------------------------
     def get(self, path: str, **params: str) -> dict[str, Any]:
@@ -117,6 +128,7 @@ class Client:
                     raise self._unreachable(request, exc) from exc
                 time.sleep(pause)
             else:
+                self._date = response.headers.get("date")
                 self._trace.print_exchange(request, response, time.monotonic() - began)
                 return response
 

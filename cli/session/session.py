@@ -6,6 +6,7 @@ when a verb needs it. Must not know any verb.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -17,7 +18,10 @@ from amphitrite.schemas.errors import Error
 
 if TYPE_CHECKING:
     from amphitrite.cli.session.rest_client import Client
+    from amphitrite.cli.terminal.tables import Table
 
+#: Makes the table of a verb's result.
+MakeTable = Callable[["Session", Any], "Table"]
 #: Opens a connection for the given options.
 Connect = Callable[[Options], "Client"]
 
@@ -51,19 +55,28 @@ class Session:
         """A client for this address, regardless of the options."""
         return self._connect(replace(self.options, server_url=server_url))
 
-    def print(self, value: Any, columns: Sequence[str] = ()) -> None:
+    def print(self, value: Any, columns: Sequence[str] = (), table: MakeTable | None = None) -> None:
         """Print data to stdout according to ``--output`` and ``--query``; nothing for None.
 
-        Raises Error UsageError.
+        ``columns`` and ``table``: the verb's own table, in one of two forms. As with az, the result
+        of a query has a table of its own.
+
+        Raises Error UsageError, and what ``table`` raises.
         """
-        from amphitrite.cli.terminal import output
+        from amphitrite.cli.terminal import colors, output, tables
 
         if self.options.query is not None:
-            value, columns = output.select(value, self.options.query), ()
+            value, columns, table = output.select(value, self.options.query), (), None
         if value is None:
             return
-        form = self.options.output or "json"
-        sys.stdout.write(output.render(value, form, columns=columns, color=sys.stdout.isatty()))
+        form, color = self.options.output or "json", colors.enabled(sys.stdout)
+        if table is None or form not in output.TABLES:
+            sys.stdout.write(output.render(value, form, columns=columns, color=color))
+            return
+        made = table(self, value)
+        sys.stdout.write(tables.render(made, wide=form == "wide", color=color))
+        if not made.rows:
+            self.note(made.empty)
 
     def note(self, text: str) -> None:
         """Print a line to stderr."""
@@ -90,5 +103,11 @@ class Session:
             raise Error("BadArgument", "not confirmed; nothing was changed")
 
     def progress(self, subject: str) -> Progress:
-        """The progress line of a long command; it prints nothing if stderr is not a terminal."""
-        return Progress(subject, live=sys.stderr.isatty() and not self.options.only_show_errors)
+        """The progress of a long command; it prints nothing with ``--only-show-errors``.
+
+        ``subject``: such as ``deployment/pictures/blue``.
+        """
+        if self.options.only_show_errors:
+            return Progress(subject, mode="silent")
+        live = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        return Progress(subject, mode="live" if live else "lines")

@@ -10,7 +10,8 @@ import importlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, ClassVar, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -19,6 +20,9 @@ from amphitrite.cli.session import help_pages
 from amphitrite.cli.session.session import Session
 from amphitrite.cli.terminal import arguments
 from amphitrite.cli.terminal.options import DECLARATIONS, Options
+
+if TYPE_CHECKING:
+    from amphitrite.cli.terminal.tables import Table
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 
@@ -123,13 +127,19 @@ def group(name: str, summary: str, cls: type[TyperGroup] = Group) -> typer.Typer
 
 
 def verb(
-    app: typer.Typer, name: str, *, columns: Sequence[str] = (), any_words: bool = False
+    app: typer.Typer,
+    name: str,
+    *,
+    columns: Sequence[str] = (),
+    table: Callable[..., Table] | None = None,
+    any_words: bool = False,
 ) -> Callable[[Verb], Verb]:
     """Make ``function(session, **options)`` a verb of ``app``.
 
     Its return value is printed according to ``--output`` and ``--query``; None is not printed.
-    ``columns``: the columns of its table. ``any_words``: accept undeclared arguments, for a verb
-    that only explains why it is not supported; no help lists it.
+    ``columns``: the columns of its table. ``table(session, value, **options)`` makes its table if
+    that takes more than columns. ``any_words``: accept undeclared arguments, for a verb that only
+    explains why it is not supported; no help lists it.
     """
 
     def register(function: Verb) -> Verb:
@@ -138,7 +148,7 @@ def verb(
             session: Session = context.obj.with_options(inner)
             result = function(session, **values)
             if result is not None:
-                session.print(result, columns)
+                session.print(result, columns, None if table is None else partial(table, **values))
 
         own_parameters = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
         set_signature(invoke, [*own_parameters, *global_parameters()], function.__doc__)

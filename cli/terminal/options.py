@@ -13,8 +13,8 @@ from typing import Annotated, Any
 
 import typer
 
-#: az's output formats. ``none`` prints nothing.
-FORMATS = ("json", "jsonc", "yaml", "yamlc", "table", "tsv", "none")
+#: az's output formats, and kubectl's ``wide``: a table with more columns. ``none`` prints nothing.
+FORMATS = ("json", "jsonc", "yaml", "yamlc", "table", "wide", "tsv", "none")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,21 +11,25 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from amphitrite.cli.terminal.tables import Column, layout, single_line
 from amphitrite.schemas.errors import Error
+
+#: The formats for people. ``wide`` has the columns of ``table`` and more.
+TABLES = ("table", "wide")
 
 
 def render(value: Any, form: str, *, columns: Sequence[str] = (), color: bool = False) -> str:
     """``value`` (JSON types) in the format ``form``, with a final newline; empty for ``none``.
 
-    ``columns``: the keys that ``table`` shows; all scalar ones if empty. ``color``: for ``jsonc``
-    and ``yamlc``. Raises Error UsageError for a table without columns.
+    ``columns``: the keys that a table shows; all scalar ones if empty. ``color``: for ``jsonc``,
+    ``yamlc`` and the states in a table. Raises Error UsageError for a table without columns.
     """
     if form == "none":
         return ""
     if form == "tsv":
         return _tsv(value)
-    if form == "table":
-        return _table(value, columns)
+    if form in TABLES:
+        return _table(value, columns, color)
     text = _yaml(value) if form.startswith("yaml") else json.dumps(value, indent=2, ensure_ascii=False) + "\n"
     return _colored(text, form[:4]) if color and form.endswith("c") else text
 
@@ -93,7 +97,7 @@ def _cell(item: Any) -> str:
 _HIDDEN_KEYS = frozenset({"id", "type", "etag"})
 
 
-def _table(value: Any, columns: Sequence[str]) -> str:
+def _table(value: Any, columns: Sequence[str], color: bool) -> str:
     """Aligned plain text: a heading, a rule, a line for each object; empty without objects.
 
     Raises Error UsageError if no value can be shown in a table.
@@ -107,11 +111,8 @@ def _table(value: Any, columns: Sequence[str]) -> str:
         hint = "choose columns, for example with --query '[].{Name:name}'"
         raise Error("UsageError", "the result has no values that a table can show", target="--output", hint=hint)
     names = [name for name in columns if name in names] or names
-    lines = [[_heading(name, columns) for name in names], *([row.get(name, "") for name in names] for row in rows)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(names))]
-    lines.insert(1, ["-" * width for width in widths])
-    padded = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines)
-    return "".join(line.rstrip() + "\n" for line in padded)
+    shown = [Column(_heading(name, columns), is_state=color and name in columns and name in _STATES) for name in names]
+    return layout(shown, [[row.get(name, "") for name in names] for row in rows])
 
 
 def _column_cells(item: Mapping[str, Any], columns: Sequence[str]) -> dict[str, str]:
@@ -144,10 +145,27 @@ def _row(item: Any) -> dict[str, str]:
 def _single_line(item: Any) -> str:
     """On one line; lists and objects as JSON."""
     text = json.dumps(item, ensure_ascii=False) if isinstance(item, list | Mapping) else str(item)
-    return " ".join(text.split())
+    return single_line(text)
+
+
+#: The columns of verbs whose values have colours on a terminal.
+_STATES = frozenset({"state"})
+#: The headings of a verb's columns whose values have a unit, or whose name is hard to read.
+_HEADINGS = {
+    "v_cp_us": "vCPUs",
+    "memory_gb": "Memory (GB)",
+    "gpus": "GPUs",
+    "gpu_class": "GPU class",
+    "api_url": "API URL",
+    "scoring_url": "Scoring URL",
+    "pid": "PID",
+}
 
 
 def _heading(name: str, columns: Sequence[str]) -> str:
-    """``provisioning_state`` -> ``Provisioning state`` in a verb's table, else unchanged."""
-    words = name.replace("_", " ") if name in columns else name
-    return words[:1].upper() + words[1:]
+    """``created_at`` -> ``Created at`` in a verb's table; in another one only the first letter
+    changes."""
+    if name not in columns:
+        return name[:1].upper() + name[1:]
+    words = name.replace("_", " ")
+    return _HEADINGS.get(name) or words[:1].upper() + words[1:]

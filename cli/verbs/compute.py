@@ -5,7 +5,7 @@ Decides the options and the output. Must not know YAML (``compute_documents``) o
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,13 +15,27 @@ from amphitrite.cli.terminal import options
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import compute_id
 
+if TYPE_CHECKING:
+    from amphitrite.cli.terminal.tables import Table
+
 app = group("compute", "Kubernetes clusters on which instances run.")
 
-_COLUMNS = ("name", "type", "namespace", "default_instance_type", "provisioning_state")
 Name = Annotated[str, typer.Option("--name", "-n", help="Name of the compute.", show_default=False)]
 
 
-@verb(app, "attach", columns=_COLUMNS)
+def _table(session: Session, value: Any, **options: Any) -> Table:
+    from amphitrite.cli.resources import resource_tables
+
+    return resource_tables.computes(session, value)
+
+
+def _nodes_table(session: Session, value: Any, **options: Any) -> Table:
+    from amphitrite.cli.resources import resource_tables
+
+    return resource_tables.nodes(session, value)
+
+
+@verb(app, "attach", table=_table)
 def attach(
     session: Session,
     file: options.File = None,
@@ -54,13 +68,13 @@ def attach(
     submission = compute_documents.read_compute(
         file, overrides | ({"in_cluster": True} if in_cluster else {}), set_ or ()
     )
-    with session.progress(f"compute {submission.document['name']}") as progress, submission.with_locations():
+    with session.progress(f"compute/{submission.document['name']}") as progress, submission.with_locations():
         resource = compute_documents.put(session.client, submission.document, create=True)
         progress.done("attached")
     return wire.show_compute(resource)
 
 
-@verb(app, "show", columns=_COLUMNS)
+@verb(app, "show", table=_table)
 def show(session: Session, name: Name) -> dict[str, Any]:
     """Show a compute: its instance types, its nodes and its free GPUs."""
     from amphitrite.schemas import wire
@@ -78,7 +92,7 @@ def show(session: Session, name: Name) -> dict[str, Any]:
     return wire.show_compute(resource, nodes)
 
 
-@verb(app, "list", columns=_COLUMNS)
+@verb(app, "list", table=_table)
 def list_(
     session: Session,
     type_: Annotated[
@@ -96,7 +110,7 @@ def list_(
     return [compute for compute in computes if type_ is None or compute["type"] == type_.lower()][:max_results]
 
 
-@verb(app, "update", columns=_COLUMNS)
+@verb(app, "update", table=_table)
 def update(
     session: Session, name: Name, file: options.File = None, set_: options.Set = None, no_wait: options.NoWait = False
 ) -> dict[str, Any]:
@@ -139,7 +153,7 @@ def detach(
         client.send("DELETE", address, params={"underlyingResourceAction": "Detach"})
 
 
-@verb(app, "list-nodes", columns=("node_id", "node_state", "gpus"))
+@verb(app, "list-nodes", table=_nodes_table)
 def list_nodes(session: Session, name: Name) -> list[dict[str, Any]]:
     """List the nodes of a compute with their total and free resources."""
     from amphitrite.schemas import wire

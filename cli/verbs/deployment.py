@@ -7,7 +7,7 @@ Decides the options and the output. Must not know YAML (``document_input``) or H
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,9 +18,11 @@ from amphitrite.cli.terminal import options
 from amphitrite.cli.verbs import azure_only, waits
 from amphitrite.schemas.errors import Error
 
+if TYPE_CHECKING:
+    from amphitrite.cli.terminal.tables import Table
+
 app = group("online-deployment", "Models served behind an endpoint.")
 
-_COLUMNS = ("name", "endpoint_name", "instance_type", "instance_count", "provisioning_state")
 #: Option -> the wire's name.
 _CONTAINERS = {"inference-server": "InferenceServer", "storage-initializer": "StorageInitializer"}
 
@@ -37,7 +39,13 @@ SkipScript = Annotated[
 ]
 
 
-@verb(app, "create", columns=_COLUMNS)
+def _table(session: Session, value: Any, endpoint_name: str | None = None, **options: Any) -> Table:
+    from amphitrite.cli.resources import resource_tables
+
+    return resource_tables.deployments(session, value, endpoint_name or value["endpoint_name"])
+
+
+@verb(app, "create", table=_table)
 def create(
     session: Session,
     file: options.RequiredFile,
@@ -79,7 +87,7 @@ def create(
     return lookups.deployment(session.client, endpoint, name) if is_complete else None
 
 
-@verb(app, "show", columns=_COLUMNS)
+@verb(app, "show", table=_table)
 def show(
     session: Session,
     name: Name,
@@ -96,7 +104,7 @@ def show(
     return lookups.deployment(session.client, endpoint_name, name)
 
 
-@verb(app, "list", columns=_COLUMNS)
+@verb(app, "list", table=_table)
 def list_(session: Session, endpoint_name: Endpoint, locally: local_deployments.Local = False) -> list[dict[str, Any]]:
     """List the deployments of an endpoint."""
     from amphitrite.cli.resources import lookups
@@ -108,7 +116,7 @@ def list_(session: Session, endpoint_name: Endpoint, locally: local_deployments.
     return [show_deployment(r) for r in client.list_all(f"{lookups.endpoint_path(client, endpoint_name)}/deployments")]
 
 
-@verb(app, "update", columns=_COLUMNS)
+@verb(app, "update", table=_table)
 def update(
     session: Session,
     name: OptionalName = None,

@@ -6,7 +6,7 @@ Decides the options and the output. Must not know YAML (``document_input``) or H
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,13 +17,27 @@ from amphitrite.cli.terminal import options
 from amphitrite.cli.verbs import azure_only, waits
 from amphitrite.schemas.errors import Error
 
+if TYPE_CHECKING:
+    from amphitrite.cli.terminal.tables import Table
+
 app = group("online-endpoint", "Scoring addresses, their traffic and their keys.")
 
-_COLUMNS = ("name", "auth_mode", "provisioning_state", "traffic", "scoring_uri")
 Name = Annotated[str, typer.Option("--name", "-n", help="Name of the endpoint.", show_default=False)]
 
 
-@verb(app, "create", columns=_COLUMNS)
+def _table(session: Session, value: Any, **options: Any) -> Table:
+    from amphitrite.cli.resources import resource_tables
+
+    return resource_tables.endpoints(session, value)
+
+
+def _metrics_table(session: Session, value: Any, name: str, **options: Any) -> Table:
+    from amphitrite.cli.resources import resource_tables
+
+    return resource_tables.metrics(session, value, name)
+
+
+@verb(app, "create", table=_table)
 def create(
     session: Session,
     file: options.File = None,
@@ -57,7 +71,7 @@ def create(
     return lookups.endpoint(session.client, submission.document["name"])
 
 
-@verb(app, "show", columns=_COLUMNS)
+@verb(app, "show", table=_table)
 def show(
     session: Session, name: Name, locally: local_deployments.Local = False, web: azure_only.Web = False
 ) -> dict[str, Any]:
@@ -70,7 +84,7 @@ def show(
     return lookups.endpoint(session.client, name) | ({"location": local_deployments.LOCATION} if locally else {})
 
 
-@verb(app, "list", columns=_COLUMNS)
+@verb(app, "list", table=_table)
 def list_(session: Session, locally: local_deployments.Local = False) -> list[dict[str, Any]]:
     """List all endpoints of the workspace."""
     from amphitrite.schemas.wire.display import show_endpoint
@@ -82,7 +96,7 @@ def list_(session: Session, locally: local_deployments.Local = False) -> list[di
     return [show_endpoint(resource) for resource in resources if not locally or local_deployments.is_local(resource)]
 
 
-@verb(app, "update", columns=_COLUMNS)
+@verb(app, "update", table=_table)
 def update(
     session: Session,
     name: Annotated[str | None, typer.Option("--name", "-n", help="Name. Overrides the file.")] = None,
@@ -112,6 +126,8 @@ def update(
         mirror_traffic=document_input.parse_shares("--mirror-traffic", mirror_traffic),
     )
     document = document_input.read_source(file, options.set_options(name=name)) if file is not None else None
+    if document is not None:
+        document_kinds.require(document, "endpoint")
     if name is None:
         name = document_input.endpoint_name(document)
     if locally:
@@ -126,8 +142,6 @@ def delete(
     session: Session,
     name: Name,
     yes: options.Yes = False,
-    if document is not None:
-        document_kinds.require(document, "endpoint")
     no_wait: options.NoWait = False,
     ignore_not_found: options.IgnoreNotFound = False,
     locally: local_deployments.Local = False,
@@ -229,7 +243,7 @@ def invoke(
     return scoring.invoke(session.client, name, request_file, deployment_name)
 
 
-@verb(app, "metrics")
+@verb(app, "metrics", table=_metrics_table)
 def metrics(
     session: Session,
     name: Name,

@@ -17,16 +17,30 @@ from amphitrite.cli.terminal import options
 from amphitrite.cli.verbs import azure_only
 from amphitrite.schemas.names import model_id
 
+if TYPE_CHECKING:
+    from amphitrite.cli.terminal.tables import Table
+
 app = group("model", "Immutable, numbered versions of model files.")
 
-_COLUMNS = ("name", "version", "type", "description", "tags")
 Name = Annotated[str, typer.Option("--name", "-n", help="Name of the model.", show_default=False)]
 Version = Annotated[str | None, typer.Option("--version", "-v", help="Version of the model.")]
 Label = Annotated[str | None, typer.Option("--label", "-l", help="Label in place of a version: latest.")]
 Registry = azure_only.RegistryName
 
 
-@verb(app, "create", columns=_COLUMNS)
+def _table(session: Session, value: Any, **options: Any) -> Table:
+    from amphitrite.cli.resources import resource_tables
+
+    return resource_tables.assets(session, value, "models")
+
+
+def _list_table(session: Session, value: Any, name: str | None, **options: Any) -> Table:
+    from amphitrite.cli.resources import resource_tables
+
+    return resource_tables.assets(session, value, "models", name)
+
+
+@verb(app, "create", table=_table)
 def create(
     session: Session,
     file: options.File = None,
@@ -73,7 +87,7 @@ def create(
     return show_model(resource)
 
 
-@verb(app, "show", columns=_COLUMNS)
+@verb(app, "show", table=_table)
 def show(
     session: Session, name: Name, version: Version = None, label: Label = None, registry_name: Registry = None
 ) -> dict[str, Any]:
@@ -87,7 +101,7 @@ def show(
     return show_model(client.get(model_id(client.workspace, name, version)))
 
 
-@verb(app, "list", columns=("name", "version", "latest_version", "description", "tags"))
+@verb(app, "list", table=_list_table)
 def list_(
     session: Session,
     name: Annotated[str | None, typer.Option("--name", "-n", help="List the versions of this model.")] = None,
@@ -118,7 +132,7 @@ def list_(
     return [show(resource) for resource in resources[:max_results]]
 
 
-@verb(app, "update", columns=_COLUMNS)
+@verb(app, "update", table=_table)
 def update(
     session: Session,
     name: Name,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from email.utils import formatdate
 from pathlib import Path
 
 import httpx
@@ -94,6 +95,7 @@ class Machine(httpx.BaseTransport):
         if str(request.url).startswith(SCORING):
             return self._score(request)
         response = self._app.handle_request(request)
+        response.headers["date"] = formatdate(self.clock.now, usegmt=True)
         self.settle()
         return response
 

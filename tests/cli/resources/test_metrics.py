@@ -39,10 +39,10 @@ def test_totals_of_each_deployment(counted: Stage) -> None:
     code, out, err = counted.run("online-endpoint", "metrics", "-n", "ep-1", "-o", "table")
     assert (code, err) == (0, "")
     assert out == (
-        "Deployment  Requests  Errors  P50_ms  P95_ms  P99_ms\n"
-        "----------  --------  ------  ------  ------  ------\n"
-        "blue        60        0       6.0     6.9     6.98\n"
-        "green       36        6       60.0    69.0    69.8\n"
+        "Deployment  Requests  Errors  P50 (ms)  P95 (ms)  P99 (ms)\n"
+        "----------  --------  ------  --------  --------  --------\n"
+        "blue        60        0       6.0       6.9       6.98\n"
+        "green       36        6       60.0      69.0      69.8\n"
         "-           2         2\n"
     )
     _, out, _ = counted.run("endpoint", "metrics", "-n", "EP-1", "-d", "green", "--query", "[].errors", "-o", "tsv")
@@ -54,7 +54,7 @@ def test_how_metrics_go_on(counted: Stage) -> None:
     code, out, err = counted.run(*command, "RequestsPerMinute", "RequestLatency_P95", "--by", "deployment")
     assert (code, err) == (0, "")
     lines = [line.split() for line in out.splitlines()]
-    assert lines[0] == ["Time", "Deployment", "RequestsPerMinute", "RequestLatency_P95"]
+    assert lines[0] == ["Time", "Deployment", "RequestsPerMinute", "RequestLatency_P95", "(ms)"]
     times = {line[0][-4:] for line in lines[2:]}
     assert times == {":00Z"} and [line[1:] for line in lines[2:]] == [
         ["-", "2.0"], ["blue", "60.0", "6.9"], ["green", "0.0"],
@@ -72,7 +72,7 @@ def test_when_keys_were_last_used(counted: Stage) -> None:
     code, out, err = counted.run("online-endpoint", "metrics", "-n", "ep-1", "--keys", "-o", "table")
     assert (code, err) == (0, "")
     lines = [line.split() for line in out.splitlines()]
-    assert [lines[0], lines[2]] == [["Key", "Last_used"], ["primary"]]
+    assert [lines[0], lines[2]] == [["Key", "Last", "used"], ["primary"]]
     used = datetime.strptime(lines[3][1], "%Y-%m-%dT%H:%M:%S%z")
     assert lines[3][0] == "secondary" and 0 <= now - used.timestamp() < 60
 
@@ -98,4 +98,6 @@ def test_no_endpoint_no_numbers(counted: Stage) -> None:
     assert code == 1 and "nobody" in err
     (counted.directory / "other.yml").write_text("name: ep-2\n")
     assert counted.run("endpoint", "create", "-f", "other.yml")[0] == 0
-    assert counted.run("online-endpoint", "metrics", "-n", "ep-2", "-o", "table") == (0, "", "")
+    assert counted.run("online-endpoint", "metrics", "-n", "ep-2", "-o", "table") == (
+        *(0, "", "no requests to endpoint ep-2 in this time\n"),
+    )

@@ -20,7 +20,7 @@ from amphitrite.cli.verbs.completion import candidates
     ("words", "offered"),
     [
         (["onl"], ["online-deployment", "online-endpoint"]),
-        (["-o", ""], ["json", "jsonc", "none", "table", "tsv", "yaml", "yamlc"]),
+        (["-o", ""], ["json", "jsonc", "none", "table", "tsv", "wide", "yaml", "yamlc"]),
         (["-o", "tsv", "online-e"], ["online-endpoint"]),
         (["online-endpoint", "cr"], ["create"]),
         (["endpoint", "get-"], ["get-credentials"]),
@@ -63,4 +63,4 @@ def test_bash_completes(tmp_path: Path) -> None:
         text=True,
         check=True,
     )
-    assert done.stdout.splitlines() == ["--query", "json jsonc yaml yamlc table tsv none"]
+    assert done.stdout.splitlines() == ["--query", "json jsonc yaml yamlc table wide tsv none"]
