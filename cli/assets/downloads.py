@@ -56,7 +56,7 @@ def download(client: Client, uri: str, directory: Path, progress: Progress) -> N
         target = directory / _inside(blob.path[len(parent) :].lstrip("/"))
         for size in _fetch(client, container, blob, target):
             done += size
-            progress.phase(f"downloading {done / 1e6:.1f} of {total / 1e6:.1f} MB")
+            progress.transfer("downloading", done, total)
 
 
 def _inside(relative: str) -> Path:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from amphitrite.cli.assets import ignore_files
@@ -24,6 +26,7 @@ MAX_FILES = 1_500
 #: are slower.
 _BLOCK = 256 * 1024
 _READERS_MAX = 4
+_REPORT_BYTES = 4 * 1024**2
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +120,15 @@ class Contents:
     sha256: Mapping[str, str]
 
 
-def contents(model: LocalModel) -> Contents:
-    """Hash every file, several at a time. Raises Error LocalFileError."""
+def contents(model: LocalModel, report: Callable[[int, int], None] = lambda done, total: None) -> Contents:
+    """Hash every file, several at a time.
+
+    ``report`` is called with the bytes that are read so far and all bytes, by several threads, but
+    one at a time. Raises Error LocalFileError.
+    """
+    counter = _Counter(model.size, report)
     with ThreadPoolExecutor(min(os.cpu_count() or 1, _READERS_MAX)) as readers:
-        hashes = list(readers.map(_sha256, (file.path for file in model.files)))
+        hashes = list(readers.map(partial(_sha256, counter), (file.path for file in model.files)))
     digest = hashlib.sha256()
     for file, sha256 in zip(model.files, hashes, strict=True):
         digest.update(f"{len(file.relative.encode())}:{file.relative}:{file.size}:{sha256}:".encode())
@@ -142,11 +150,29 @@ def blocks(path: Path, start: int = 0, length: int | None = None) -> Iterator[by
             left = None if left is None else left - len(block)
 
 
-def _sha256(path: Path) -> str:
+class _Counter:
+    """Counts the bytes that several threads read, and reports each ``_REPORT_BYTES``."""
+
+    def __init__(self, total: int, report: Callable[[int, int], None]) -> None:
+        self._total, self._report = total, report
+        self._done = self._reported = 0
+        self._lock = threading.Lock()
+        report(0, total)
+
+    def add(self, size: int) -> None:
+        with self._lock:
+            self._done += size
+            if self._done - self._reported >= _REPORT_BYTES:
+                self._reported = self._done
+                self._report(self._done, self._total)
+
+
+def _sha256(counter: _Counter, path: Path) -> str:
     digest, block = hashlib.sha256(), memoryview(bytearray(_BLOCK))
     with _local(path), path.open("rb", buffering=0) as stream:
         while size := stream.readinto(block):
             digest.update(block[:size])
+            counter.add(size)
     return digest.hexdigest()
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -30,6 +31,7 @@ DATASTORE = "workspaceblobstore"
 #: end of a request.
 WHOLE_BYTES = 2 * 1024**3
 BLOCK_BYTES = 64 * 1024**2
+_READING = "reading files"
 _VERSION = {"x-ms-version": "2024-11-04"}
 _BLOB = {**_VERSION, "x-ms-blob-type": "BlockBlob", "Content-Type": "application/octet-stream"}
 
@@ -43,8 +45,7 @@ def upload(client: Client, path: Path, progress: Progress, *, name: str, version
     the store.
     """
     model = model_files.read(path)
-    progress.phase("reading files")
-    contents = model_files.contents(model)
+    contents = model_files.contents(model, partial(progress.transfer, _READING))
     folder = _folder(contents.digest)
     # A directory is stored under its own name, so that a download can restore the name.
     prefix = f"{folder}/{model.name}" if model.is_directory else folder
@@ -56,7 +57,7 @@ def upload(client: Client, path: Path, progress: Progress, *, name: str, version
         for file in model.files:
 
             def report(size: int, before: int = sent) -> None:
-                progress.phase(f"uploading {_megabytes(before + size)} of {_megabytes(model.size)} MB")
+                progress.transfer("uploading", before + size, model.size)
 
             report(0)
             store.put(file, contents.sha256[file.relative], report)
@@ -65,13 +66,14 @@ def upload(client: Client, path: Path, progress: Progress, *, name: str, version
     return uri
 
 
-def upload_uri(client: Client, path: Path) -> str:
+def upload_uri(client: Client, path: Path, progress: Progress) -> str:
     """The URI that ``upload`` would return.
 
     Reads the files, sends nothing. Raises Error LocalFileError.
     """
     model = model_files.read(path)
-    return _uri(client, _folder(model_files.contents(model).digest), model.name)
+    contents = model_files.contents(model, partial(progress.transfer, _READING))
+    return _uri(client, _folder(contents.digest), model.name)
 
 
 def _folder(digest: str) -> str:
@@ -84,10 +86,6 @@ def _uri(client: Client, folder: str, name: str) -> str:
         f"azureml://subscriptions/{scope.subscription}/resourcegroups/{scope.resource_group}"
         f"/workspaces/{scope.workspace}/datastores/{DATASTORE}/paths/{folder}/{name}"
     )
-
-
-def _megabytes(size: int) -> str:
-    return f"{size / 1e6:.1f}"
 
 
 def container(client: Client) -> str:

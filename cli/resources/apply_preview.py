@@ -24,6 +24,7 @@ from amphitrite.schemas.names import environment_id, key, model_id, parse_asset
 
 if TYPE_CHECKING:
     from amphitrite.cli.session.rest_client import Client
+    from amphitrite.cli.terminal.progress import Progress
 
 
 class Preview:
@@ -32,8 +33,8 @@ class Preview:
     Each step assumes that the steps before it are done.
     """
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    def __init__(self, client: Client, progress: Progress) -> None:
+        self._client, self._progress = client, progress
         # What earlier steps create: ARM ids of assets in lower case; (kind of asset, name) -> the
         # ARM id of its latest version; names of endpoints in lower case.
         self._planned_assets: set[str] = set()
@@ -122,7 +123,7 @@ class Preview:
         self._planned_latest[(kind, key(name))] = arm_id
 
     def _address(self, path: str) -> str:
-        return path if is_remote(path) else uploads.upload_uri(self._client, Path(path))
+        return path if is_remote(path) else uploads.upload_uri(self._client, Path(path), self._progress)
 
     # -- endpoints and deployments -----------------------------------------------------------------
     def _endpoint(self, item: RequestedResource) -> Step:

@@ -25,6 +25,10 @@ _WORDS: Mapping[Change, str] = {
 }
 
 
+#: kubectl's words for a step that is done.
+_OUTCOMES: Mapping[Change, str] = {"create": "created", "none": "unchanged"}
+
+
 @dataclass(frozen=True, slots=True)
 class FieldChange:
     """``path``: dotted. ``before`` and ``after``: None if the field is absent."""
@@ -46,6 +50,11 @@ class Step:
     change: Change
     reasons: tuple[str, ...] = ()
     fields: tuple[FieldChange, ...] = field(default=())
+
+    @property
+    def subject(self) -> str:
+        """kubectl's KIND/NAME: ``deployment/pictures/blue``."""
+        return f"{self.item.kind}/{self.name}"
 
     def to_document(self) -> dict[str, Any]:
         """The step as JSON data."""
@@ -73,10 +82,17 @@ def format_steps(steps: Sequence[Step]) -> str:
     lines = []
     for step in steps:
         why = f" ({', '.join(step.reasons)})" if step.reasons else ""
-        lines.append(f"{_SIGNS[step.change]} {step.item.kind} {step.name}: {_WORDS[step.change]}{why}")
+        lines.append(f"{_SIGNS[step.change]} {step.subject}: {_WORDS[step.change]}{why}")
         lines += [f"    {_line(one)}" for one in step.fields]
     counts = [f"{n} {_WORDS[change]}" for change in _WORDS if (n := sum(s.change == change for s in steps))]
     return "\n".join([*lines, f"{', '.join(counts)}.", ""])
+
+
+def format_outcome(step: Step, fields: Sequence[FieldChange]) -> str:
+    """kubectl's line about a step that is done, and a line for each of ``fields``."""
+    why = f" ({_WORDS[step.change]}: {', '.join(step.reasons)})" if step.change == "replace" else ""
+    lines = [f"    {_line(one)}" for one in fields]
+    return "\n".join([f"{step.subject} {_OUTCOMES.get(step.change, 'configured')}{why}", *lines])
 
 
 def _line(one: FieldChange) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from amphitrite.cli.resources import lookups
+from amphitrite.cli.resources import lookups, subjects
 from amphitrite.cli.resources.near_names import Place, exists
 from amphitrite.cli.session import interruption, operation_polling
 from amphitrite.cli.session.interruption import Change
@@ -37,20 +37,22 @@ def has_deployment(session: Session, endpoint: str, name: str, *, ignore_not_fou
 def delete_endpoint(session: Session, name: str, *, no_wait: bool) -> None:
     """Delete an endpoint with its deployments. Raises the Error of the request or the operation."""
     path = lookups.endpoint_path(session.client, name)
-    _delete(session, name, path, {}, _change("ml online-endpoint", f"endpoint {name}", f"-n {name}"), no_wait)
+    change = _change("ml online-endpoint", f"endpoint {name}", f"-n {name}")
+    _delete(session, subjects.endpoint(name), path, {}, change, no_wait)
 
 
 def delete_deployment(session: Session, endpoint: str, name: str, *, force: bool, no_wait: bool) -> None:
     """Delete a deployment. ``force``: also one with traffic. Raises as ``delete_endpoint``."""
     path = lookups.deployment_path(session.client, endpoint, name)
     change = _change("ml online-deployment", f"deployment {name}", f"-n {name} -e {endpoint}")
-    _delete(session, name, path, {"force": "true"} if force else {}, change, no_wait)
+    subject = subjects.deployment(endpoint, name)
+    _delete(session, subject, path, {"force": "true"} if force else {}, change, no_wait)
 
 
 def _delete(session: Session, subject: str, path: str, params: dict[str, str], change: Change, no_wait: bool) -> None:
     with interruption.explained(change):
         send = change.sending(lambda: session.client.send("DELETE", path, params=params))
-        operation_polling.run_operation(session, subject, send, no_wait=no_wait)
+        operation_polling.run_operation(session, subject, send, outcome="deleted", no_wait=no_wait)
 
 
 def _change(group: str, subject: str, names: str) -> Change:

@@ -17,7 +17,7 @@ from amphitrite.cli.documents import document_files, document_input, edits
 from amphitrite.cli.documents.document_files import Document
 from amphitrite.cli.documents.document_input import Submission
 from amphitrite.cli.documents.edits import Edit
-from amphitrite.cli.resources import creations, lookups, traffic_names
+from amphitrite.cli.resources import creations, lookups, subjects, traffic_names
 from amphitrite.cli.resources.traffic_names import SHARES
 from amphitrite.cli.session import interruption, operation_polling
 from amphitrite.cli.session.interruption import Change
@@ -38,8 +38,10 @@ _ATTEMPTS = 5
 _ENDPOINT, _DEPLOYMENT = "ml online-endpoint", "ml online-deployment"
 
 
-def put_endpoint(session: Session, submission: Submission, *, create: bool, no_wait: bool = False) -> bool:
-    """Create or replace an endpoint.
+def put_endpoint(
+    session: Session, submission: Submission, *, create: bool, no_wait: bool = False, tell: bool = True
+) -> bool:
+    """Create or replace an endpoint. ``tell``: print a line about the outcome.
 
     Returns whether the outcome is known: not with ``no_wait``. Raises Error.
     """
@@ -48,9 +50,10 @@ def put_endpoint(session: Session, submission: Submission, *, create: bool, no_w
     body = endpoint_body(session.client, submission)
     return _carry_out(
         session,
-        f"endpoint {name}",
+        subjects.endpoint(name),
         submission,
         lambda: _put(session, path, body, _ENDPOINT if create else None),
+        _outcome(create, tell),
         no_wait,
         _endpoint_change(name, create=create),
     )
@@ -63,12 +66,13 @@ def update_endpoint(
     options: Mapping[str, Any],
     field_edits: Sequence[Edit],
     no_wait: bool,
-    note_lost_traffic: bool = True,
+    tell: bool = True,
 ) -> bool:
     """Update an endpoint.
 
-    Traffic that ``file`` does not set stays as it is. ``note_lost_traffic``: say on stderr which
-    deployments lose their traffic without being named. Returns and raises as put_endpoint.
+    Traffic that ``file`` does not set stays as it is. ``tell``: print a line about the outcome, and
+    about deployments that lose their traffic without being named. Returns and raises as
+    put_endpoint.
     """
     edits.refuse_immutable_fields(field_edits, "managed_online_endpoint", {"name": name})
     lost: str | None = None
@@ -89,22 +93,25 @@ def update_endpoint(
     path = lookups.endpoint_path(session.client, name)
     is_complete = _update(
         session,
-        f"endpoint {name}",
+        subjects.endpoint(name),
         path,
         edit,
         lambda submission: endpoint_body(session.client, submission),
+        _outcome(False, tell),
         no_wait,
         _endpoint_change(name, create=False),
     )
-    if lost and note_lost_traffic:
+    if lost and tell:
         session.note(lost)
     return is_complete
 
 
-def put_deployment(session: Session, submission: Submission, *, create: bool, no_wait: bool = False) -> bool:
+def put_deployment(
+    session: Session, submission: Submission, *, create: bool, no_wait: bool = False, tell: bool = True
+) -> bool:
     """Create or replace a deployment, after its inline model.
 
-    Returns and raises as put_endpoint.
+    ``tell``: as for put_endpoint. Returns and raises as put_endpoint.
     """
     client, document = session.client, submission.document
     endpoint, name = document["endpoint_name"], document["name"]
@@ -114,7 +121,15 @@ def put_deployment(session: Session, submission: Submission, *, create: bool, no
     with interruption.explained(change):
         body = _deployment_body(session, submission)
     group = _DEPLOYMENT if create else None
-    return _carry_out(session, name, submission, lambda: _put(session, path, body, group), no_wait, change)
+    return _carry_out(
+        session,
+        subjects.deployment(endpoint, name),
+        submission,
+        lambda: _put(session, path, body, group),
+        _outcome(create, tell),
+        no_wait,
+        change,
+    )
 
 
 def update_deployment(session: Session, endpoint: str, name: str, field_edits: Sequence[Edit], no_wait: bool) -> bool:
@@ -130,10 +145,11 @@ def update_deployment(session: Session, endpoint: str, name: str, field_edits: S
     path = lookups.deployment_path(session.client, endpoint, name)
     return _update(
         session,
-        name,
+        subjects.deployment(endpoint, name),
         path,
         edit,
         lambda submission: _deployment_body(session, submission),
+        _outcome(False, True),
         no_wait,
         _deployment_change(endpoint, name, create=False),
     )
@@ -160,6 +176,7 @@ def _update(
     path: str,
     edit: Callable[[Any], Submission],
     body: Callable[[Submission], dict[str, Any]],
+    outcome: str | None,
     no_wait: bool,
     change: Change,
 ) -> bool:
@@ -171,7 +188,7 @@ def _update(
         headers = {"If-Match": answer.headers["ETag"]}
         put = partial(client.send, "PUT", path, json=body(submission), headers=headers)
         try:
-            return _carry_out(session, subject, submission, put, no_wait, change)
+            return _carry_out(session, subject, submission, put, outcome, no_wait, change)
         except Error as error:
             if error.code != "PreconditionFailed" or attempt == _ATTEMPTS - 1:
                 raise
@@ -183,6 +200,7 @@ def _carry_out(
     subject: str,
     submission: Submission,
     send: Callable[[], httpx.Response],
+    outcome: str | None,
     no_wait: bool,
     change: Change,
 ) -> bool:
@@ -194,10 +212,17 @@ def _carry_out(
         return answer
 
     with submission.with_locations(), interruption.explained(change):
-        complete = operation_polling.run_operation(session, subject, change.sending(noting), no_wait=no_wait)
+        complete = operation_polling.run_operation(
+            session, subject, change.sending(noting), outcome=outcome, no_wait=no_wait
+        )
     for note in notes:
         session.note(f"note: {note}")
     return complete
+
+
+def _outcome(create: bool, tell: bool) -> str | None:
+    """kubectl's word for a success; None if the caller tells it."""
+    return ("created" if create else "configured") if tell else None
 
 
 def _put(session: Session, path: str, body: dict[str, Any], create: str | None) -> httpx.Response:
@@ -242,7 +267,8 @@ def _deployment_body(session: Session, submission: Submission) -> dict[str, Any]
     environment = document.get("environment")
     inline = document.get("model")
     if isinstance(inline, Mapping):
-        with session.progress(f"model of {document['name']}") as progress:
+        subject = subjects.deployment(document["endpoint_name"], document["name"])
+        with session.progress(f"model of {subject}") as progress:
             model = model_registration.register_inline(session.client, inline, progress)
         document = {**document, "model": str(model["id"])}
         for note in model_registration.notes(model):

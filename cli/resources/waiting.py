@@ -76,9 +76,10 @@ def until(
                 if condition.holds(shown):
                     break
                 status = shown.get("status") or {}
-                progress.phase(
-                    ": ".join(str(status[name]) for name in ("phase", "message") if status.get(name)) or state
-                )
+                cause, _, message = str(status.get("message") or "").rpartition("\n")
+                if cause:
+                    progress.tell(cause)
+                progress.phase(": ".join(part for part in (status.get("phase"), message) if part) or state)
             except Error as error:
                 if error.code == "ResourceNotFound" and condition.deleted:
                     break

@@ -30,8 +30,13 @@ POLL_S = 0.2
 UNREACHABLE_TIMEOUT_S = 20.0
 
 
-def run_operation(session: Session, subject: str, send: Callable[[], httpx.Response], *, no_wait: bool = False) -> bool:
+def run_operation(
+    session: Session, subject: str, send: Callable[[], httpx.Response], *, outcome: str | None, no_wait: bool = False
+) -> bool:
     """Send a change and wait for its outcome.
+
+    ``subject``: such as ``endpoint/pictures``. ``outcome``: kubectl's word for a success, such as
+    ``created``; None if the caller tells it.
 
     Returns whether the outcome is known: not with ``no_wait``.
 
@@ -41,7 +46,8 @@ def run_operation(session: Session, subject: str, send: Callable[[], httpx.Respo
         answer = send()
         if not no_wait:
             wait(session.client, answer, progress)
-            progress.done("Succeeded")
+            if outcome is not None:
+                progress.done(outcome)
     if no_wait:
         session.note(f"{subject}: accepted, in progress")
     return not no_wait
@@ -71,6 +77,8 @@ def wait(client: Client, answer: httpx.Response, progress: Progress) -> None:
         else:
             if _has_succeeded(status):
                 return
+            for cause in causes(status):
+                progress.tell(cause)
             progress.phase(phase(status))
         time.sleep(next(pauses))
 
@@ -86,9 +94,20 @@ def _has_succeeded(status: Mapping[str, Any]) -> bool:
 
 
 def phase(status: Mapping[str, Any]) -> str:
-    """The newest of ``properties.phases`` as text, with its message if it has one."""
-    phases = (status.get("properties") or {}).get("phases") or []
+    """The newest of ``properties.phases`` as text, with the last line of its message."""
+    phases = _phases(status)
     if not phases:
         return ""
     newest = phases[-1]
-    return ": ".join(part for part in (newest.get("name"), newest.get("message")) if part)
+    _, _, state = str(newest.get("message") or "").rpartition("\n")
+    return ": ".join(part for part in (newest.get("name"), state) if part)
+
+
+def causes(status: Mapping[str, Any]) -> list[str]:
+    """What has gone wrong so far, oldest first: the first lines of messages of several lines."""
+    messages = [str(one.get("message") or "") for one in _phases(status)]
+    return list(dict.fromkeys(message.rpartition("\n")[0] for message in messages if "\n" in message))
+
+
+def _phases(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return (status.get("properties") or {}).get("phases") or []

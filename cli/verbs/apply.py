@@ -20,7 +20,7 @@ from amphitrite.schemas.errors import Error
 
 if TYPE_CHECKING:
     from amphitrite.cli.documents.apply_documents import RequestedResource
-    from amphitrite.cli.resources.apply_steps import Step
+    from amphitrite.cli.resources.apply_steps import FieldChange, Step
 
 _SHARES = ("traffic", "mirror_traffic")
 
@@ -43,7 +43,6 @@ def apply(
     """Create or update the models, environments, endpoints and deployments in YAML documents."""
     steps = _plan(session, file)
     if not dry_run:
-        session.note(_text(steps).rstrip())
         _execute(session, steps)
         return [step.to_document() for step in steps] if _as_data(session) else None
     return _output(session, steps)
@@ -69,7 +68,9 @@ def _plan(session: Session, files: Sequence[str]) -> list[Step]:
     from amphitrite.cli.resources.apply_preview import Preview
 
     items = read_resources(files)
-    return Preview(session.client).steps(items)
+    with session.progress("apply" if len(files) > 1 else files[0]) as progress:
+        progress.phase("comparing with the server")
+        return Preview(session.client, progress).steps(items)
 
 
 def _output(session: Session, steps: Sequence[Step]) -> list[dict[str, Any]] | None:
@@ -91,19 +92,19 @@ def _text(steps: Sequence[Step]) -> str:
 
 
 def _execute(session: Session, steps: Sequence[Step]) -> None:
-    """Run the steps.
+    """Run the steps, and print a line about each, also about what is unchanged.
 
     Raises the Error of the first one that fails; its hint lists the steps before it.
     """
     done: list[str] = []
-    changes = [step for step in steps if step.change != "none"]
     try:
-        for step in changes:
-            _execute_step(session, step)
-            done.append(f"{step.item.kind} {step.name}")
-        for step in changes:
-            if step.item.kind == "endpoint" and _changes_traffic(step):
+        for step in steps:
+            if _execute_step(session, step):
+                done.append(step.subject)
+        for step in steps:
+            if step.item.kind == "endpoint" and (shares := [one for one in step.fields if _is_share(one)]):
                 _endpoint(session, step.item, with_traffic=True)
+                _tell(session, replace(step, change="update"), shares)
     except KeyboardInterrupt:
         again = "run the command again: it goes on where it was"
         interruption.report(f"done until then: {', '.join(done) or 'nothing'}", again)
@@ -121,28 +122,42 @@ def _execute(session: Session, steps: Sequence[Step]) -> None:
         ) from error
 
 
-def _execute_step(session: Session, step: Step) -> None:
-    """Run a step, without the traffic of an endpoint."""
+def _tell(session: Session, step: Step, fields: Sequence[FieldChange]) -> None:
+    from amphitrite.cli.resources.apply_steps import format_outcome
+
+    session.note(format_outcome(step, fields))
+
+
+def _execute_step(session: Session, step: Step) -> bool:
+    """Run a step, without the traffic of an endpoint. Returns whether there was anything to do."""
     item = step.item
+    others = [one for one in step.fields if not (item.kind == "endpoint" and _is_share(one))]
+    if step.change == "update" and not others:
+        return False
+    if step.change == "none":
+        _tell(session, step, ())
+        return False
     if item.kind == "endpoint":
-        if step.change == "create" or any(not one.path.startswith(_SHARES) for one in step.fields):
-            _endpoint(session, item, with_traffic=False, create=step.change == "create")
-        elif step.change == "retry":
-            _endpoint(session, item, with_traffic=True)
-        return
-    if item.kind == "deployment":
+        _endpoint(session, item, with_traffic=step.change == "retry", create=step.change == "create")
+    elif item.kind == "deployment":
         from amphitrite.cli.resources import resource_changes
 
-        resource_changes.put_deployment(session, item.submission, create=step.change == "create")
-        return
+        resource_changes.put_deployment(session, item.submission, create=step.change == "create", tell=False)
+    else:
+        _asset(session, step)
+    # What a new resource has is in its document.
+    _tell(session, step, () if step.change == "create" else others)
+    return True
+
+
+def _asset(session: Session, step: Step) -> None:
     from amphitrite.cli.assets import environment_registration, model_registration
 
-    register = model_registration.register if item.kind == "model" else environment_registration.register
+    register = model_registration.register if step.item.kind == "model" else environment_registration.register
     version = step.name.rpartition(":")[2]
-    with session.progress(step.name) as progress, item.submission.with_locations():
-        resource = register(session.client, {**item.submission.document, "version": version}, progress)
-        progress.done("registered")
-    for note in model_registration.notes(resource) if item.kind == "model" else ():
+    with session.progress(step.subject) as progress, step.item.submission.with_locations():
+        resource = register(session.client, {**step.item.submission.document, "version": version}, progress)
+    for note in model_registration.notes(resource) if step.item.kind == "model" else ():
         session.note(note)
 
 
@@ -151,12 +166,12 @@ def _endpoint(session: Session, item: RequestedResource, *, with_traffic: bool, 
 
     document = {f: v for f, v in item.submission.document.items() if with_traffic or f not in _SHARES}
     if create:
-        resource_changes.put_endpoint(session, replace(item.submission, document=document), create=True)
+        resource_changes.put_endpoint(session, replace(item.submission, document=document), create=True, tell=False)
     else:
         source = replace(item.submission.source, value=document)
-        name = document["name"]  # The steps have shown already who loses traffic.
-        resource_changes.update_endpoint(session, source, name, {}, (), no_wait=False, note_lost_traffic=False)
+        resource_changes.update_endpoint(session, source, document["name"], {}, (), no_wait=False, tell=False)
 
 
-def _changes_traffic(step: Step) -> bool:
-    return any(one.path.startswith(_SHARES) and (one.before or one.after) for one in step.fields)
+def _is_share(one: FieldChange) -> bool:
+    """Whether a share of traffic changes. A share of 0 is the same as none."""
+    return one.path.startswith(_SHARES) and bool(one.before or one.after)

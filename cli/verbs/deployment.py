@@ -204,13 +204,13 @@ def wait(
 
     Exit code 1: the change failed (its cause is printed), or the time is over.
     """
-    from amphitrite.cli.resources import lookups, waiting
+    from amphitrite.cli.resources import lookups, subjects, waiting
 
     condition = waits.condition(created=created, updated=updated, deleted=deleted, exists=exists, custom=custom)
     client = session.client
     waiting.until(
         session,
-        f"deployment {name}",
+        subjects.deployment(endpoint_name, name),
         lambda: lookups.deployment(client, endpoint_name, name),
         condition,
         interval_s=interval,

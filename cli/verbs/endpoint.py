@@ -172,13 +172,13 @@ def wait(
 
     Exit code 1: the change failed (its cause is printed), or the time is over.
     """
-    from amphitrite.cli.resources import lookups, waiting
+    from amphitrite.cli.resources import lookups, subjects, waiting
 
     condition = waits.condition(created=created, updated=updated, deleted=deleted, exists=exists, custom=custom)
     client = session.client
     waiting.until(
         session,
-        f"endpoint {name}",
+        subjects.endpoint(name),
         lambda: lookups.endpoint(client, name),
         condition,
         interval_s=interval,
@@ -202,7 +202,7 @@ def regenerate_keys(
     no_wait: options.NoWait = False,
 ) -> None:
     """Replace one key by a new one. The other key stays valid."""
-    from amphitrite.cli.resources import lookups
+    from amphitrite.cli.resources import lookups, subjects
     from amphitrite.cli.session import operation_polling
 
     if key_type.lower() not in ("primary", "secondary"):
@@ -210,7 +210,11 @@ def regenerate_keys(
     client = session.client
     address, body = lookups.endpoint_path(client, name), {"keyType": key_type.capitalize()}
     operation_polling.run_operation(
-        session, name, lambda: client.send("POST", f"{address}/regenerateKeys", json=body), no_wait=no_wait
+        session,
+        subjects.endpoint(name),
+        lambda: client.send("POST", f"{address}/regenerateKeys", json=body),
+        outcome=f"{key_type.lower()} key regenerated",
+        no_wait=no_wait,
     )
 
 

@@ -6,7 +6,7 @@ Decides the options and the output. Must not know YAML (``document_input``) or r
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -94,7 +94,7 @@ def create(
     with submission.with_locations():
         resource = environment_registration.register(session.client, submission.document)
     if no_wait:
-        session.note(f"{submission.document['name']}: version {resource['name']} registered")
+        session.note(f"environment/{submission.document['name']}:{resource['name']} created")
         return None
     return show_environment(resource)
 

@@ -6,7 +6,7 @@ Decides the options and the output. Must not know YAML (``document_input``) or t
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -72,7 +72,7 @@ def create(
     overrides |= options.set_options(tags=document_input.parse_pairs("--tags", tags), stage=stage, datastore=datastore)
     submission = document_input.read_model(file, overrides, edits.parse_edits(set_))
     try:
-        with session.progress(submission.document["name"]) as progress, submission.with_locations():
+        with session.progress(f"model/{submission.document['name']}") as progress, submission.with_locations():
             resource = model_registration.register(session.client, submission.document, progress)
             progress.done(f"version {resource['name']} registered")
     except KeyboardInterrupt:
@@ -82,7 +82,7 @@ def create(
     for note in model_registration.notes(resource):
         session.note(note)
     if no_wait:
-        session.note(f"{submission.document['name']}: version {resource['name']} registered")
+        session.note(f"model/{submission.document['name']}:{resource['name']} created")
         return None
     return show_model(resource)
 
@@ -180,7 +180,7 @@ def download(
     client = session.client
     version = model_registration.resolve_version(client, name, version, label)
     uri = client.get(model_id(client.workspace, name, version))["properties"]["modelUri"]
-    with session.progress(f"{name}:{version}") as progress:
+    with session.progress(f"model/{name}:{version}") as progress:
         downloads.download(client, uri, Path(download_path) / name, progress)
         progress.done("downloaded")
 

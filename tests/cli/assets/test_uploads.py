@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -79,8 +80,8 @@ def test_a_file_that_changes_after_it_was_read_is_not_taken(
     file = tree(stage.directory / "files", a="x" * 100) / "a"
     contents = model_files.contents
 
-    def read(model: model_files.LocalModel) -> model_files.Contents:
-        found = contents(model)
+    def read(model: model_files.LocalModel, report: Callable[[int, int], None]) -> model_files.Contents:
+        found = contents(model, report)
         file.write_text("y" * 100 if change == "other" else "x" * 99)
         return found
 

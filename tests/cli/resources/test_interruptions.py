@@ -122,7 +122,7 @@ def test_apply_says_what_was_done_and_goes_on(ready: Stage) -> None:
     press(ready, "PUT .../ep-3/deployments/blue")
     code, _, err = ml(ready, "apply -f both.yml")
     assert code == 130
-    assert "interrupted: done until then: endpoint ep-3\nhint: run the command again" in err
+    assert "interrupted: done until then: endpoint/ep-3\nhint: run the command again" in err
     assert ml(ready, "apply -f both.yml")[0] == 0
     assert ml(ready, "deployment show -n blue -e ep-3 --query provisioning_state -o tsv")[1] == "Succeeded\n"
 

@@ -46,7 +46,7 @@ def fail(stage: Stage) -> str:
 
 def test_a_failure_begins_with_its_cause_and_the_line_of_the_users_file(pictures: Stage) -> None:
     first, second, hint = fail(pictures).splitlines()
-    assert first.startswith("error: ") and first.endswith(CAUSE)
+    assert first == f"error: {CAUSE} [ResourceNotReady]"
     assert second == "  deployment 'green' has an instance that does not become ready"
     assert hint == "hint: see its log: ml online-deployment get-logs -n green -e pictures"
 
