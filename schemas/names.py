@@ -59,6 +59,11 @@ def model_id(workspace: str, name: str, version: str | None = None) -> str:
     return f"{workspace}/models/{name}" + (f"/versions/{version}" if version is not None else "")
 
 
+def registry_id(workspace: str, name: str) -> str:
+    """The ARM id of the container registry of a workspace, in its resource group."""
+    return f"{workspace.partition('/providers/')[0]}/providers/Microsoft.ContainerRegistry/registries/{name}"
+
+
 def environment_id(workspace: str, name: str, version: str | None = None) -> str:
     """The ARM id of an environment version; without ``version`` that of the container."""
     return f"{workspace}/environments/{name}" + (f"/versions/{version}" if version is not None else "")

@@ -31,12 +31,15 @@ class Root(LazyGroup):
         "apply": ("apply:apply", "Create or update the resources in YAML documents."),
         "diff": ("apply:diff", "Show the changes that ml apply would make."),
         "configure": ("configure", "Set the default workspace, resource group and subscription."),
-        "account": ("account", "Show or set the default subscription."),
+        "config": ("config", "Read and write the defaults, like az config."),
+        "account": ("account", "Show or set the default subscription, and get a token."),
+        "group": ("resource_group", "The resource group of the workspace."),
         "explain": ("explain:explain", "Explain an error code: what it means, and what to do."),
         "completion": ("completion", "Print a completion script for a shell."),
         "version": ("version:version", "Print the version."),
         "endpoint": ("endpoint", ""),
         "deployment": ("deployment", ""),
+        **{name: (f"azure_elsewhere:{name}", "") for name in ("acr", "storage", "extension", "login")},
     }
 
 

@@ -80,7 +80,7 @@ class LazyGroup(Group):
     """A group whose subcommands are imported only when they are used."""
 
     #: name -> (module of ``amphitrite.cli.verbs`` with ``app``, or ``module:function`` of a verb;
-    #: summary for the help). An empty summary hides an alias.
+    #: summary for the help). An empty summary hides an alias, or a verb that takes any words.
     groups: ClassVar[Mapping[str, tuple[str, str]]] = {}
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -97,7 +97,7 @@ class LazyGroup(Group):
         if not function:
             return typer.main.get_command(module.app)
         app = group(cmd_name, "")
-        verb(app, cmd_name)(getattr(module, function))
+        verb(app, cmd_name, any_words=not self.groups[cmd_name][1])(getattr(module, function))
         return typer.main.get_command(app)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

@@ -1,6 +1,7 @@
-"""``ml account``: the default subscription, which Azure's scripts set first.
+"""``ml account``: the default subscription, which Azure's scripts set first, and tokens.
 
-Decides the options and the output. Must not know the file (``configured_defaults``) or any server.
+Decides the options and the output. Must not know the file (``configured_defaults``) or how tokens
+are made.
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ from amphitrite.cli.session.session import Session
 from amphitrite.cli.session.verb_declaration import group, verb
 from amphitrite.cli.terminal.options import scope
 
-app = group("account", "Show or set the default subscription.")
+app = group("account", "Show or set the default subscription, and get a token.")
+
+#: The resource of tokens for the control plane, for which Azure's clients ask.
+_MANAGEMENT = "https://management.azure.com"
 
 
 @verb(app, "show")
@@ -36,3 +40,36 @@ def set_(
     if not subscription:
         raise Error("UsageError", "the name of the subscription is missing", hint="add --subscription NAME")
     configured_defaults.change({"subscription": subscription})
+
+
+@verb(app, "get-access-token", columns=("tokenType", "expiresOn", "subscription"))
+def get_access_token(
+    session: Session,
+    resource: Annotated[
+        str | None,
+        typer.Option(
+            "--resource", help=f"Resource of the token. https://ml.azure.com: scoring only. [default: {_MANAGEMENT}]"
+        ),
+    ] = None,
+    scope_: Annotated[
+        str | None, typer.Option("--scope", help="The same as a scope, which ends with /.default.")
+    ] = None,
+) -> dict[str, Any]:
+    """Get a bearer token for the REST API, or for scoring."""
+    from datetime import datetime
+
+    from amphitrite.schemas.errors import Error
+
+    if resource and scope_:
+        raise Error("UsageError", "--resource and --scope mean the same; use one of them", target="--scope")
+    wanted = resource or (scope_ or _MANAGEMENT).removesuffix("/.default")
+    answer = session.client.send("GET", "/identity/token", params={"resource": wanted.rstrip("/")}).json()
+    expires_on = int(answer["expires_on"])
+    return {
+        "accessToken": answer["access_token"],
+        "expiresOn": datetime.fromtimestamp(expires_on).strftime("%Y-%m-%d %H:%M:%S.%f"),
+        "expires_on": expires_on,
+        "subscription": scope(session.options).subscription,
+        "tenant": "amphitrite",
+        "tokenType": "Bearer",
+    }

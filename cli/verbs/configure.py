@@ -6,6 +6,7 @@ Decides the options and the output. Must not know the file (``configured_default
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -36,7 +37,20 @@ def configure(
 
     if not defaults and not list_defaults:
         raise Error("UsageError", "no option is set", hint="add --defaults group=G workspace=W, or --list-defaults")
-    changes = dict(_pair(word) for word in defaults or ())
+    set_defaults(session, defaults or ())
+    if not list_defaults:
+        return None
+    return [
+        {"name": name, "source": str(configured_defaults.path()), "value": value}
+        for name, value in sorted(configured_defaults.read().items())
+    ]
+
+
+def set_defaults(session: Session, pairs: Sequence[str]) -> None:
+    """Store defaults, each NAME=VALUE. Raises Error UsageError."""
+    from amphitrite.cli.terminal import configured_defaults as configured_defaults
+
+    changes = dict(_pair(word) for word in pairs)
     if changes:
         configured_defaults.change(changes)
     for name, value in changes.items():
@@ -45,12 +59,6 @@ def configure(
             session.note(f"{name}: stored, but without effect; there is only one {name}")
         elif variable is not None and os.environ.get(variable) not in (None, "", value):
             session.note(f"{name}: the environment variable {variable} takes precedence")
-    if not list_defaults:
-        return None
-    return [
-        {"name": name, "source": str(configured_defaults.path()), "value": value}
-        for name, value in sorted(configured_defaults.read().items())
-    ]
 
 
 def _pair(word: str) -> tuple[str, str]:

@@ -191,6 +191,24 @@ ml account show
 # Set it.
 ml account set -s local
 
+# Get a token for the REST API, as Azure's scripts for curl do.
+ml account get-access-token --query accessToken -o tsv
+
+# Show the resource group and its location.
+ml group show --query location -o tsv
+
+# List all resource groups: there is one.
+ml group list -o table
+
+# Set a default by the name that az config gives it.
+ml config set defaults.workspace=local
+
+# Print it.
+ml config get defaults.workspace --query value -o tsv
+
+# Remove it.
+ml config unset defaults.workspace
+
 # Explain the code at the end of an error.
 ml explain NoTraffic
 

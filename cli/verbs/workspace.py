@@ -44,5 +44,6 @@ def _output(session: Session) -> dict[str, Any]:
         "display_name": body["properties"].get("friendlyName") or body["name"],
         "location": body["location"],
         "resource_group": body["id"].split("/")[4],
+        "container_registry": body["properties"].get("containerRegistry"),
         "tags": body.get("tags") or {},
     }

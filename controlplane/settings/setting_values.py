@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 from amphitrite.schemas.errors import Error
 
 _DOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*")
+#: Azure's rule for the names of container registries.
+_REGISTRY = re.compile(r"[A-Za-z0-9]{5,50}")
 
 
 def integer(name: str, text: str | None, default: int) -> int:
@@ -50,6 +52,16 @@ def https_url(name: str, text: str | None) -> str | None:
         message = f"{name} must have the form https://HOST[:PORT][/PATH]"
         raise Error("BadArgument", message, target=name)
     return text.rstrip("/")
+
+
+def registry(name: str, text: str | None) -> str | None:
+    """A name of an Azure container registry. Raises Error("BadArgument")."""
+    if not text:
+        return None
+    if not _REGISTRY.fullmatch(text):
+        message = f"{name} is {text!r}; allowed: 5 to 50 letters and digits, the name before .azurecr.io"
+        raise Error("BadArgument", message, target=name)
+    return text
 
 
 def domain(name: str, text: str | None) -> str | None:

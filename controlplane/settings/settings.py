@@ -89,6 +89,9 @@ class Settings:
     #: Image repositories to treat as Triton, besides ``tritonserver``
     #: (``core.desired.images.Image.matches``).
     local_triton_images: tuple[str, ...] = ()
+    #: Name of the registry that the workspace names, from which clusters pull
+    #: ``<name>.azurecr.io/...``.
+    container_registry: str = "amphitrite"
     limits: Limits = Limits()
     cluster: ClusterSettings = field(default_factory=ClusterSettings)
     tokens: TokenSettings = field(default_factory=TokenSettings)
@@ -147,8 +150,8 @@ def read(
     ``ML_DATAPLANE``, ``ML_DATABASE_URL``, ``ML_MODELS_URL``, ``ML_API_URL``, ``ML_SCORING_URL``,
     ``ML_SCORING_DOMAIN``, ``ML_TLS_DIRECTORY``, ``ML_CREDENTIALS_DIRECTORY``, ``ML_LOG_FORMAT``,
     ``ML_LOG_TO``, ``ML_SUBSCRIPTION``, ``ML_RESOURCE_GROUP``, ``ML_WORKSPACE``,
-    ``ML_LOCAL_TRITON_IMAGES``, ``ML_LIMIT_*``, and those of ``cluster_settings`` and
-    ``token_settings``.
+    ``ML_LOCAL_TRITON_IMAGES``, ``ML_CONTAINER_REGISTRY``, ``ML_LIMIT_*``, and those of
+    ``cluster_settings`` and ``token_settings``.
 
     Raises Error("BadArgument") that names the setting and what is allowed.
     """
@@ -174,6 +177,8 @@ def read(
         resource_group=environ.get("ML_RESOURCE_GROUP") or default.resource_group,
         workspace=environ.get("ML_WORKSPACE") or default.workspace,
         local_triton_images=values.names(environ.get("ML_LOCAL_TRITON_IMAGES")),
+        container_registry=values.registry("ML_CONTAINER_REGISTRY", environ.get("ML_CONTAINER_REGISTRY"))
+        or default.container_registry,
         limits=_limits(environ),
         cluster=cluster_settings.read(environ, kubeconfig=kubeconfig, namespace=namespace, host=socket.gethostname()),
         tokens=token_settings.read(environ),

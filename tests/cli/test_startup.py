@@ -28,7 +28,7 @@ GROUPS = {
     f"amphitrite.cli.verbs.{name}"
     for name in (
         *("endpoint", "deployment", "model", "environment", "compute", "workspace", "server"),
-        *("apply", "configure", "account", "completion"),
+        *("apply", "configure", "config", "account", "resource_group", "azure_elsewhere", "completion"),
     )
 }
 

@@ -108,6 +108,11 @@ model download --name m --version 1 --download-path copies
 workspace show
 workspace show -n local --query container_registry -o tsv
 workspace list
+group show
+group show -n rg --query location
+group list -o table
+account get-access-token --query accessToken -o tsv
+account get-access-token --resource https://ml.azure.com
 model list --archived-only --max-results 3
 model archive -n m --version 1
 model archive -n m

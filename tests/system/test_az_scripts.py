@@ -44,6 +44,7 @@ instance_type: Standard_NC6s_v3
     f"{BYOC}/triton-cc-endpoint.yml": (
         f'{SCHEMA}managedOnlineEndpoint.schema.json\nname: "{{{{ENDPOINT_NAME}}}}"\nauth_mode: key\n'
     ),
+    f"{BYOC}/triton-cc.dockerfile": "FROM nvcr.io/nvidia/tritonserver:25.03-py3\nCMD tritonserver\n",
     f"{BYOC}/triton-cc-deployment.yml": f"""{SCHEMA}managedOnlineDeployment.schema.json
 name: triton-cc-deployment
 endpoint_name: "{{{{ENDPOINT_NAME}}}}"
@@ -127,11 +128,12 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
         product.environment |= {
             "ML_RESOURCE_GROUP": GROUP,
             "ML_WORKSPACE": WORKSPACE,
+            "ML_CONTAINER_REGISTRY": "contoso",
             "ML_LOCAL_TRITON_IMAGES": "contoso.azurecr.io/azureml-examples/triton-cc",
         }
         product.start()
         bundle = str(product.home / "certificates" / "bundle.pem")
-        product.environment = plain | {"SSL_CERT_FILE": bundle, "CURL_CA_BUNDLE": bundle}
+        product.environment = plain | {"SSL_CERT_FILE": bundle, "CURL_CA_BUNDLE": bundle, "API_URL": product.api_url}
         shell.begin("configure", f"az configure --defaults group={GROUP} workspace={WORKSPACE}")
         shell.end("configure")
         for script in SCRIPTS.glob("*_*.sh"):
@@ -172,6 +174,14 @@ def test_triton_without_code(shell: Shell) -> None:
 def test_triton_in_a_container_of_ones_own(shell: Shell) -> None:
     text = shell.end("triton_byoc")
     assert "Is server ready - True\nIs model ready - True\nlabel: 2\n" in text
+
+
+def test_rest(shell: Shell) -> None:
+    text = shell.end("deploy_rest")
+    assert [said(text, step) for step in ("container", "scoring only")] == ["azureml-blobstore", "401"]
+    assert text.count("status: Succeeded\n") == 3
+    assert output(said(text, "curl")) == [2, 3, 4, 5]
+    assert "tiny" in json.loads((shell.product.files / "rest-logs.txt").read_text())["content"]
 
 
 def test_local_endpoint(shell: Shell) -> None:

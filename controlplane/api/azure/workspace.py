@@ -16,7 +16,7 @@ from amphitrite.controlplane.api.http.paging import Page
 from amphitrite.controlplane.api.http.request_bodies import Body, whole
 from amphitrite.controlplane.api.http.workspace_scope import CONTAINER, DATASTORE, IN_WORKSPACE, WORKSPACE
 from amphitrite.schemas.errors import Error
-from amphitrite.schemas.names import PROVIDER, key
+from amphitrite.schemas.names import PROVIDER, key, registry_id
 
 #: The maximum lifetime of a datastore signature, in hours.
 SECRET_HOURS_MAX = 24
@@ -36,7 +36,12 @@ def show(here: Here) -> dict[str, Any]:
         "tags": {},
         "kind": "Default",
         "sku": {"name": "Basic", "tier": "Basic"},
-        "properties": {"friendlyName": name, "workspaceId": here.workspace, "provisioningState": "Succeeded"},
+        "properties": {
+            "friendlyName": name,
+            "workspaceId": here.workspace,
+            "provisioningState": "Succeeded",
+            "containerRegistry": registry_id(here.workspace, here.settings.container_registry),
+        },
     }
 
 

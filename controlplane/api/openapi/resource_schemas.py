@@ -43,7 +43,7 @@ _ENVELOPES: Mapping[str, str] = {
     "ComputeProperties": "computeType=Kubernetes|Local provisioningState:state description? resourceId?"
     " properties?:KubernetesProperties isAttachedCompute?:flag",
     "Workspace": "id name type properties:WorkspaceProperties location tags:{text} kind sku:WorkspaceSku",
-    "WorkspaceProperties": "friendlyName workspaceId provisioningState",
+    "WorkspaceProperties": "friendlyName workspaceId provisioningState containerRegistry",
     "WorkspaceSku": "name tier",
     "Datastore": "id name type properties:DatastoreProperties",
     "DatastoreProperties": "datastoreType=AzureBlob accountName containerName endpoint protocol"

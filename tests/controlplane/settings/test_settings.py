@@ -20,14 +20,15 @@ def test_defaults(tmp_path: Path) -> None:
     assert (chosen.subscription, chosen.resource_group, chosen.workspace) == ("local", "local", "local")
     assert chosen.database_url == f"sqlite:///{tmp_path}/amphitrite.db"
     assert chosen.limits.bounds == Bounds()
-    assert chosen.local_triton_images == ()
+    assert (chosen.local_triton_images, chosen.container_registry) == ((), "amphitrite")
 
 
 def test_arguments_win_over_the_environment(tmp_path: Path) -> None:
     environment = {"ML_HOME": "/nowhere", "ML_PORT": "1", "ML_HOST": "a", "ML_LIMIT_INSTANCES_PER_DEPLOYMENT": "70"}
-    environment["ML_LOCAL_TRITON_IMAGES"] = "a/b, triton-*"
+    environment |= {"ML_LOCAL_TRITON_IMAGES": "a/b, triton-*", "ML_CONTAINER_REGISTRY": "Contoso1"}
     chosen = settings.read(environment, home=tmp_path, port=2)
     assert chosen.local_triton_images == ("a/b", "triton-*")
+    assert chosen.container_registry == "Contoso1"
     assert (chosen.home.root, chosen.host, chosen.port) == (tmp_path, "a", 2)
     assert chosen.limits.bounds.instances_per_deployment == 70
 
@@ -44,6 +45,11 @@ def test_a_password_in_the_databases_url_is_not_shown(tmp_path: Path) -> None:
         ({"ML_PORT": "70000"}, "port is 70000; allowed: 1 to 65535"),
         ({"ML_PORT": "9443"}, "port and scoring-port are both 9443; they must differ"),
         ({"ML_PORT": "many"}, "port is 'many'; it must be a whole number"),
+        (
+            {"ML_CONTAINER_REGISTRY": "contoso.azurecr.io"},
+            "ML_CONTAINER_REGISTRY is 'contoso.azurecr.io'; allowed: 5 to 50 letters and digits, the name before "
+            ".azurecr.io",
+        ),
         ({"ML_RUNTIME": "magic"}, "runtime 'magic' is not supported; allowed: local, kubernetes"),
         ({"ML_LIMIT_JSON_BODY_BYTES": "0"}, "ML_LIMIT_JSON_BODY_BYTES is 0; allowed: 1 or more"),
         ({"ML_DATAPLANE": "none"}, "ML_DATAPLANE 'none' is not supported; allowed: embedded, external"),

@@ -1,13 +1,10 @@
 # The public script of Azure ML's Triton in a container of one's own: the same commands with the same options in the same
-# order. Other than there, nothing is installed, and no registry of Azure's is at hand to build the image in: `az acr` does
-# nothing, and the control plane is told that the image is Triton (ML_LOCAL_TRITON_IMAGES).
+# order. Other than there, nothing is installed, and the control plane is told that the image is Triton
+# (ML_LOCAL_TRITON_IMAGES).
 set -e
-
-az() { case "$1" in ml) shift ;; acr) return 0 ;; esac; command ml "$@"; }
 
 export ENDPOINT_NAME=endpt-moe-$RANDOM
 export ACR_NAME=$(az ml workspace show --query container_registry -o tsv | cut -d'/' -f9-)
-export ACR_NAME=${ACR_NAME:-contoso}
 
 export PARENT_PATH="endpoints/online/custom-container/triton/single-model"
 export ASSET_PATH="endpoints/online/triton/single-model"
