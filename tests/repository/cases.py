@@ -20,6 +20,7 @@ from typing import Any
 
 import yaml
 
+from amphitrite.dataplane.triton.cpu_configuration import on_cpu
 from amphitrite.dataplane.triton.repository_layout import empty_directories
 from amphitrite.schemas.repository.files import findings
 from amphitrite.schemas.repository.files.onnx_releases import Release
@@ -64,12 +65,14 @@ class Case:
         return {path: _content(given) for path, given in self.files.items()}
 
     def write(self, root: Path) -> Path:
-        """The repository as the product lays it out for Triton: with the empty directories that it
-        restores."""
+        """The repository as the product lays it out for a Triton without a GPU: with the empty
+        directories that it restores, and GPU groups on the CPU."""
         contents = self.contents()
         for path, content in contents.items():
             (root / path).parent.mkdir(parents=True, exist_ok=True)
             (root / path).write_bytes(content)
+        for one in on_cpu(contents, lambda path: contents[path].decode(errors="surrogateescape")):
+            (root / one.path).write_text(one.text, errors="surrogateescape")
         for directory in empty_directories(list(contents), lambda path: contents[path].decode(errors="replace")):
             (root / directory).mkdir()
         return root

@@ -26,6 +26,7 @@ from amphitrite.controlplane.core.desired.containers import MODEL_DIR
 from amphitrite.controlplane.core.desired.resources import Probe, WorkloadSpec
 from amphitrite.controlplane.core.observed.observations import Instance
 from amphitrite.controlplane.runtimes.local import (
+    cpu_instances,
     engines,
     instance_logs,
     instance_processes,
@@ -228,6 +229,9 @@ class LocalRuntime:
         if spec.container is not None:
             model_dir, repository = model_directories.create_model_dir(directory, spec.container, repository)
             own_variables[MODEL_DIR] = str(model_dir)
+        repository = cpu_instances.prepare(directory, spec, repository)
+        if on_cpu := cpu_instances.note(directory):
+            instance_logs.append(directory, f"amphitrite: {on_cpu}")
         options = Options(
             server_id=record.id,
             repository=repository,

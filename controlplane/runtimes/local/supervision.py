@@ -21,7 +21,13 @@ from typing import Any
 
 from amphitrite.controlplane.core.desired.resources import Probe
 from amphitrite.controlplane.runtimes import exit_reasons
-from amphitrite.controlplane.runtimes.local import engines, instance_logs, instance_processes, instance_records
+from amphitrite.controlplane.runtimes.local import (
+    cpu_instances,
+    engines,
+    instance_logs,
+    instance_processes,
+    instance_records,
+)
 from amphitrite.controlplane.runtimes.local.instance_records import InstanceRecord
 from amphitrite.controlplane.runtimes.local.probe_counts import ProbeState, step
 from amphitrite.dataplane.machine import processes
@@ -152,7 +158,8 @@ class Supervision:
         if passing and starting and server is not None:
             text = instance_logs.end(self._directory)
             engine = engines.describe(server[1], record.address, models, text, probe.timeout)
-            note = engines.note(record.workload, engine)
+            notes = (engines.note(record.workload, engine), cpu_instances.note(self._directory))
+            note = "; ".join(one for one in notes if one) or None
             self._update(phase="ready", ready_at=time.time(), engine=engine, note=note)
         elif not starting and passing != (record.phase == "ready"):
             self._update(phase="ready" if passing else "unready")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from amphitrite.schemas.repository.config.syntax_tree import Message
 from amphitrite.schemas.repository.files.file_listing import Server
-from amphitrite.schemas.repository.files.findings import Severity
 from amphitrite.schemas.repository.models.rule_report import Report
 
 _AUTO, _GPU, _CPU, _MODEL = 0, 1, 2, 3
@@ -41,10 +40,9 @@ def check(report: Report, config: Message, server: Server, platform: str) -> Non
 
 
 def _check_gpus(report: Report, group: Message, server: Server) -> None:
-    """Report missing GPUs: as a warning if the number of GPUs is unknown."""
+    """Report missing GPUs. A server without any serves the group on the CPU."""
     gpus = group.numbers("gpus")
     field = "kind" if group.has("kind") else "gpus"
-    severity: Severity = "warning" if server.gpus is None else "error"
     fix = "use KIND_CPU, or an instance type with a GPU"
     if group.number("kind") == _AUTO and server.gpus:
         beyond = [gpu for gpu in gpus if not 0 <= gpu < server.gpus]
@@ -53,8 +51,9 @@ def _check_gpus(report: Report, group: Message, server: Server) -> None:
                          allowed=_numbers(server.gpus))  # fmt: skip
         return
     if not server.gpus:
-        text = "this group needs a GPU" if server.gpus is None else "the instance has no GPU"
-        report.field(group, field, "instance-gpus", text, severity=severity, found=group.enum_name("kind"), fix=fix)
+        where = "where an instance has no GPU" if server.gpus is None else "because the instance has no GPU"
+        text = f"this group is served on the CPU, {where}"
+        report.field(group, field, "instance-gpus", text, severity="warning", found=group.enum_name("kind"), fix=fix)
         return
     for index, gpu in enumerate(gpus):
         if not 0 <= gpu < server.gpus:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import threading
 import time
@@ -33,7 +34,8 @@ def workload(
 
 
 def repository(root: Path) -> Callable[[str], Path]:
-    """``good`` holds a model ``tiny``, ``broken`` one that cannot be loaded."""
+    """``good`` holds a model ``tiny``, ``broken`` one that cannot be loaded, ``gpu`` two that need
+    a GPU."""
     graph = helper.make_graph(
         [helper.make_node("Identity", ["x"], ["y"])],
         "tiny",
@@ -46,6 +48,13 @@ def repository(root: Path) -> Callable[[str], Path]:
         directory.mkdir(parents=True)
         (directory / "model.onnx").write_bytes(content)
         (directory.parent / "config.pbtxt").write_text("instance_group { count: 1 kind: KIND_CPU }\n")
+    shutil.copytree(root / "good", root / "gpu")
+    (root / "gpu" / "tiny" / "config.pbtxt").write_text("instance_group { kind: KIND_GPU gpus: [ 0, 1 ] }\n")
+    (root / "gpu" / "python" / "1").mkdir(parents=True)
+    (root / "gpu" / "python" / "1" / "model.py").write_text(
+        "class TritonPythonModel:\n    def execute(self, requests):\n        return []\n"
+    )
+    (root / "gpu" / "python" / "config.pbtxt").write_text('backend: "python"\ninstance_group { kind: KIND_GPU }\n')
     onnx.checker.check_model(model)
     return lambda digest: root / digest
 

@@ -58,7 +58,8 @@ BAD = [
     ),
     (
         "instance_group { kind: KIND_GPU }",
-        "m/config.pbtxt:1:24: instance_group[0].kind: the instance has no GPU; found KIND_GPU",
+        "m/config.pbtxt:1:24: instance_group[0].kind: this group is served on the CPU, because the instance has no "
+        "GPU; found KIND_GPU",
     ),
     (
         'output { name: "y" label_filename: "labels.txt" }',
@@ -135,6 +136,7 @@ def test_files(files: dict[str, bytes | str | None], lines: list[str]) -> None:
     ("config", "server", "severities"),
     [
         ("instance_group { kind: KIND_GPU }", Server(), ["warning"]),
+        ("instance_group { kind: KIND_GPU }", Server(gpus=0), ["warning"]),
         ("instance_group { kind: KIND_GPU }", Server(gpus=1), []),
         ("instance_group { kind: KIND_GPU gpus: 1 }", Server(gpus=1), ["error"]),
         ("instance_group { kind: KIND_GPU gpus: [ 0, 1 ] }", Server(gpus=2), []),

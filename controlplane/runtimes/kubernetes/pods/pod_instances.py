@@ -37,6 +37,7 @@ from amphitrite.controlplane.runtimes.kubernetes.pods.pod_faults import deployme
 from amphitrite.controlplane.runtimes.kubernetes.pods.pod_history import PodHistory
 from amphitrite.controlplane.runtimes.kubernetes.workloads.object_names import (
     FETCHER,
+    NOTE_ANNOTATION,
     SERVER,
     STOPPING_ANNOTATION,
     grpc_port,
@@ -141,6 +142,7 @@ def _living(workload: WorkloadSpec, pod: Json, slot: int, fault: Fault | None, h
         started_at=seconds(running.get("startedAt")) or created(pod),
         ready_at=ready_at,
         engine=_engine(workload, pod),
+        note=(pod["metadata"].get("annotations") or {}).get(NOTE_ANNOTATION),
         fault=fault,
         model_fetch=_model_fetch(pod),
     )

@@ -1,5 +1,5 @@
-"""What a model version's files mean for its pod: how many bytes are loaded, and how many Python
-processes Triton starts.
+"""What a model version's files mean for its pod: how many bytes are loaded, how many Python
+processes Triton starts, and which configurations a pod without a GPU needs.
 
 Decides how Python instances are counted from ``config.pbtxt`` (Triton's ``instance_group``). Must
 not know where files are.
@@ -10,6 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+
+from amphitrite.dataplane.triton.cpu_configuration import CpuConfiguration, on_cpu
+from amphitrite.schemas.repository.files.file_listing import TEXT_BYTES_MAX
 
 _COMMENT = re.compile(r"#[^\n]*")
 _PYTHON = re.compile(r"""\bbackend\s*:\s*["']python["']""")
@@ -26,15 +29,15 @@ DEFAULT_INSTANCES = 2
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
     """``size``: bytes of all files. ``cpu_instances``: Python processes. ``gpu_instances``: Python
-    processes for each GPU."""
+    processes for each GPU. ``on_cpu``: what config.pbtxt must say in a pod without a GPU."""
 
     size: int
     cpu_instances: int = 0
     gpu_instances: int = 0
+    on_cpu: tuple[CpuConfiguration, ...] = ()
 
     def python_instances(self, gpus: int) -> int:
-        """Python processes in a pod with that many GPUs. Without GPUs Triton refuses GPU models or
-        uses the CPU."""
+        """Python processes in a pod with that many GPUs. Without GPUs all are on the CPU."""
         return self.cpu_instances + self.gpu_instances * max(gpus, 1)
 
 
@@ -50,7 +53,8 @@ def model_facts(files: Iterable[tuple[str, int]], read: Callable[[str], str]) ->
         if _PYTHON.search(text) or guessed:
             for kind, count in _groups(text) or [("AUTO", DEFAULT_INSTANCES)]:
                 cpu, gpu = (cpu, gpu + count) if kind == "GPU" else (cpu + count, gpu)
-    return ModelFacts(sum(sizes.values()), cpu, gpu)
+    small = [path for path, size in sizes.items() if size <= TEXT_BYTES_MAX]
+    return ModelFacts(sum(sizes.values()), cpu, gpu, on_cpu(small, read))
 
 
 def _groups(text: str) -> list[tuple[str, int]]:

@@ -23,6 +23,8 @@ DEPLOYMENT_LABEL = "amphitrite.io/deployment"
 #: record.
 SPEC_ANNOTATION = "amphitrite.io/workload-spec"
 HASH_ANNOTATION = "amphitrite.io/hash"
+#: On a pod: what a user should know about how it serves.
+NOTE_ANNOTATION = "amphitrite.io/note"
 #: Names of the pods that were selected to stop when the Deployment was scaled down, separated by
 #: commas.
 STOPPING_ANNOTATION = "amphitrite.io/stopping"

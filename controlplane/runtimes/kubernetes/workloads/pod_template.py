@@ -21,6 +21,7 @@ from amphitrite.controlplane.runtimes.kubernetes.workloads.object_names import (
     GRPC_PORT,
     HTTP_PORT,
     METRICS_PORT,
+    NOTE_ANNOTATION,
     SERVER,
     grpc_port,
     http_port,
@@ -32,6 +33,7 @@ from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_probes import Ter
 from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_resources import format_bytes, gpus, shared_memory
 from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_settings import KubernetesSettings
 from amphitrite.dataplane.triton.command_line import RESPONSE_CACHE_BYTES, RESTRICTED
+from amphitrite.dataplane.triton.cpu_configuration import CpuConfiguration, note
 
 MODEL_MOUNT = "/mnt/models"
 _CACHE_MOUNT, _CONFIG_MOUNT = "/var/cache/amphitrite", "/etc/amphitrite"
@@ -89,6 +91,7 @@ def pod_template(
             "annotations": {
                 "kubectl.kubernetes.io/default-container": SERVER,
                 **(_SCRAPED if workload.container is None else {}),
+                **_note(workload, demand, facts),
             },
         },
         "spec": spec,
@@ -127,10 +130,36 @@ def _server(
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [
             {"name": "model", "mountPath": where, "readOnly": True, **part},
+            *_cpu_mounts(where, cpu_configurations(workload, demand, facts)),
             {"name": "shm", "mountPath": "/dev/shm"},
             {"name": "tmp", "mountPath": "/tmp"},
         ],
     }
+
+
+def cpu_configurations(
+    workload: WorkloadSpec, demand: PodShape, facts: ModelFacts | None
+) -> Mapping[str, CpuConfiguration]:
+    """What stands in place of configurations that need a GPU, by its key in the ConfigMap. Empty
+    where the pod has a GPU, or is no Triton."""
+    serves = workload.container is None or workload.container.repository is not None
+    if facts is None or not serves or gpus(dict(demand.requests)):
+        return {}
+    return {f"cpu-{number}.pbtxt": one for number, one in enumerate(facts.on_cpu)}
+
+
+def _note(workload: WorkloadSpec, demand: PodShape, facts: ModelFacts | None) -> dict[str, str]:
+    replaced = cpu_configurations(workload, demand, facts).values()
+    text = note(replaced, f"{workload.instance_type} has no GPU")
+    return {NOTE_ANNOTATION: text} if text else {}
+
+
+def _cpu_mounts(where: str, replaced: Mapping[str, CpuConfiguration]) -> list[dict[str, Any]]:
+    """Each over the model's own file."""
+    return [
+        {"name": "config", "mountPath": f"{where}/{one.path}", "subPath": key, "readOnly": True}
+        for key, one in replaced.items()
+    ]
 
 
 def _command(container: Container | None, termination: Termination, ours: list[str]) -> dict[str, Any]:
@@ -230,13 +259,15 @@ def _volumes(
     workload: WorkloadSpec, demand: PodShape, settings: KubernetesSettings, facts: ModelFacts | None
 ) -> list[dict[str, Any]]:
     shm = format_bytes(shared_memory(facts, gpus(dict(demand.requests))))
-    config = {"name": object_name(workload), "items": [{"key": CA_FILE, "path": CA_FILE}]}
-    with_config = settings.fetch_ca is not None and settings.cache.kind != "image"
+    keys = list(cpu_configurations(workload, demand, facts))
+    if settings.fetch_ca is not None and settings.cache.kind != "image":
+        keys.insert(0, CA_FILE)
+    config = {"name": object_name(workload), "items": [{"key": key, "path": key} for key in keys]}
     return [
         {"name": "model", **_model_volume(workload, settings)},
         {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": shm}},
         {"name": "tmp", "emptyDir": {}},
-        *([{"name": "config", "configMap": config}] if with_config else []),
+        *([{"name": "config", "configMap": config}] if keys else []),
     ]
 
 

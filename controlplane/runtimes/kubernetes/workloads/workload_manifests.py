@@ -28,7 +28,12 @@ from amphitrite.controlplane.runtimes.kubernetes.workloads.object_names import (
 from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_probes import load_budget_s, termination
 from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_resources import demand
 from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_settings import KubernetesSettings
-from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_template import CA_FILE, WORKLOAD_FILE, pod_template
+from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_template import (
+    CA_FILE,
+    WORKLOAD_FILE,
+    cpu_configurations,
+    pod_template,
+)
 from amphitrite.controlplane.runtimes.kubernetes.workloads.workload_json import to_json
 
 #: Seconds after which Kubernetes reports that the Deployment makes no progress, beyond the time for
@@ -92,8 +97,14 @@ def _service(workload: WorkloadSpec, settings: KubernetesSettings) -> dict[str, 
 
 
 def _config_map(workload: WorkloadSpec, settings: KubernetesSettings) -> dict[str, Any]:
+    facts = settings.facts(workload.model.digest)
+    shape = demand(settings.shape(workload.instance_type), workload.pod, facts)
     manifest = _object(workload, settings, "v1", "ConfigMap")
-    manifest["data"] = {WORKLOAD_FILE: to_json(workload), **({CA_FILE: settings.fetch_ca} if settings.fetch_ca else {})}
+    manifest["data"] = {
+        WORKLOAD_FILE: to_json(workload),
+        **({CA_FILE: settings.fetch_ca} if settings.fetch_ca else {}),
+        **{key: one.text for key, one in cpu_configurations(workload, shape, facts).items()},
+    }
     return manifest
 
 

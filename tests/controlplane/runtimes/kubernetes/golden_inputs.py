@@ -14,7 +14,7 @@ from amphitrite.controlplane.core.desired.resources import (
     WorkloadSpec,
     workload_spec,
 )
-from amphitrite.controlplane.runtimes.kubernetes.workloads.model_facts import ModelFacts
+from amphitrite.controlplane.runtimes.kubernetes.workloads.model_facts import ModelFacts, model_facts
 from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_settings import KubernetesSettings, model_cache
 
 DIGEST = "0123456789abcdef" * 4
@@ -76,6 +76,15 @@ def _settings(shape: PodShape = CPU, facts: ModelFacts | None = None) -> Kuberne
 
 CASES: Mapping[str, Case] = {
     "cpu": Case(_workload(), _settings()),
+    "gpu-model-on-cpu": Case(
+        _workload(),
+        _settings(
+            facts=model_facts(
+                [("resnet50/1/model.onnx", 100), ("resnet50/config.pbtxt", 60), ("other/config.pbtxt", 60)],
+                lambda path: "instance_group { count: 2 kind: KIND_%s }\n" % ("GPU" if "resnet" in path else "CPU"),
+            )
+        ),
+    ),
     "gpu": Case(_workload(), _settings(GPU, ModelFacts(40 * 1024**3, gpu_instances=4)), 120.0),
     "mig-by-digest": Case(_workload(), replace(_settings(MIG), image_pull_secrets=("registry",), release="second")),
     "everything-from-yaml": Case(
