@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from amphitrite.cli.resources import lookups, subjects
-from amphitrite.cli.resources.near_names import Place, exists
 from amphitrite.cli.session import interruption, operation_polling
 from amphitrite.cli.session.interruption import Change
+from amphitrite.cli.session.near_names import Place, exists
 
 if TYPE_CHECKING:
     from amphitrite.cli.session.rest_client import Client

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from amphitrite.cli.resources import near_names
+from amphitrite.cli.session import near_names
 from amphitrite.schemas.names import deployment_id, endpoint_id
 from amphitrite.schemas.wire.display import show_deployment, show_endpoint
 

@@ -93,6 +93,19 @@ class Client:
             return response
         raise _error_from_response(response)
 
+    def exchange_json(
+        self, method: str, url: str, *, params: Mapping[str, str] | None = None, timeout_s: float
+    ) -> dict[str, Any]:
+        """The JSON object in the successful response to a request that may take ``timeout_s``.
+
+        Raises Error.
+        """
+        response = self.exchange(method, url, params=params, timeout_s=timeout_s)
+        if not response.is_success:
+            raise _error_from_response(response)
+        body: dict[str, Any] = response.json()
+        return body
+
     def exchange(
         self,
         method: str,

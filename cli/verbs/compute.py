@@ -144,7 +144,7 @@ def detach(
     ignore_not_found: options.IgnoreNotFound = False,
 ) -> None:
     """Detach a compute that no endpoint uses. The cluster does not change."""
-    from amphitrite.cli.resources.near_names import exists
+    from amphitrite.cli.session.near_names import exists
 
     client = session.client
     address = compute_id(client.workspace, name)

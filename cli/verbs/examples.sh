@@ -151,6 +151,12 @@ ml online-endpoint delete -n tokens --yes
 # Delete it if it is there, for a script.
 ml online-endpoint delete -n tokens --yes --ignore-not-found
 
+# Delete a version of a model that no deployment uses.
+ml model delete -n pets -v 1 --yes
+
+# Delete all versions of an environment.
+ml environment delete -n triton --all-versions --yes
+
 # Attach a namespace of a cluster.
 ml compute attach -t kubernetes -n k8s --namespace models \
     --kubeconfig kubeconfig.yml
@@ -223,6 +229,13 @@ ml version
 
 # Print the last lines of the server's logs.
 ml server logs -l 20
+
+# Show what models, uploads, logs and the database take.
+ml server df
+
+# Show what could be deleted, then delete it.
+ml server prune --dry-run
+ml server prune
 
 # Save database, model files, credentials and certificates.
 ml server backup amphitrite-backup.tar

@@ -207,6 +207,26 @@ def restore(
     model_registration.set_archived(session.client, name, version, label, archived=False)
 
 
+@verb(app, "delete")
+def delete(
+    session: Session,
+    name: Name,
+    version: Version = None,
+    all_versions: Annotated[bool, typer.Option("--all-versions", help="Delete all versions of the model.")] = False,
+    yes: options.Yes = False,
+    ignore_not_found: options.IgnoreNotFound = False,
+) -> None:
+    """Delete a version of a model that no deployment uses, archived or not.
+
+    `ml server prune` frees the space of its files.
+    """
+    from amphitrite.cli.assets import asset_deletion
+
+    asset_deletion.delete(
+        session, "models", name, version, all_versions=all_versions, yes=yes, ignore_not_found=ignore_not_found
+    )
+
+
 @verb(app, "share", any_words=True)
 def share(session: Session) -> None:
     """Not supported: there are no registries."""

@@ -17,11 +17,12 @@ from amphitrite.cli.session.session import Session
 from amphitrite.cli.session.verb_declaration import group, verb
 from amphitrite.cli.terminal import home_directory as homes
 from amphitrite.cli.terminal.options import scope
-from amphitrite.cli.verbs import server_data
+from amphitrite.cli.verbs import server_data, server_storage
 from amphitrite.schemas.errors import Error
 
 app = group("server", "The control plane and data plane on this machine.")
 server_data.register(app)
+server_storage.register(app)
 
 _COLUMNS = ("state", "version", "runtime", "api_url", "scoring_url", "pid", "home")
 _HEALTH_TIMEOUT_S = 3.0

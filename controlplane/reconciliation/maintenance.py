@@ -10,7 +10,7 @@ import threading
 import time
 
 from amphitrite.controlplane.runtimes.runtime import Runtime
-from amphitrite.controlplane.services.in_use_models import digests_in_use
+from amphitrite.controlplane.services.in_use_models import digests_in_use, versions_in_use
 from amphitrite.controlplane.store.assets.model_store import ModelStore
 from amphitrite.controlplane.store.state.store import Store
 
@@ -35,5 +35,7 @@ class Maintenance:
             stop.wait(PERIOD_S)
 
     def collect(self, now: float) -> None:
-        """Deletes model files that no version, deployment or instance uses."""
+        """Deletes model files that no version, deployment or instance uses, and notes what is in
+        use."""
+        self._store.mark_models_used(versions_in_use(self._store, self._runtime).keys(), now=now)
         self._models.collect_garbage(now, digests_in_use(self._store, self._runtime))

@@ -13,6 +13,7 @@ from amphitrite.controlplane.core.capacity.node_capacity import NodeCapacity
 from amphitrite.controlplane.core.desired.compute_clusters import PodShape
 from amphitrite.controlplane.core.desired.resources import LOCAL, Probe, WorkloadSpec
 from amphitrite.controlplane.core.observed.observations import Instance
+from amphitrite.controlplane.core.storage.garbage import StoredItem
 from amphitrite.controlplane.runtimes.runtime import Container, Runtime
 from amphitrite.schemas.errors import Error
 
@@ -104,6 +105,12 @@ class CompositeRuntime:
         with self._lock:
             member = self._members.get(workload.compute)
         return None if member is None else member.demand(workload, shape)
+
+    def stored(self) -> tuple[StoredItem, ...]:
+        return tuple(item for member in self._all() for item in member.stored())
+
+    def discard(self, item: StoredItem) -> bool:
+        return any(member.discard(item) for member in self._all())
 
     def watch(self, wake: Callable[[], None]) -> None:
         self._wakes.append(wake)

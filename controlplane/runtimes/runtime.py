@@ -14,6 +14,7 @@ from amphitrite.controlplane.core.capacity.node_capacity import NodeCapacity
 from amphitrite.controlplane.core.desired.compute_clusters import PodShape
 from amphitrite.controlplane.core.desired.resources import Probe, WorkloadSpec
 from amphitrite.controlplane.core.observed.observations import Instance
+from amphitrite.controlplane.core.storage.garbage import StoredItem
 
 #: Azure's names of the containers: the one that serves, and the one that fetches the model first.
 Container = Literal["inference-server", "storage-initializer"]
@@ -80,6 +81,15 @@ class Runtime(Protocol):
 
         Raises Error("InvalidDeploymentSpec") for resources that no instance can have.
         """
+        ...
+
+    def stored(self) -> tuple[StoredItem, ...]:
+        """What instances take on this machine; empty where they run elsewhere."""
+        ...
+
+    def discard(self, item: StoredItem) -> bool:
+        """Deletes one of ``stored``, unless an instance needs it now. Returns whether it was
+        deleted."""
         ...
 
     def watch(self, wake: Callable[[], None]) -> None:

@@ -13,6 +13,7 @@ from amphitrite.controlplane.core.capacity.node_capacity import NodeCapacity
 from amphitrite.controlplane.core.desired.compute_clusters import PodShape
 from amphitrite.controlplane.core.desired.resources import Probe, WorkloadSpec
 from amphitrite.controlplane.core.observed.observations import Instance
+from amphitrite.controlplane.core.storage.garbage import StoredItem
 from amphitrite.controlplane.runtimes.runtime import Container
 from amphitrite.schemas.errors import Error
 
@@ -59,6 +60,14 @@ class UnreachableRuntime:
     def demand(self, workload: WorkloadSpec, shape: PodShape) -> PodShape | None:
         """None: nothing can start here."""
         return None
+
+    def stored(self) -> tuple[StoredItem, ...]:
+        """Empty: nothing is on this machine."""
+        return ()
+
+    def discard(self, item: StoredItem) -> bool:
+        """False: nothing is on this machine."""
+        return False
 
     def watch(self, wake: Callable[[], None]) -> None:
         """Does nothing: another runtime replaces this one when the compute changes."""

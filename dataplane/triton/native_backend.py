@@ -32,6 +32,7 @@ CHOICES = ("auto", "native", "python")
 LIBRARY, RUNTIME = "libtriton_onnxruntime.so", "libonnxruntime.so"
 
 _SOURCES = Path(__file__).parent / "backends" / "onnxruntime" / "native"
+_CACHE = Path("amphitrite") / "onnxruntime-backend"
 _COMPILERS = ("c++", "g++", "clang++")
 #: ONNX Runtime and copying take the time, so a higher level would only make compiling slower.
 _FLAGS = ("-std=c++17", "-O1", "-Wall", "-shared", "-fPIC", "-fvisibility=hidden")
@@ -82,6 +83,19 @@ def find(environ: Mapping[str, str]) -> NativeBackend | None:
             ) from exc
         log.info("models of ONNX Runtime are served by the Python backend, because %s", exc)
         return None
+
+
+def builds(environ: Mapping[str, str]) -> tuple[tuple[Path, bool], ...]:
+    """The directories of compiled libraries in the environment that this runs in, and whether each
+    is needed: it is the one that ``find`` uses, or that is not known. Other environments have
+    others, and a serving Triton has a copy."""
+    parents = _environment_caches()
+    try:
+        current = _fingerprint(_compiler(environ), _runtime())
+    except (_NotAvailable, OSError):
+        current = None
+    found = [path for parent in parents if parent.is_dir() for path in sorted(parent.iterdir()) if path.is_dir()]
+    return tuple((path, current is None or path.name == current) for path in found)
 
 
 def _runtime() -> Path:
@@ -157,10 +171,13 @@ def _check(library: Path, runtime: Path) -> None:
 def _caches(environ: Mapping[str, str]) -> list[Path]:
     """Where libraries may be, the best first: in the environment that this runs in, else in the
     user's cache."""
-    environment = [Path(sys.prefix) / "lib"] if sys.prefix != sys.base_prefix else []
     xdg_cache = environ.get("XDG_CACHE_HOME", "")
     user = Path(xdg_cache) if xdg_cache.startswith("/") else Path(environ.get("HOME") or "/nonexistent") / ".cache"
-    return [cache / "amphitrite" / "onnxruntime-backend" for cache in (*environment, user)]
+    return [*_environment_caches(), user / _CACHE]
+
+
+def _environment_caches() -> list[Path]:
+    return [Path(sys.prefix) / "lib" / _CACHE] if sys.prefix != sys.base_prefix else []
 
 
 def _writable(directories: Sequence[Path]) -> Path:

@@ -19,7 +19,7 @@ from amphitrite.controlplane.api.http.list_views import Order, View, read_order
 from amphitrite.controlplane.api.http.paging import Page
 from amphitrite.controlplane.api.http.request_bodies import Body
 from amphitrite.controlplane.api.http.workspace_scope import IN_WORKSPACE, WORKSPACE
-from amphitrite.controlplane.services import wire_documents
+from amphitrite.controlplane.services import asset_deletions, wire_documents
 from amphitrite.controlplane.services.services import Services
 from amphitrite.controlplane.store.assets.model_store import Container, ModelVersion
 from amphitrite.schemas import wire
@@ -47,6 +47,12 @@ def put_container(name: str, body: Body, here: Here) -> dict[str, Any]:
     return _container(here.models.set_container_archived(name, archived, **texts, now=here.clock()), here)
 
 
+@router.delete("/{name}")
+def delete_container(name: str, here: Here) -> Response:
+    """Deletes all versions, unless one of them is in use."""
+    return Response(status_code=200 if asset_deletions.delete(here, "model", name, None) else 204)
+
+
 @router.get("/{name}/versions")
 def list_versions(
     name: str,
@@ -72,6 +78,12 @@ def put_version(name: str, version: str, body: Body, here: Here) -> Response:
         name, version, document, is_anonymous=anonymous, is_archived=archived, now=here.clock()
     )
     return JSONResponse(_version(stored, here, _notes(stored, here)), 201 if created else 200)
+
+
+@router.delete("/{name}/versions/{version}")
+def delete_version(name: str, version: str, here: Here) -> Response:
+    """Deletes a version that no deployment uses. As in Azure, 204 if there is none."""
+    return Response(status_code=200 if asset_deletions.delete(here, "model", name, version) else 204)
 
 
 def _notes(version: ModelVersion, here: Services) -> list[str]:

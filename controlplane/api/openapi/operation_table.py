@@ -113,12 +113,15 @@ def _assets(kind: str, schema: str) -> dict[str, Operation]:
     archive = "Archive or restore all versions, or change their shared properties."
     register = "Register a version, or change its description."
     changed = {200: Answer("Changed.", shared)}
+    deleted = {200: Answer("Deleted."), 204: Answer("There was none.")}
     return {
         f"GET /{kind}": _read(f"All {kind}.", f"{shared}Page"),
         f"GET {one}": _read("The shared properties of all versions.", shared),
         f"PUT {one}": Operation(archive, changed, body="ContainerBody", parameters=_ASSET),
         f"GET {one}/versions": _read("Its versions.", f"{schema}Page", parameters={"$orderBy": _ORDER}),
         f"GET {one}/versions/{{version}}": _read("A version.", schema),
+        f"DELETE {one}": Operation("Delete all versions. None of them may be in use.", deleted, ("Conflict",)),
+        f"DELETE {one}/versions/{{version}}": Operation("Delete a version that is not in use.", deleted, ("Conflict",)),
         f"PUT {one}/versions/{{version}}": _write(register, schema, parameters=_VERSION, body_required=model),
     }
 
@@ -222,6 +225,10 @@ _SERVER: Mapping[str, Operation] = {
         {200: Answer("Text of version 0.0.4.", "MetricsText", media="text/plain")},
     ),
     "GET /openapi.json": _read("This document.", "OpenApi"),
+    "GET /maintenance/v1/storage": _read("What takes space, in bytes.", "Storage", "RuntimeUnavailable"),
+    "POST /maintenance/v1/prune": _read(
+        "Delete what nobody needs. With dryRun: say what that is.", "Pruned", "BadArgument", "RuntimeUnavailable"
+    ),
 }
 _TABLE = {200: Answer("The table.", "RoutingTable"), 204: Answer("Nothing new.")}
 _AGENTS: Mapping[str, Operation] = {

@@ -16,6 +16,7 @@ from amphitrite.controlplane.core.capacity.node_capacity import NodeCapacity
 from amphitrite.controlplane.core.desired.compute_clusters import PodShape
 from amphitrite.controlplane.core.desired.resources import Probe, WorkloadSpec
 from amphitrite.controlplane.core.observed.observations import Instance
+from amphitrite.controlplane.core.storage.garbage import StoredItem
 from amphitrite.controlplane.runtimes.kubernetes.background_tasks import BackgroundTasks
 from amphitrite.controlplane.runtimes.kubernetes.client.api_client import Cluster, PermissionDenied
 from amphitrite.controlplane.runtimes.kubernetes.client.api_paths import path
@@ -128,6 +129,14 @@ class KubernetesRuntime:
 
     def demand(self, workload: WorkloadSpec, shape: PodShape) -> PodShape | None:
         return pod_resources.demand(shape, workload.pod, None)
+
+    def stored(self) -> tuple[StoredItem, ...]:
+        """Empty: pods and the nodes' caches are the cluster's."""
+        return ()
+
+    def discard(self, item: StoredItem) -> bool:
+        """False: nothing is on this machine."""
+        return False
 
     def watch(self, wake: Callable[[], None]) -> None:
         self._wakes.append(wake)

@@ -15,7 +15,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,12 +25,14 @@ from amphitrite.controlplane.core.desired.compute_clusters import PodShape
 from amphitrite.controlplane.core.desired.containers import MODEL_DIR
 from amphitrite.controlplane.core.desired.resources import Probe, WorkloadSpec
 from amphitrite.controlplane.core.observed.observations import Instance
+from amphitrite.controlplane.core.storage.garbage import StoredItem
 from amphitrite.controlplane.runtimes.local import (
     cpu_instances,
     engines,
     instance_logs,
     instance_processes,
     instance_records,
+    instance_storage,
     model_directories,
 )
 from amphitrite.controlplane.runtimes.local.instance_records import InstanceRecord
@@ -153,6 +155,36 @@ class LocalRuntime:
         """None: instances share the machine; nothing is counted."""
         return None
 
+    def stored(self) -> tuple[StoredItem, ...]:
+        # Listed before the records are read: an instance that starts meanwhile has its record then.
+        names = instance_storage.instance_names(self._home.instances)
+        with self._lock:
+            return self._stored(names)
+
+    def discard(self, item: StoredItem) -> bool:
+        # With the lock no instance begins to need it.
+        with self._lock:
+            now = self._stored([item.name] if item.kind == "instance" else [])
+            found = next((one for one in now if (one.kind, one.name) == (item.kind, item.name)), item)
+            if found.needed:
+                return False
+            parents = {"instance": self._home.instances, "backends": self._backends, "build": Path()}
+            return instance_storage.remove(parents[item.kind] / item.name)
+
+    def _stored(self, names: Iterable[str]) -> tuple[StoredItem, ...]:
+        records = self._records()
+        pids = [record.process.pid for record in records.values() if record.process and record.phase != "exited"]
+        current = None if self._triton is None else self._triton[1]
+        return (
+            *instance_storage.instance_items(self._home.instances, names, records),
+            *instance_storage.backend_items(self._backends, current, pids),
+            *instance_storage.build_items(self._machine),
+        )
+
+    @property
+    def _backends(self) -> Path:
+        return self._home.root / instance_storage.BACKENDS
+
     def watch(self, wake: Callable[[], None]) -> None:
         self._wakes.append(wake)
 
@@ -208,7 +240,7 @@ class LocalRuntime:
             self._home.require_shell_safe()
             triton = installation.locate(self._machine)
             try:
-                backends = backend_directory.prepare(triton, self._home.root / "backends", self._machine)
+                backends = backend_directory.prepare(triton, self._backends, self._machine)
             except OSError as exc:
                 raise Error("RuntimeUnavailable", f"cannot prepare Triton's backends: {exc}") from exc
             known = installation.supported_options(triton, (MAX_INPUT_SIZE, HTTP_RESTRICTED, GRPC_RESTRICTED))

@@ -11,7 +11,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import Column, ColumnElement, Connection, RowMapping, Select, Table, and_, func, insert, select, update
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    RowMapping,
+    Select,
+    Table,
+    and_,
+    delete,
+    func,
+    insert,
+    select,
+    update,
+)
 
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import key
@@ -111,8 +124,7 @@ class Catalogue:
         row = connection.execute(select(self.containers).where(self.containers.c.key == key(name))).mappings().first()
         if row is None:
             raise self.not_found(name)
-        query = select(self.versions.c.version).where(self.owner == key(name)).order_by(self.versions.c.ordinal)
-        return _container(row, connection.execute(query).scalars().all())
+        return _container(row, self.numbers(connection, name))
 
     def set_container_archived(
         self,
@@ -140,6 +152,17 @@ class Catalogue:
         highest = connection.execute(select(func.max(self.versions.c.ordinal)).where(self.owner == key(name))).scalar()
         place = {self.owner.name: key(name), "version": version, "ordinal": int(highest or 0) + 1}
         connection.execute(insert(self.versions).values(**place, **content, created_at=now, modified_at=now))
+
+    def remove(self, connection: Connection, name: str, version: str) -> None:
+        """Removes a version, and its container with the last one. Its number may be used again."""
+        connection.execute(delete(self.versions).where(self.at(name, version)))
+        if connection.execute(select(self.owner).where(self.owner == key(name)).limit(1)).first() is None:
+            connection.execute(delete(self.containers).where(self.containers.c.key == key(name)))
+
+    def numbers(self, connection: Connection, name: str) -> list[str]:
+        """All versions of ``name``, anonymous ones too, in order of creation."""
+        query = select(self.versions.c.version).where(self.owner == key(name)).order_by(self.versions.c.ordinal)
+        return list(connection.execute(query).scalars())
 
 
 def _container(row: RowMapping, versions: Sequence[str]) -> Container:

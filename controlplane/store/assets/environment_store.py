@@ -94,6 +94,15 @@ class EnvironmentStore:
             raise _CATALOGUE.no_versions(name)
         return versions[0]
 
+    def delete_versions(self, name: str, version: str | None) -> int:
+        """Deletes a version, or all of ``name`` for None, and returns how many. The caller has
+        refused what is in use."""
+        with self._database.write() as connection:
+            wanted = [one for one in _CATALOGUE.numbers(connection, name) if version in (None, one)]
+            for one in wanted:
+                _CATALOGUE.remove(connection, name, one)
+            return len(wanted)
+
     def list_environments(self, view: View = "ActiveOnly", skip: int = 0, limit: int | None = None) -> list[Container]:
         """Containers sorted by name, without those that have only anonymous versions. ``skip`` and
         ``limit`` select a page."""

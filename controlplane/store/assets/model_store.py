@@ -12,14 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, insert, update
+from sqlalchemy import Connection, RowMapping, delete, insert, update
 
+from amphitrite.controlplane.core.storage.garbage import AGE_S
 from amphitrite.controlplane.store.assets import model_versions
 from amphitrite.controlplane.store.assets.catalogue import Container, Order, View
 from amphitrite.controlplane.store.assets.model_versions import CATALOGUE, ModelVersion
-from amphitrite.controlplane.store.content import garbage_collection
+from amphitrite.controlplane.store.content import garbage_collection, inventory
 from amphitrite.controlplane.store.content.blob_store import DEFAULT_LIMITS, BlobStore, Limits
 from amphitrite.controlplane.store.content.content_store import Content
+from amphitrite.controlplane.store.content.inventory import Inventory
 from amphitrite.controlplane.store.content.manifest_files import StoredFiles
 from amphitrite.controlplane.store.content.manifests import (
     File,
@@ -148,6 +150,11 @@ class ModelStore:
         with self._database.read() as connection:
             return model_versions.list_versions(connection, name, view, order)
 
+    def list_all(self) -> list[ModelVersion]:
+        """All versions of all models, anonymous and archived ones too, sorted by name."""
+        with self._database.read() as connection:
+            return model_versions.list_all(connection)
+
     def latest(self, name: str) -> ModelVersion:
         """The version of the label ``latest``: created last and not archived. Raises Error
         ResourceNotFound."""
@@ -155,6 +162,17 @@ class ModelStore:
         if not versions:
             raise CATALOGUE.no_versions(name)
         return versions[0]
+
+    def delete_versions(self, name: str, version: str | None) -> int:
+        """Deletes a version, or all of ``name`` for None, and returns how many. The caller has
+        refused what is in use. Files that no version has any more are garbage."""
+        with self._database.write() as connection:
+            wanted = [one for one in CATALOGUE.numbers(connection, name) if version in (None, one)]
+            for one in wanted:
+                of_version = (model_files.c.model == key(name)) & (model_files.c.version == one)
+                connection.execute(delete(model_files).where(of_version))
+                CATALOGUE.remove(connection, name, one)
+            return len(wanted)
 
     def list_models(self, view: View = "ActiveOnly", skip: int = 0, limit: int | None = None) -> list[Container]:
         """Containers sorted by name, without those that have only anonymous versions. ``skip`` and
@@ -224,9 +242,18 @@ class ModelStore:
         files = self._files(digest)
         return Layout(digest, tuple(files), missing_directories(self.blobs.content, files))
 
-    def collect_garbage(self, now: float, in_use: Set[str]) -> garbage_collection.CollectionResult:
+    def collect_garbage(
+        self, now: float, in_use: Set[str], *, age_s: float = AGE_S, dry_run: bool = False
+    ) -> garbage_collection.CollectionResult:
         """See ``garbage_collection.collect``."""
-        return garbage_collection.collect(self._database, self.blobs.content, self._scratch, now, in_use)
+        content = self.blobs.content
+        return garbage_collection.collect(
+            self._database, content, self._scratch, now, in_use, age_s=age_s, dry_run=dry_run
+        )
+
+    def inventory(self, now: float, in_use: Set[str]) -> Inventory:
+        """See ``inventory.take``."""
+        return inventory.take(self._database, self.blobs.content, self._scratch, in_use, now, AGE_S)
 
     def _files(self, digest: str) -> list[File]:
         with self._database.read() as connection:

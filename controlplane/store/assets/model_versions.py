@@ -38,6 +38,9 @@ class ModelVersion:
     is_archived: bool
     created_at: float
     modified_at: float
+    #: When a deployment last used it, as far as that was noticed; None if never.
+    used_at: float | None = None
+    files: int = 0
 
 
 def find_version(connection: Connection, name: str, version: str) -> RowMapping | None:
@@ -50,6 +53,12 @@ def get_version(connection: Connection, name: str, version: str) -> ModelVersion
     if row is None:
         raise CATALOGUE.not_found(name, version)
     return _version(row)
+
+
+def list_all(connection: Connection) -> list[ModelVersion]:
+    """All versions of all models, anonymous and archived ones too."""
+    query = _rows().order_by(model_versions.c.model, model_versions.c.ordinal)
+    return [_version(row) for row in connection.execute(query).mappings()]
 
 
 def list_versions(connection: Connection, name: str, view: View, order: Order) -> list[ModelVersion]:
@@ -95,7 +104,8 @@ def _rows() -> Select[Any]:
     """The versions, with the size of their files."""
     of_version = and_(model_files.c.model == model_versions.c.model, model_files.c.version == model_versions.c.version)
     size = select(func.sum(model_files.c.size)).where(of_version).scalar_subquery()
-    return CATALOGUE.rows(size.label("size"))
+    files = select(func.count()).select_from(model_files).where(of_version).scalar_subquery()
+    return CATALOGUE.rows(size.label("size"), files.label("files"))
 
 
 def _version(row: RowMapping) -> ModelVersion:
@@ -110,4 +120,6 @@ def _version(row: RowMapping) -> ModelVersion:
         is_archived=row["is_archived"],
         created_at=row["created_at"],
         modified_at=row["modified_at"],
+        used_at=row["used_at"],
+        files=int(row["files"]),
     )

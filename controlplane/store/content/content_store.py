@@ -14,13 +14,22 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
 
 from amphitrite.controlplane.store.content.spool import Chunks, Upload
 from amphitrite.schemas.errors import Error
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+class Entry(NamedTuple):
+    """``name``: a digest, or that of a block or a temporary file. ``size``: bytes. ``stored_at``:
+    when it was last stored, in seconds since the epoch."""
+
+    name: str
+    size: int
+    stored_at: float
 
 
 class Content(Protocol):
@@ -67,6 +76,14 @@ class Content(Protocol):
 
     def digests(self) -> Iterator[str]:
         """The digests of all content."""
+        ...
+
+    def entries(self) -> Iterator[Entry]:
+        """All content with its size and age."""
+        ...
+
+    def unfinished(self) -> Iterator[Entry]:
+        """Uploads that are not finished, and blocks, under their names."""
         ...
 
     def discard_older(self, digest: str, before: float) -> bool:

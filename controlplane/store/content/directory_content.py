@@ -17,7 +17,7 @@ from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
 
-from amphitrite.controlplane.store.content.content_store import is_digest, require_digest
+from amphitrite.controlplane.store.content.content_store import Entry, is_digest, require_digest
 from amphitrite.controlplane.store.content.spool import (
     CHUNK,
     Chunks,
@@ -93,6 +93,15 @@ class ContentDirectory:
                     if is_digest(file.name):
                         yield file.name
 
+    def entries(self) -> Iterator[Entry]:
+        for digest in self.digests():
+            yield from _entry(self.path(digest))
+
+    def unfinished(self) -> Iterator[Entry]:
+        with disk_errors(self.root):
+            for file in (*self.temporary.iterdir(), *self.blocks.iterdir()):
+                yield from _entry(file)
+
     def discard_older(self, digest: str, before: float) -> bool:
         path = self.path(digest)
         with disk_errors(self.root):
@@ -164,6 +173,13 @@ class ContentDirectory:
                     yield data
 
         return Chunks(pieces(), file.close)
+
+
+def _entry(path: Path) -> Iterator[Entry]:
+    """Nothing if the file is gone."""
+    with suppress(FileNotFoundError):
+        status = path.lstat()
+        yield Entry(path.name, status.st_size, status.st_mtime)
 
 
 def _no_link(path: str, flags: int) -> int:

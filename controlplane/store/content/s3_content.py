@@ -12,11 +12,11 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from amphitrite.controlplane.store.content.content_store import is_digest, require_digest
+from amphitrite.controlplane.store.content.content_store import Entry, is_digest, require_digest
 from amphitrite.controlplane.store.content.spool import CHUNK, Chunks, Upload, disk_errors, remove_older
 from amphitrite.schemas.errors import Error
 
@@ -150,6 +150,17 @@ class ContentBucket:
             if is_digest(name):
                 yield name
 
+    def entries(self) -> Iterator[Entry]:
+        return (entry for entry in self._entries("sha256/") if is_digest(entry.name))
+
+    def unfinished(self) -> Iterator[Entry]:
+        with disk_errors(self._temporary):
+            for file in self._temporary.iterdir():
+                with suppress(FileNotFoundError):
+                    status = file.stat()
+                    yield Entry(file.name, status.st_size, status.st_mtime)
+        yield from self._entries("blocks/")
+
     def discard_older(self, digest: str, before: float) -> bool:
         head = self._head(self._key(digest))
         if head is None or head["LastModified"].timestamp() >= before:
@@ -251,6 +262,11 @@ class ContentBucket:
                 yield from body.iter_chunks(CHUNK)
 
         return Chunks(pieces(), body.close)
+
+    def _entries(self, below: str) -> Iterator[Entry]:
+        for listed in self._list(below):
+            name = str(listed["Key"]).rpartition("/")[2]
+            yield Entry(name, int(listed["Size"]), listed["LastModified"].timestamp())
 
     def _list(self, below: str) -> Iterator[Any]:
         with _s3_errors(self.place):

@@ -28,7 +28,7 @@ from sqlalchemy import (
 from sqlalchemy.types import TypeEngine
 
 #: The newest revision in ``migrations/versions``.
-REVISION = "0005"
+REVISION = "0006"
 
 metadata = MetaData()
 
@@ -155,7 +155,8 @@ models = Table(
     Column("modified_at", Float, nullable=False),
 )
 
-#: ``ordinal``: the order of creation, because times may be equal.
+#: ``ordinal``: the order of creation, because times may be equal. ``used_at``: when a deployment
+#: last used it, as far as that was noticed; null if never.
 model_versions = Table(
     "model_versions",
     metadata,
@@ -169,6 +170,7 @@ model_versions = Table(
     Column("is_archived", Boolean, nullable=False),
     Column("created_at", Float, nullable=False),
     Column("modified_at", Float, nullable=False),
+    Column("used_at", Float),
 )
 
 #: The files of each version, frozen when it was registered. ``blob_path``: where the file was

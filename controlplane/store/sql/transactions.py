@@ -95,6 +95,14 @@ class Database:
         """Whether other processes may use it at the same time."""
         return self.url.get_backend_name() == "postgresql"
 
+    def size(self) -> int:
+        """Bytes of the database on its disk."""
+        with self.read() as connection:
+            if self.is_shared:
+                return int(connection.exec_driver_sql("SELECT pg_database_size(current_database())").scalar_one())
+        files = [Path(f"{self._backend.place}{suffix}") for suffix in ("", "-wal", "-shm")]
+        return sum(file.stat().st_size for file in files if file.exists())
+
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """A read-only transaction that sees one snapshot of the database."""

@@ -6,7 +6,7 @@ means, and ``operation_rows`` how operations progress. Must not know HTTP or pla
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +26,7 @@ from amphitrite.controlplane.store.sql.transactions import Database
 from amphitrite.controlplane.store.state import (
     changes,
     compute_rows,
+    model_uses,
     operation_rows,
     outcomes,
     resource_rows,
@@ -98,6 +99,9 @@ class SqlStore:
         parent = Ref(ref.endpoint)
         with self.database.write() as connection:
             changes.refuse_deleting(resource_rows.get(connection, parent), parent)
+            former = resource_rows.find(connection, ref)
+            ended = model_uses.of_model(None if former is None else former["model"])
+            model_uses.mark(connection, [*ended, *model_uses.of_model(model)], now)
             operation = changes.put(
                 connection, ref, document, {"model": dict(model), "compute": compute},
                 if_match=if_match, if_none_match=if_none_match, now=now,
@@ -126,6 +130,14 @@ class SqlStore:
         with self.database.read() as connection:
             resource_rows.get(connection, Ref(key(endpoint)))
             return [resource_rows.record(row) for row in _deployments_of(connection, key(endpoint))]
+
+    def list_references(self, field: Literal["model", "environment"]) -> list[tuple[str, str]]:
+        reference = deployments.c.document[field].as_string()
+        query = select(endpoints.c.name, deployments.c.name.label("deployment"), reference.label("reference"))
+        query = query.join(endpoints, endpoints.c.key == deployments.c.endpoint).where(reference.is_not(None))
+        with self.database.read() as connection:
+            rows = connection.execute(query.order_by(endpoints.c.key, deployments.c.key))
+            return [(f"{row.name}/{row.deployment}", str(row.reference)) for row in rows]
 
     def delete(self, ref: Ref, *, if_match: str | None, now: float) -> Operation | None:
         ref = _lower(ref)
@@ -161,6 +173,9 @@ class SqlStore:
         with self.database.read() as connection:
             return operation_rows.get(connection, operation_id)
 
+    def space(self) -> tuple[str, int]:
+        return self.database.place, self.database.size()
+
     def exclusive(self) -> AbstractContextManager[None]:
         return self.database.exclusive()
 
@@ -193,6 +208,10 @@ class SqlStore:
     def change_signing_keys(self, added: Sequence[SigningKey], removed: Sequence[SigningKey]) -> None:
         with self.database.write() as connection:
             signing_key_rows.change(connection, added, removed)
+
+    def mark_models_used(self, used: Collection[tuple[str, str]], *, now: float) -> None:
+        with self.database.write() as connection:
+            model_uses.mark(connection, used, now)
 
     def publish(self, table: RoutingTable, *, above: int = 0) -> RoutingTable:
         with self.database.write() as connection:
@@ -227,6 +246,7 @@ class SqlStore:
                     continue
                 if ref.deployment is None and _deployments_of(connection, ref.endpoint):
                     continue
+                model_uses.mark(connection, model_uses.of_model(row.get("model")), now)
                 changes.retire(connection, row["generation"])
                 connection.execute(delete(resource_rows.table_of(ref)).where(resource_rows.at(ref)))
                 operation_rows.end_removed(connection, [ref], now=now)

@@ -7,7 +7,7 @@ without case.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
@@ -121,6 +121,11 @@ class Store(Protocol):
     def get_deployment(self, endpoint: str, name: str) -> Record: ...
     def list_deployments(self, endpoint: str) -> list[Record]: ...
 
+    def list_references(self, field: Literal["model", "environment"]) -> list[tuple[str, str]]:
+        """(``endpoint/deployment``, ARM id) of every deployment, also one that is being deleted,
+        whose document has the field."""
+        ...
+
     def delete(self, ref: Ref, *, if_match: str | None, now: float) -> Operation | None:
         """Marks a resource as deleting, and an endpoint's deployments with it. None if it does not
         exist."""
@@ -136,6 +141,10 @@ class Store(Protocol):
     def get_operation(self, operation_id: str) -> Operation:
         """``operation_id``: of an operation, or of ``operation_alias``. Raises Error
         ResourceNotFound."""
+        ...
+
+    def space(self) -> tuple[str, int]:
+        """(where the database is, without a password; its bytes)."""
         ...
 
     def exclusive(self) -> AbstractContextManager[None]:
@@ -170,6 +179,10 @@ class Store(Protocol):
 
     def change_signing_keys(self, added: Sequence[SigningKey], removed: Sequence[SigningKey]) -> None:
         """Adds and removes keys in one transaction."""
+        ...
+
+    def mark_models_used(self, used: Collection[tuple[str, str]], *, now: float) -> None:
+        """Notes that the model versions (name, version) are in use at ``now``."""
         ...
 
     def publish(self, table: RoutingTable, *, above: int = 0) -> RoutingTable:

@@ -22,6 +22,7 @@ from amphitrite.controlplane.core.desired.compute_clusters import Compute, PodSh
 from amphitrite.controlplane.core.desired.resources import Probe, WorkloadSpec
 from amphitrite.controlplane.core.observed.observations import Instance
 from amphitrite.controlplane.core.observed.status import Ref, Status
+from amphitrite.controlplane.core.storage.garbage import StoredItem
 from amphitrite.controlplane.process.app import create_app
 from amphitrite.controlplane.runtimes.kubernetes.workloads import pod_resources
 from amphitrite.controlplane.runtimes.runtime import Container
@@ -91,6 +92,12 @@ class Logs:
 
     def demand(self, workload: WorkloadSpec, shape: PodShape) -> PodShape | None:
         return pod_resources.demand(shape, workload.pod, None)
+
+    def stored(self) -> tuple[StoredItem, ...]:
+        return ()
+
+    def discard(self, item: StoredItem) -> bool:
+        raise AssertionError(item)
 
     def watch(self, wake: Callable[[], None]) -> None: ...
 

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from amphitrite.controlplane.store.content import garbage_collection
+from amphitrite.controlplane.core.storage.garbage import AGE_S
 
 from .conftest import BLOBS, BLOCK_BLOB, URI, WS, opened
 
@@ -201,7 +201,7 @@ def test_what_nobody_registers_goes_and_what_a_version_has_stays(tmp_path: Any) 
         assert registered(world, "stored", f"{stored[0]}/src").status_code == 201
         uploaded = world.services.models.list_models("All")
         assert uploaded == []
-        later = world.now[0] + garbage_collection.AGE_S * 400
+        later = world.now[0] + AGE_S * 400
         assert world.services.models.collect_garbage(later, frozenset()).paths == 1
         paths = [urlsplit(address).path + "/src/score.py" for address, _ in (stored, left)]
         assert [world.client.head(path).status_code for path in paths] == [200, 404]

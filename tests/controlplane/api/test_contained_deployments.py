@@ -153,3 +153,14 @@ def test_on_a_cluster_any_image_runs_by_its_own_command(tmp_path: Path) -> None:
         assert container is not None
         assert (container.port, container.scoring_path, container.repository) == (5001, "/scoring", None)
         assert container.mount == "/var/azureml-app/azureml-models/c/1/model_1"
+
+
+def test_an_environment_in_use_is_not_deleted(world: World) -> None:
+    assert create(prepared(world)).status_code == 201
+    for path in (ENVIRONMENT, ENVIRONMENT.removesuffix("/versions/1")):
+        refused = world.client.delete(path)
+        assert (refused.status_code, refused.json()["error"]["message"]) == (
+            409,
+            "environment triton:1 is used by ep1/blue",
+        )
+    assert world.client.delete(ENVIRONMENT.replace("/1", "/2")).status_code == 200

@@ -133,3 +133,12 @@ def test_what_is_refused(world: Any, name: str, properties: dict[str, Any], code
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, code)
     assert says in answer.text
     assert world.client.get(f"{ENVIRONMENTS}/{name}").status_code == 404
+
+
+def test_versions_are_deleted_one_by_one_or_all_at_once(world: Any) -> None:
+    for version in ("1", "2", "3"):
+        assert put(world, "gone", version).status_code == 201
+    deleted = [world.client.delete(f"{ENVIRONMENTS}/Gone/versions/2").status_code for _ in range(2)]
+    assert (deleted, names(world, "/gone/versions")) == ([200, 204], ["3", "1"])
+    assert [world.client.delete(f"{ENVIRONMENTS}/gone").status_code for _ in range(2)] == [200, 204]
+    assert world.client.get(f"{ENVIRONMENTS}/gone").status_code == 404

@@ -60,3 +60,29 @@ def test_anonymous_models_are_not_listed(world: Any) -> None:
     body = {"properties": {"modelType": "triton_model", "modelUri": world.upload(), "isAnonymous": True}}
     assert world.client.put(f"{WS}/models/c46393ec/versions/1", json=body).status_code == 201
     assert world.client.get(f"{WS}/models").json() == {"value": []}
+
+
+def test_a_version_is_deleted_unless_a_deployment_uses_it(ready: Any) -> None:
+    ready.model(version="2")
+    one, two = f"{WS}/models/m/versions/1", f"{WS}/models/M/versions/2"
+    refused = ready.client.delete(one)
+    assert (refused.status_code, refused.json()["error"]["message"]) == (409, "model m:1 is used by ep1/blue")
+    assert ready.client.delete(f"{WS}/models/m").status_code == 409
+    assert [ready.client.delete(two).status_code, ready.client.delete(two).status_code] == [200, 204]
+    assert ready.client.get(two).status_code == 404
+    assert ready.client.delete(f"{WS}/onlineEndpoints/ep1/deployments/blue").status_code == 202
+    assert ready.client.delete(one).status_code == 409, "its instances may still run"
+    ready.settle()
+    assert ready.client.delete(f"{WS}/models/m").status_code == 200
+    assert ready.client.delete(f"{WS}/models/m").status_code == 204
+    assert ready.client.get(f"{WS}/models/m").status_code == 404
+
+
+def test_an_archived_version_is_deleted_and_its_number_may_be_used_again(world: Any) -> None:
+    world.model()
+    version = world.client.get(f"{WS}/models/m/versions/1").json()
+    version["properties"]["isArchived"] = True
+    assert world.client.put(f"{WS}/models/m/versions/1", json=version).status_code == 200
+    assert world.client.delete(f"{WS}/models/m/versions/1").status_code == 200
+    world.model(kind="custom_model")
+    assert world.client.get(f"{WS}/models/m/versions/1").json()["properties"]["modelType"] == "custom_model"

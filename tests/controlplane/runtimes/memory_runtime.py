@@ -15,6 +15,7 @@ from amphitrite.controlplane.core.capacity.node_capacity import NodeCapacity
 from amphitrite.controlplane.core.desired.compute_clusters import PodShape
 from amphitrite.controlplane.core.desired.resources import Probe, WorkloadSpec
 from amphitrite.controlplane.core.observed.observations import Instance
+from amphitrite.controlplane.core.storage.garbage import StoredItem
 from amphitrite.controlplane.runtimes.log_text import render
 from amphitrite.controlplane.runtimes.runtime import Container
 from amphitrite.dataplane.table.routing_table import Address
@@ -36,6 +37,8 @@ class MemoryRuntime:
     ) -> None:
         self._clock, self.broken, self._nodes = clock, broken or {}, nodes
         self._instances: dict[str, Instance] = {}
+        #: What instances have left on this machine.
+        self.left_behind: list[StoredItem] = []
         self._faults: dict[str, Error] = {}
         self._wakes: list[Callable[[], None]] = []
         self._ports = iter(range(20_000, 60_000))
@@ -87,6 +90,13 @@ class MemoryRuntime:
 
     def demand(self, workload: WorkloadSpec, shape: PodShape) -> PodShape | None:
         return shape
+
+    def stored(self) -> tuple[StoredItem, ...]:
+        return tuple(replace(item, needed=item.name in self._instances) for item in self.left_behind)
+
+    def discard(self, item: StoredItem) -> bool:
+        self.left_behind = [one for one in self.left_behind if one.name != item.name]
+        return True
 
     def watch(self, wake: Callable[[], None]) -> None:
         self._wakes.append(wake)

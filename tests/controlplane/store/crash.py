@@ -123,6 +123,8 @@ def uploads(home: Path) -> Iterator[Step]:
     yield lambda: models.put_version("m", "1", document, now=2.0)
     yield lambda: models.repository(models.get_version("m", "1").digest)
     yield lambda: models.collect_garbage(3e9, frozenset())
+    yield lambda: models.delete_versions("m", "1")
+    yield lambda: models.collect_garbage(3e9, frozenset())
 
 
 SCENARIOS = {"changes": changes, "uploads": uploads}

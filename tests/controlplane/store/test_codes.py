@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from amphitrite.controlplane.core.storage.garbage import AGE_S
 from amphitrite.controlplane.store.assets import code_store
 from amphitrite.controlplane.store.assets.code_store import CodeStore
 from amphitrite.controlplane.store.assets.model_store import ModelStore
-from amphitrite.controlplane.store.content.garbage_collection import AGE_S
 from amphitrite.controlplane.store.state.database import SqlStore
 from amphitrite.schemas.errors import Error
 

@@ -45,7 +45,8 @@ def exists(session: Session, path: str, *places: Place, ignore_not_found: bool) 
     if ignore_not_found:
         if client.find(path) is not None:
             return True
-        session.note(f"{places[-1][0]} does not exist; nothing was deleted")
+        name = " of ".join(name for name, _ in reversed(places))
+        session.note(f"{name} does not exist; nothing was deleted")
         return False
     with suggested(client, *places):
         client.get(path)

@@ -1,0 +1,49 @@
+"""Deletes versions of models and environments.
+
+Decides what must be said explicitly, what is asked, and that deleting what does not exist is an
+error. The server refuses what is in use. Must not know options.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from amphitrite.cli.session.near_names import exists
+from amphitrite.schemas.errors import Error
+from amphitrite.schemas.names import environment_id, model_id
+
+if TYPE_CHECKING:
+    from amphitrite.cli.session.session import Session
+
+_IDS = {"models": model_id, "environments": environment_id}
+
+
+def delete(
+    session: Session,
+    kind: Literal["models", "environments"],
+    name: str,
+    version: str | None,
+    *,
+    all_versions: bool,
+    yes: bool,
+    ignore_not_found: bool,
+) -> None:
+    """Delete a version, or with ``all_versions`` all of them.
+
+    Raises Error UsageError (not exactly one of the two), ResourceNotFound, and Conflict for a
+    version in use.
+    """
+    if (version is None) != all_versions:
+        raise Error("UsageError", "choose what to delete", hint="add either --version or --all-versions")
+    client, one = session.client, kind.removesuffix("s")
+    path = _IDS[kind](client.workspace, name, version)
+    places = [(name, f"{client.workspace}/{kind}?listViewType=All")]
+    if version is not None:
+        places.append((version, f"{_IDS[kind](client.workspace, name)}/versions?listViewType=All"))
+    if not exists(session, path, *places, ignore_not_found=ignore_not_found):
+        return
+    what = f"all versions of {one} {name}" if version is None else f"version {version} of {one} {name}"
+    session.confirm(f"Delete {what}?", yes)
+    client.send("DELETE", path)
+    if kind == "models":
+        session.note("deleted; `ml server prune` frees the space of files that no version has any more")

@@ -1,0 +1,119 @@
+"""``ml server df`` and ``ml server prune``: what the server's data takes, and what can go.
+
+Decides the options and the output. Must not know what is garbage: the control plane decides and
+deletes.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from amphitrite.cli.session.session import Session
+from amphitrite.cli.session.verb_declaration import verb
+
+#: Seconds: an object store with many objects answers slowly.
+_TIMEOUT_S = 600.0
+_COLUMNS = ("name", "files", "size", "freeable", "last_used", "used_by")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the two verbs to ``app``."""
+    verb(app, "df")(df)
+    verb(app, "prune")(prune)
+
+
+def df(session: Session) -> dict[str, Any] | None:
+    """Show what models, uploads, instances, logs and the database take, and what can be freed.
+
+    Prints a table, or with -o json bytes. Versions of a model share equal files, so the sizes of
+    models add up to more than their row "model files".
+    """
+    from amphitrite.cli.terminal import output
+
+    answer = session.client.exchange_json("GET", "/maintenance/v1/storage", timeout_s=_TIMEOUT_S)
+    usage = {
+        "models": [_snake(one) for one in answer["models"]],
+        "rows": answer["rows"],
+        "size": sum(row["size"] for row in answer["rows"]),
+        "freeable": sum(row["freeable"] for row in answer["rows"]),
+    }
+    if session.options.query is not None or session.options.output not in (None, "table"):
+        return usage
+    sys.stdout.write(output.render(_table(usage), "table", columns=_COLUMNS))
+    return None
+
+
+def prune(
+    session: Session,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be deleted, and delete nothing.")] = False,
+    older_than: Annotated[
+        float,
+        typer.Option(
+            "--older-than",
+            metavar="HOURS",
+            min=1,
+            help="Keep uploads without a version that are younger: somebody may be about to register them.",
+        ),
+    ] = 24,
+) -> dict[str, Any] | None:
+    """Delete what nobody needs: old uploads, files of no version, directories of gone instances.
+
+    Nothing in use is deleted. Uploads may be under way.
+    """
+    params = {"dryRun": str(dry_run).lower(), "olderThan": str(older_than * 3600)}
+    answer = session.client.exchange_json("POST", "/maintenance/v1/prune", params=params, timeout_s=_TIMEOUT_S)
+    if session.options.query is not None or session.options.output is not None:
+        return _snake(answer)
+    verb_ = "would free" if dry_run else "freed"
+    for row in answer["freed"]:
+        sys.stdout.write(f"{row['name']}: {verb_} {_bytes(row['size'])} in {_files(row['files'])}\n")
+    sys.stdout.write(f"{verb_} {_bytes(answer['size'])}\n")
+    kept = answer["kept"]
+    if kept["files"]:
+        what = f"{_bytes(kept['size'])} in {_files(kept['files'])} without a version"
+        session.note(f"note: kept {what}, younger than {kept['olderThan'] / 3600:g} h (--older-than)")
+    return None
+
+
+def _table(usage: Mapping[str, Any]) -> list[dict[str, str]]:
+    rows = [
+        {
+            "name": f"model {one['name']}:{one['version']}",
+            "files": str(one["files"]),
+            "size": _bytes(one["size"]),
+            "freeable": "-",
+            "last_used": "now" if one["used_by"] else (one["last_used"] or "never"),
+            "used_by": ", ".join(one["used_by"]),
+        }
+        for one in usage["models"]
+    ]
+    for row in usage["rows"]:
+        rows.append(
+            {**row, "files": str(row["files"]), "size": _bytes(row["size"]), "freeable": _bytes(row["freeable"])}
+        )
+    rows.append({"name": "total", "size": _bytes(usage["size"]), "freeable": _bytes(usage["freeable"])})
+    return rows
+
+
+def _snake(answer: Mapping[str, Any]) -> dict[str, Any]:
+    from amphitrite.schemas import casing
+
+    return {
+        casing.snake(name): _snake(value) if isinstance(value, Mapping) else value for name, value in answer.items()
+    }
+
+
+def _files(count: int) -> str:
+    return f"{count} file{'' if count == 1 else 's'}"
+
+
+def _bytes(size: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} TB"
