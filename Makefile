@@ -77,6 +77,7 @@ $(VENV)/.test: $(LOCK) | $(BIN)/python
 # The versions of deploy/lock.txt: no resolver runs, and a file with another hash is refused. One
 # thing is not locked: the tools that compile NumPy on Python 3.13, which has no wheel of it.
 define INSTALL
+$(TELL_TIME); \
 locked=$(VENV)/requirements.txt; $(BIN)/python deploy/lock.py select $$set >$$locked; \
 echo "Installing the set $$set of deploy/lock.txt into $(VENV). The largest are Triton, Envoy and ONNX Runtime."; \
 if command -v uv >/dev/null; then \
@@ -90,7 +91,17 @@ else \
   $$pip --quiet --no-build-isolation --no-index -e .; \
 fi; \
 $(call provide,$(BIN)/python -c "$(FIND_TRITON)",$(LIBRARY),Triton's Python backend is linked with Python's library); \
-$(BIN)/python -c '$(COMPILE)'
+$(BIN)/python -c '$(COMPILE)'; \
+echo "Installed into $(VENV) after $$SECONDS s."
+endef
+
+# Downloads and unpacking say nothing for minutes where the network or the disk is slow. A line every
+# 10 s tells that it goes on: `read` waits for what never comes, so that no process stays behind.
+TELL_EVERY := 10
+define TELL_TIME
+exec {never}<> <(:); \
+{ while ! read -t $(TELL_EVERY) -u $$never; do echo "  $$SECONDS s: $$(du -sm $(VENV) | cut -f 1) MB in $(VENV)"; done; } & \
+trap "kill $$! 2>/dev/null" EXIT
 endef
 
 # Of what pip says: files of 10 MB and more, what it compiles, and that it unpacks.
