@@ -134,7 +134,7 @@ def crash(ended: Exit) -> Fault:
     lines = [line for line in last_lines(ended.log) if line not in reason]
     tail = f"; its log ends with: {' | '.join(lines)}" if lines else ""
     code = "" if ended.exit_code is None else f" (exit code {_kubectl_code(ended.exit_code)})"
-    message = f"{ended.container} keeps crashing{code}: {reason}{tail}"
+    message = f"{reason}; {ended.container} keeps crashing{code}{tail}"
     hint = "see the log of the last attempt: ml online-deployment get-logs"
     return Fault("KubernetesCrashLoopBackOff", message, hint, since=ended.ended_at)
 

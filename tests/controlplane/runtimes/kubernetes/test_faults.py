@@ -104,7 +104,10 @@ def test_the_log_says_more_than_the_status() -> None:
     log = "2026-11-21T07:00:00Z E 1 model.cc:1] \"failed to load 'tiny' version 7: because\"\nlast words\n"
     fault = next(i.fault for i in rec.observed(PodHistory(logs={ended: log})) if i.phase != "exited")
     assert fault is not None
-    assert "failed to load 'tiny' version 7: because; its log ends with: last words" in fault.message
+    assert fault.message == (
+        "failed to load 'tiny' version 7: because; inference-server keeps crashing (exit code 1); "
+        "its log ends with: last words"
+    )
 
 
 # -- what was not recorded, made from what was -----------------------------------------------------
