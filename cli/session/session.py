@@ -36,6 +36,7 @@ class Session:
         self.options = options
         self._connect = connect
         self._client: Client | None = None
+        self._progress: Progress | None = None
 
     def with_options(self, inner: Options) -> Session:
         """A session with ``inner`` merged over the present options."""
@@ -80,7 +81,11 @@ class Session:
 
     def note(self, text: str) -> None:
         """Print a line to stderr."""
-        if not self.options.only_show_errors:
+        if self.options.only_show_errors:
+            return
+        if self._progress is not None and self._progress.is_drawing:
+            self._progress.note(text)
+        else:
             sys.stderr.write(text + "\n")
 
     def confirm(self, question: str, yes: bool) -> None:
@@ -110,4 +115,5 @@ class Session:
         if self.options.only_show_errors:
             return Progress(subject, mode="silent")
         live = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-        return Progress(subject, mode="live" if live else "lines")
+        self._progress = Progress(subject, mode="live" if live else "lines")
+        return self._progress

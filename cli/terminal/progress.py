@@ -81,6 +81,16 @@ class Progress:
             self._phase = action
         self._line()
 
+    @property
+    def is_drawing(self) -> bool:
+        """Whether a line is rewritten now, so that other lines must not be printed into it."""
+        return self._mode == "live" and self._thread is not None and not self._stop.is_set()
+
+    def note(self, text: str) -> None:
+        """Print a line about something else above the one that is rewritten."""
+        with self._lock:
+            self._write_line(text)
+
     def tell(self, text: str) -> None:
         """Print a line that stays; once, however often it is told."""
         with self._lock:

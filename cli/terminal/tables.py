@@ -11,6 +11,9 @@ from dataclasses import dataclass, replace
 
 from amphitrite.cli.terminal import colors
 
+#: Characters of the rule below the heading of the last column.
+_RULE_MAX = 40
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -52,6 +55,8 @@ def layout(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> str:
         return ""
     headings = [column.heading for column in columns]
     widths = [max(len(line[i]) for line in (headings, *rows)) for i in range(len(headings))]
+    # The last column is often a message, longer than a terminal is wide.
+    widths[-1] = min(widths[-1], max(len(headings[-1]), _RULE_MAX))
     lines = [headings, ["-" * width for width in widths]]
     text = [_padded(line, widths) for line in lines]
     for row in rows:

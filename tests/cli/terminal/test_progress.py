@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass
 
 import pytest
 
+from amphitrite.cli.session.rest_client import Client
+from amphitrite.cli.session.session import Session
 from amphitrite.cli.terminal import transfer_line
+from amphitrite.cli.terminal.options import Options
 from amphitrite.cli.terminal.progress import SILENT_BYTES, Mode, Progress
 from amphitrite.cli.terminal.transfer_line import Transfer
 
@@ -55,6 +59,23 @@ def test_a_cause_is_whole_and_stays_on_a_line_of_its_own(capsys: pytest.CaptureF
             progress.tell(cause)
             progress.phase("Retrying: 0 of 1 instances ready")
     assert capsys.readouterr().err.count(f"\r\x1b[Kdeployment/ep/blue: {cause}\n") == 1
+
+
+def test_a_note_is_not_printed_into_the_line_that_is_rewritten(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nobody(options: Options) -> Client:
+        raise AssertionError
+
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    session = Session(Options(), nobody)
+    with session.progress("endpoint/ep"):
+        session.note("note: it exists already")
+    session.note("note: afterwards")
+    shown = capsys.readouterr().err
+    assert "\r\x1b[Knote: it exists already\n" in shown
+    assert shown.endswith("\r\x1b[Knote: afterwards\n")
 
 
 @pytest.mark.parametrize("mode", ["lines", "silent"])
