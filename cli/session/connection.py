@@ -80,7 +80,7 @@ def connect(options: Options) -> Client:
 
     http = httpx.Client(
         base_url=server.url,
-        verify=_ssl_context(server),
+        verify=ssl_context(server),
         trust_env=not server.local,
         headers={"Authorization": f"Bearer {server.token}"} if server.token else {},
         timeout=httpx.Timeout(60.0, connect=5.0),
@@ -100,7 +100,7 @@ def _read_token(path: Path) -> str:
         raise Error("LocalFileError", f"cannot read the token in ML_HOME: {exc}") from exc
 
 
-def _ssl_context(server: Server) -> Any:
+def ssl_context(server: Server) -> Any:
     """The SSL context: for the server of ML_HOME only its own certificate authority is trusted.
 
     For a remote server the system's roots (or SSL_CERT_FILE) and ML_CA_FILE are trusted.
