@@ -67,6 +67,8 @@ def _check_rules(model: ModelContext, loaded: tuple[int, ...]) -> Signature | No
     if backend_fields.platform != ENSEMBLE:
         instance_groups.check(report, config, server, backend_fields.platform)
         warmup.check(report, config, model.paths.sizes, signature, batching.controls(config))
+        if server.onnxruntime_is_ours:
+            warmup.check_states(report, config)
     _check_labels(model)
     return signature
 

@@ -58,6 +58,17 @@ def check(
             _check_inputs(report, sample, signature.inputs, sequence_controls)
 
 
+def check_states(report: Report, config: Message) -> None:
+    """Report samples for a model that keeps states: Triton 2.51 dies while it prepares one."""
+    batcher = config.child("sequence_batching")
+    if batcher is None or not batcher.has("state"):
+        return
+    for sample in config.children("model_warmup"):
+        if sample.number("batch_size"):
+            report.field(sample, "", "warmup", "Triton 2.51 dies of a warm-up of a model with a sequence's state",
+                         fix="remove `model_warmup`")  # fmt: skip
+
+
 def _check_batch(report: Report, sample: Message, batch: int, maximum: int) -> None:
     if batch > max(1, maximum):
         report.field(
