@@ -104,6 +104,13 @@ def test_a_sequence_must_start(triton: Address) -> None:
             send(client, "seq_direct", 5, Step(1, False, False))
 
 
+def test_a_string_is_no_id_of_numbers(triton: Address) -> None:
+    with tritonclient.InferenceServerClient(f"{triton.host}:{triton.port}") as client:
+        with pytest.raises(InferenceServerException, match="input 'ID' takes numbers, and the sequence's id is a str"):
+            send(client, "seq_direct", "abc", Step(1, True, True))
+        assert send(client, "seq_direct", 7, Step(1, True, True))["IS_ID"].tolist() == [7]
+
+
 def test_a_number_is_an_id_of_strings_by_its_digits(triton: Address, request: pytest.FixtureRequest) -> None:
     if request.node.callspec.params["triton"] != "native":
         pytest.skip("Triton's Python interface refuses ids as strings")

@@ -67,6 +67,7 @@ class TritonPythonModel:
         self._batching = completion.max_batch_size > 0
         self._inputs = tuple(t for t in self._session.tensors if t.kind == "input")
         self._outputs = tuple(entry["name"] for entry in completion.outputs)
+        self._number_id = sequences.number_id(config)
         self._has_sequences = bool(config.get("sequence_batching"))
         self._states = sequences.states_of(config, completion.max_batch_size)
         triton.Logger.log_info(f"engine of {args['model_name']}: {self._session.engine}")
@@ -84,6 +85,8 @@ class TritonPythonModel:
             # An empty slot, which keeps others in their places. ONNX Runtime needs no places.
             return {}
         inputs = {}
+        if self._number_id and isinstance(request.correlation_id(), str) and request.correlation_id():
+            return Error("UserError", f"input '{self._number_id}' takes numbers, and the sequence's id is a string")
         sequence, flags = request.correlation_id(), request.flags()
         start, last = (bool(flags & flag) for flag in (_SEQUENCE_START, _SEQUENCE_END))
         try:

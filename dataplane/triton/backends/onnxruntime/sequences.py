@@ -100,6 +100,15 @@ def check_ids(config: Mapping[str, Any]) -> None:
             )
 
 
+def number_id(config: Mapping[str, Any]) -> str | None:
+    """The control input of ids as numbers; None: there is none. Triton 2.51 would give it the
+    length and the first bytes of an id that is a string."""
+    for entry in (config.get("sequence_batching") or {}).get("control_input") or ():
+        if any(control.get("kind") == "CONTROL_SEQUENCE_CORRID" for control in entry.get("control") or ()):
+            return str(entry["name"])
+    return None
+
+
 def _controls(batcher: Mapping[str, Any]) -> dict[str, str]:
     """Control input -> its type."""
     found = {}

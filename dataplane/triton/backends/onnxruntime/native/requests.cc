@@ -77,6 +77,14 @@ Given take_input(TRITONBACKEND_Request* triton, const Tensor& tensor) {
   return given;
 }
 
+// Triton 2.51 would give the control input the length and the first bytes of the string.
+void refuse_text(TRITONBACKEND_Request* triton, const Tensor& tensor) {
+  const char* text = nullptr;
+  TRITONSERVER_Error* is_number = TRITONBACKEND_RequestCorrelationIdString(triton, &text);
+  if (is_number == nullptr) throw Error(at(tensor) + "takes numbers, and the sequence's id is a string");
+  ignore(is_number);
+}
+
 // The id of a request's sequence as a string; a number by its digits. Triton 2.51 gives the control
 // input bytes beyond the string, and of a number those that lie behind it in memory.
 Given take_id(TRITONBACKEND_Request* triton, const Tensor& tensor) {
@@ -120,8 +128,9 @@ Request take(TRITONBACKEND_Request* triton, const std::vector<Tensor>& inputs, c
     request.empty_slot = sequences.batched && count == 0;
     if (request.empty_slot) return request;
     for (const Tensor& tensor : inputs) {
-      bool is_id = !sequences.id.empty() && tensor.name == sequences.id;
-      request.inputs.push_back(is_id ? take_id(triton, tensor) : take_input(triton, tensor));
+      if (tensor.name == sequences.number_id) refuse_text(triton, tensor);
+      bool is_text = tensor.name == sequences.text_id;
+      request.inputs.push_back(is_text ? take_id(triton, tensor) : take_input(triton, tensor));
     }
     for (uint32_t i = 0; i < count; ++i) {
       const char* name = nullptr;

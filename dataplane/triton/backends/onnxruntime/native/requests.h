@@ -36,8 +36,9 @@ struct Request {
 
 // What a model with sequences changes.
 struct SequenceInputs {
-  bool batched = false;  // the model has sequence_batching
-  std::string id;        // the control input of ids as strings; empty: there is none
+  bool batched = false;   // the model has sequence_batching
+  std::string text_id;    // the control input of ids as strings; empty: there is none
+  std::string number_id;  // the one of ids as numbers
 };
 
 // Parses a request. ``failure`` is set where its type, shape or bytes are not as the model

@@ -107,7 +107,13 @@ Sequences declared_sequences(const Json& config) {
   std::vector<std::string> outputs;
   for (const auto& [name, type] : controls(batcher)) {
     found.provided.push_back(name);
-    if (type == "TYPE_STRING") found.inputs.id = name;
+    if (type == "TYPE_STRING") found.inputs.text_id = name;
+  }
+  for (const Json& entry : batcher["control_input"].items()) {
+    for (const Json& control : entry["control"].items()) {
+      bool is_id = control["kind"].string() == "CONTROL_SEQUENCE_CORRID";
+      if (is_id && found.inputs.text_id.empty()) found.inputs.number_id = entry["name"].string();
+    }
   }
   for (const Json& entry : batcher["state"].items()) {
     const std::string& name = entry["input_name"].string();
