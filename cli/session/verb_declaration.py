@@ -39,7 +39,7 @@ class Command(TyperCommand):
         super().__init__(*arguments, **settings)
         for option in self.params:
             if option.param_type_name == "option" and not getattr(option, "is_flag", False):
-                option.metavar = option.metavar or ("NUMBER" if "integer" in option.type.name else "VALUE")
+                option.metavar = option.metavar or ("NUMBER" if "int" in option.type.name else "VALUE")
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         help_pages.write_command(self, ctx, formatter)

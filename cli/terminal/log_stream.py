@@ -1,7 +1,7 @@
 """Follows the logs of instances. Each answer of the server holds the last lines of every log.
 
-Decides which lines of an answer are new, and when a heading is repeated. Must not know where
-answers come from.
+Decides which lines of an answer are new, when a heading is repeated, and which log is the newest.
+Must not know where answers come from.
 """
 
 from __future__ import annotations
@@ -35,13 +35,55 @@ class LogFollower:
             result += new
         return result
 
+    def begin(self, whole: str, young: str) -> list[str]:
+        """The lines of ``young`` below their headings. ``whole``: the same logs with their older
+        lines, read just before, so that no later call takes an older line for a new one."""
+        self._previous = {instance: lines for instance, _, lines in _sections(whole)}
+        result = []
+        for instance, heading, lines in _sections(young):
+            if heading:
+                result.append(heading)
+                self._last_instance = instance
+            known = self._previous.get(instance, [])
+            self._previous[instance] = known + _lines_after(known, lines)
+            result += lines
+        return result
 
-def follow(fetch: Callable[[], str], pause: Callable[[float], None] = time.sleep) -> Iterator[str]:
+
+def newest(text: str) -> tuple[str, str, int]:
+    """(heading, text, number of other logs) of the last log in ``text``, which is the newest.
+
+    The heading has no marks around it; it is empty if there is none.
+    """
+    sections = [section for section in _sections(text) if section[1]] or _sections(text)
+    if not sections:
+        return "", "", 0
+    _, heading, lines = sections[-1]
+    return heading[4:-4], "".join(f"{line}\n" for line in lines), len(sections) - 1
+
+
+def heading_line(heading: str) -> str:
+    """The heading with its marks."""
+    return f"==> {heading} <=="
+
+
+def is_heading(line: str) -> bool:
+    """Whether the line is a heading."""
+    return _HEADING.match(line) is not None
+
+
+def follow(
+    fetch: Callable[[], str], young: Callable[[], str] | None = None, pause: Callable[[float], None] = time.sleep
+) -> Iterator[str]:
     """Yields lines without end; ``fetch`` returns the text of the last lines.
 
-    Raises what ``fetch`` raises.
+    ``young``: returns those to begin with, where not all are wanted. Raises what they raise.
     """
     follower = LogFollower()
+    if young is not None:
+        whole = fetch()
+        yield from follower.begin(whole, young())
+        pause(POLL_S)
     while True:
         yield from follower.new_lines(fetch())
         pause(POLL_S)

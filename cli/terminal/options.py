@@ -155,6 +155,10 @@ Remove = Annotated[
     typer.Option("--remove", metavar="PATH [INDEX]", help="Remove a field, or an entry of a list: --remove LIST 0."),
 ]
 ForceString = Annotated[bool, typer.Option("--force-string", help="Treat all values of --set and --add as text.")]
+Since = Annotated[
+    str | None,
+    typer.Option("--since", metavar="AGE", help="Only lines of the last 30s, 10m, 2h, 1d or the like."),
+]
 NoWait = Annotated[bool, typer.Option("--no-wait", help="Return as soon as the server has accepted the change.")]
 IgnoreNotFound = Annotated[bool, typer.Option("--ignore-not-found", help="Succeed if there is nothing to delete.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]

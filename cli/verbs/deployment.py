@@ -6,7 +6,6 @@ Decides the options and the output. Must not know YAML (``document_input``) or H
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,7 +14,7 @@ from amphitrite.cli.resources import local_deployments
 from amphitrite.cli.session.session import Session
 from amphitrite.cli.session.verb_declaration import group, verb
 from amphitrite.cli.terminal import options
-from amphitrite.cli.verbs import azure_only, waits
+from amphitrite.cli.verbs import azure_only, deployment_logs, waits
 from amphitrite.schemas.errors import Error
 
 if TYPE_CHECKING:
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
 
 app = group("online-deployment", "Models served behind an endpoint.")
 
-#: Option -> the wire's name.
-_CONTAINERS = {"inference-server": "InferenceServer", "storage-initializer": "StorageInitializer"}
 
 _ENDPOINT = ("--endpoint-name", "--endpoint", "-e")
 Name = Annotated[str, typer.Option("--name", "-n", help="Name of the deployment.", show_default=False)]
@@ -218,43 +215,4 @@ def wait(
     )
 
 
-@verb(app, "get-logs")
-def get_logs(
-    session: Session,
-    name: Name,
-    endpoint_name: Endpoint,
-    lines: Annotated[int, typer.Option("--lines", "-l", min=1, help="Number of last lines of each log.")] = 5000,
-    container: Annotated[
-        str | None, typer.Option("--container", "-c", help="Container: inference-server or storage-initializer.")
-    ] = None,
-    instance: Annotated[
-        str | None, typer.Option("--instance", help="Only instances whose name begins with this text.")
-    ] = None,
-    follow: Annotated[bool, typer.Option("--follow", help="Keep printing new lines, as plain text.")] = False,
-    locally: local_deployments.Local = False,
-) -> str | None:
-    """Print the logs of a deployment's instances as a JSON string, or as plain text with -o tsv."""
-    from amphitrite.cli.resources import lookups
-    from amphitrite.cli.terminal import log_stream
-
-    body: dict[str, Any] = {"tail": lines}
-    if container is not None:
-        if container not in _CONTAINERS:
-            supported = "Supported container types are inference-server and storage-initializer"
-            raise Error("UsageError", f"Invalid container type '{container}'. {supported}")
-        body["containerType"] = _CONTAINERS[container]
-    if instance is not None:
-        body["instance"] = instance
-    if locally:
-        local_deployments.require_endpoint(session.client, endpoint_name)
-    address = lookups.deployment_path(session.client, endpoint_name, name)
-
-    def fetch() -> str:
-        return str(session.client.send("POST", f"{address}/getLogs", json=body).json()["content"])
-
-    if not follow:
-        return fetch()
-    for line in log_stream.follow(fetch):
-        sys.stdout.write(f"{line}\n")
-        sys.stdout.flush()
-    return None
+deployment_logs.register(app)

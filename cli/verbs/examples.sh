@@ -130,8 +130,12 @@ ml online-endpoint metrics -n pictures -m RequestsPerMinute --interval PT5M
 ml online-deployment update -n green -e pictures \
     --set request_settings.request_timeout_ms=4000
 
-# Print the last lines of the logs of all instances.
-ml online-deployment get-logs -n blue -e pictures -l 20 -o tsv
+# Print the log of the newest instance.
+ml online-deployment get-logs -n blue -e pictures
+
+# Print the last ten minutes of all instances, and go on with new lines.
+ml online-deployment get-logs -n blue -e pictures --all-instances \
+    --since 10m -f
 
 # Show what ml apply would change.
 ml diff -f model.yml -f endpoint.yml

@@ -14,7 +14,7 @@ from amphitrite.controlplane.core.desired.compute_clusters import PodShape
 from amphitrite.controlplane.core.desired.resources import LOCAL, Probe, WorkloadSpec
 from amphitrite.controlplane.core.observed.observations import Instance
 from amphitrite.controlplane.core.storage.garbage import StoredItem
-from amphitrite.controlplane.runtimes.runtime import Container, Runtime
+from amphitrite.controlplane.runtimes.runtime import LogQuery, Runtime
 from amphitrite.schemas.errors import Error
 
 
@@ -93,8 +93,8 @@ class CompositeRuntime:
         for member in self._owner(instance_id):
             member.forget(instance_id)
 
-    def logs(self, endpoint: str, deployment: str, tail: int, container: Container = "inference-server") -> str:
-        return "".join(member.logs(endpoint, deployment, tail, container) for member in self._all())
+    def logs(self, endpoint: str, deployment: str, query: LogQuery) -> str:
+        return "".join(member.logs(endpoint, deployment, query) for member in self._all())
 
     def capacity(self, compute: str) -> tuple[NodeCapacity, ...] | None:
         with self._lock:

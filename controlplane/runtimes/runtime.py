@@ -8,6 +8,7 @@ store.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from amphitrite.controlplane.core.capacity.node_capacity import NodeCapacity
@@ -18,6 +19,17 @@ from amphitrite.controlplane.core.storage.garbage import StoredItem
 
 #: Azure's names of the containers: the one that serves, and the one that fetches the model first.
 Container = Literal["inference-server", "storage-initializer"]
+
+
+@dataclass(frozen=True, slots=True)
+class LogQuery:
+    """Which lines of the logs: at most the last ``tail`` of each log, and only those of the last
+    ``since_s`` seconds unless it is None. ``previous``: those of the attempt before the newest."""
+
+    tail: int
+    container: Container = "inference-server"
+    since_s: float | None = None
+    previous: bool = False
 
 
 class Runtime(Protocol):
@@ -62,9 +74,9 @@ class Runtime(Protocol):
         """Deletes the record and log of an exited instance."""
         ...
 
-    def logs(self, endpoint: str, deployment: str, tail: int, container: Container = "inference-server") -> str:
-        """The last ``tail`` lines of each instance's log, under a heading. The newest instance is
-        last. Includes crashed ones."""
+    def logs(self, endpoint: str, deployment: str, query: LogQuery) -> str:
+        """The lines of each instance's log, under a heading. The newest instance is last. Includes
+        crashed ones."""
         ...
 
     def capacity(self, compute: str) -> tuple[NodeCapacity, ...] | None:

@@ -14,7 +14,7 @@ from amphitrite.controlplane.core.desired.compute_clusters import PodShape
 from amphitrite.controlplane.core.desired.resources import Probe, WorkloadSpec
 from amphitrite.controlplane.core.observed.observations import Instance
 from amphitrite.controlplane.core.storage.garbage import StoredItem
-from amphitrite.controlplane.runtimes.runtime import Container
+from amphitrite.controlplane.runtimes.runtime import LogQuery
 from amphitrite.schemas.errors import Error
 
 
@@ -49,7 +49,7 @@ class UnreachableRuntime:
     def forget(self, instance_id: str) -> None:
         """Does nothing: no instance is known."""
 
-    def logs(self, endpoint: str, deployment: str, tail: int, container: Container = "inference-server") -> str:
+    def logs(self, endpoint: str, deployment: str, query: LogQuery) -> str:
         """Empty, so that the logs of other computes are shown."""
         return ""
 

@@ -55,6 +55,8 @@ online-deployment get-logs -n blue --endpoint ep1
 online-deployment get-logs -n blue -e ep1 -l 100 -c inference-server
 online-deployment get-logs -n blue -e ep1 --lines 1 --container storage-initializer
 online-deployment get-logs -n blue -e ep1 --instance ep1-blue-0 --follow
+online-deployment get-logs -n blue -e ep1 -f --since 10m --all-instances
+online-deployment get-logs -n blue -e ep1 --previous --tail 20 --json
 environment create -f environment.yml
 environment create --name e --image i:1 --conda-file c.yml --os-type linux --description d --tags a=b c=d --version 2
 environment create --file environment.yml --set image=i:2 -v 3 --no-wait --datastore workspaceblobstore

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -66,6 +67,8 @@ def test_every_example_works(product: Product) -> None:
 
 def failure(product: Product, text: str) -> str:
     """What a command said when it failed; empty if it has not."""
+    if "logs" in text and text.endswith(" -f"):
+        return followed(product, text)
     if _FOR_A_SHELL.search(text):
         done = subprocess.run(
             ["bash", "-c", text],
@@ -79,3 +82,20 @@ def failure(product: Product, text: str) -> str:
         done = product.run(*shlex.split(text)[1:], check=False)
     # In `eval "$(...)"` nothing but the message says that it failed.
     return f"{done.returncode}: {done.stdout}{done.stderr}" if done.returncode or "error: " in done.stderr else ""
+
+
+def followed(product: Product, text: str) -> str:
+    """The same for a command that only Ctrl-C ends, once it has printed a line."""
+    with subprocess.Popen(
+        ["bash", "-c", f"exec {text}"],
+        env=product.environment,
+        cwd=product.files,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        line = process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        process.wait(30)
+        return "" if line and process.returncode == 130 else f"{process.returncode}: {line}{process.stderr.read()}"

@@ -127,8 +127,14 @@ def test_a_broken_model_fails_with_tritons_words_and_others_serve_on(serving: Pr
         assert "model.onnx" in failed.stderr or "failed to load" in failed.stderr
         shown = serving.json("online-deployment", "show", "-n", "bad", "-e", "cats")
         assert shown["provisioning_state"] == "Failed"
-        logs = serving.run("online-deployment", "get-logs", "-n", "bad", "-e", "cats", "-o", "tsv").stdout
-        assert "failed to load" in logs
+        get_logs = ("online-deployment", "get-logs", "-n", "bad", "-e", "cats")
+        everything = serving.run(*get_logs, "--all-instances", "--since", "1h").stdout
+        assert everything.count("==> cats-bad-") >= 2 and "failed to load" in everything
+        assert json.loads(serving.run(*get_logs, "--all-instances", "--json").stdout).startswith("==> cats-bad-")
+        newest = serving.run(*get_logs)
+        assert "==>" not in newest.stdout and "--all-instances prints all" in newest.stderr
+        before = serving.run(*get_logs, "--previous").stdout
+        assert "==>" not in before and "failed to load" in before
         serving.run("online-deployment", "delete", "-n", "bad", "-e", "cats", "-y")
     assert set(seen) == {200}, seen
 

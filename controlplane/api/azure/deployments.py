@@ -18,7 +18,7 @@ from amphitrite.controlplane.api.http.paging import Page
 from amphitrite.controlplane.api.http.request_bodies import Body, IfMatch, whole
 from amphitrite.controlplane.api.http.workspace_scope import IN_WORKSPACE, WORKSPACE
 from amphitrite.controlplane.runtimes import log_text
-from amphitrite.controlplane.runtimes.runtime import Container
+from amphitrite.controlplane.runtimes.runtime import Container, LogQuery
 from amphitrite.controlplane.services import deployment_changes, wire_documents
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import key
@@ -96,8 +96,9 @@ def delete(
 
 @router.post("/{name}/getLogs")
 def get_logs(endpoint: str, name: str, body: Body, services: Here) -> dict[str, str]:
-    record, tail, container = services.store.get_deployment(endpoint, name), _tail(body), _container(body)
-    text = services.runtime.logs(key(endpoint), key(record.name), tail, container)
+    record = services.store.get_deployment(endpoint, name)
+    query = LogQuery(_tail(body), _container(body), _since(body), _previous(body))
+    text = services.runtime.logs(key(endpoint), key(record.name), query)
     instance = body.get("instance")
     return {"content": text if instance is None else log_text.select_instance(text, str(instance))}
 
@@ -108,6 +109,23 @@ def _tail(body: dict[str, Any]) -> int:
         message = f"tail is {body['tail']!r}; allowed: a whole number of lines, 1 or more"
         raise Error("BadArgument", message, target="tail")
     return tail
+
+
+def _since(body: dict[str, Any]) -> float | None:
+    if body.get("sinceSeconds") is None:
+        return None
+    seconds = whole(body["sinceSeconds"])
+    if seconds is None or seconds < 1:
+        message = f"sinceSeconds is {body['sinceSeconds']!r}; allowed: a whole number of seconds, 1 or more"
+        raise Error("BadArgument", message, target="sinceSeconds")
+    return float(seconds)
+
+
+def _previous(body: dict[str, Any]) -> bool:
+    previous = body.get("previous") or False
+    if not isinstance(previous, bool):
+        raise Error("BadArgument", f"previous is {previous!r}; allowed: true, false", target="previous")
+    return previous
 
 
 def _container(body: dict[str, Any]) -> Container:

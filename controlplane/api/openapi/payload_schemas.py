@@ -117,7 +117,7 @@ REQUESTS: Mapping[str, str] = {
     "ListSecretsBody": "expireAfterHours?:hours",
     "PendingUploadBody": "pendingUploadType?=TemporaryBlobReference",
     "OAuthForm": "grant_type=client_credentials client_id=amphitrite client_secret:secret scope:scope",
-    "GetLogsBody": "tail?:positive containerType?:log instance?:instance",
+    "GetLogsBody": "tail?:positive containerType?:log instance?:instance sinceSeconds?:positive previous?:flag",
     "AgentMetricsBody": "began:since counters:counters in_flight:in_flight used:used",
     "AgentReportBody": "acknowledged_version?:version drained_version?:version rejected_version?:version"
     " error?:maybe_said envoy?:ReportedEnvoy|null",

@@ -30,8 +30,8 @@ from amphitrite.controlplane.runtimes.kubernetes.workloads import pod_resources
 from amphitrite.controlplane.runtimes.kubernetes.workloads.object_names import SPEC_ANNOTATION, watch_selector
 from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_settings import KubernetesSettings
 from amphitrite.controlplane.runtimes.kubernetes.workloads.workload_json import from_json
-from amphitrite.controlplane.runtimes.log_text import render
-from amphitrite.controlplane.runtimes.runtime import Container
+from amphitrite.controlplane.runtimes.log_text import previous_attempts, render
+from amphitrite.controlplane.runtimes.runtime import LogQuery
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import key
 
@@ -105,14 +105,16 @@ class KubernetesRuntime:
     def forget(self, instance_id: str) -> None:
         """Does nothing: records of exited containers belong to the pod."""
 
-    def logs(self, endpoint: str, deployment: str, tail: int, container: Container = "inference-server") -> str:
+    def logs(self, endpoint: str, deployment: str, query: LogQuery) -> str:
         now = self._objects.snapshot()
         owner = (key(endpoint), key(deployment))
         entries = []
         for label, many in self._observed(now).items():
             mine = [i for i in many if (i.workload.endpoint, i.workload.deployment) == owner]
+            if query.previous:
+                mine = previous_attempts(mine, pod_logs.pod_of)
             pods = now.pods.get(label, ())
-            entries += list(pod_logs.read(self._cluster, self._settings.namespace, mine, pods, tail, container))
+            entries += list(pod_logs.read(self._cluster, self._settings.namespace, mine, pods, query))
         return render(entries)
 
     def capacity(self, compute: str) -> tuple[NodeCapacity, ...] | None:

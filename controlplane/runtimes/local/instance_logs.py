@@ -9,6 +9,8 @@ import os
 import shutil
 from pathlib import Path
 
+from amphitrite.controlplane.runtimes.local import log_times
+
 FILE = "server.log"
 PREDECESSOR = "server.log.1"
 MAX_BYTES = 8 * 1024 * 1024
@@ -48,12 +50,23 @@ def rotate(directory: Path, max_bytes: int = MAX_BYTES) -> None:
     os.truncate(path, 0)
 
 
-def tail(directory: Path, lines: int) -> list[str]:
-    """The last ``lines`` lines, across a rotation."""
+def tail(directory: Path, lines: int, since: float | None = None) -> list[str]:
+    """The last ``lines`` lines, across a rotation; only those that may be as young as ``since``
+    (seconds since the epoch) if it is not None."""
     result = _end(directory / FILE, MAX_BYTES + 1)
     if len(result) < lines:
         result = _end(directory / PREDECESSOR, MAX_BYTES + 1) + result
+    if since is not None:
+        result = log_times.younger(result, since, _written_at(directory / FILE))
     return result[max(0, len(result) - lines) :] if lines > 0 else []
+
+
+def _written_at(path: Path) -> float:
+    """When the file was last written to, in seconds since the epoch; 0 without a file."""
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
 
 
 def end(directory: Path, max_bytes: int = 256 * 1024) -> str:

@@ -37,8 +37,8 @@ from amphitrite.controlplane.runtimes.local import (
 )
 from amphitrite.controlplane.runtimes.local.instance_records import InstanceRecord
 from amphitrite.controlplane.runtimes.local.supervision import START_MARK, Supervision
-from amphitrite.controlplane.runtimes.log_text import render
-from amphitrite.controlplane.runtimes.runtime import Container
+from amphitrite.controlplane.runtimes.log_text import previous_attempts, render
+from amphitrite.controlplane.runtimes.runtime import LogQuery
 from amphitrite.controlplane.settings.home import Home
 from amphitrite.dataplane.triton import backend_directory, command_line, installation
 from amphitrite.dataplane.triton.command_line import GRPC_RESTRICTED, HTTP_RESTRICTED, MAX_INPUT_SIZE, Options
@@ -136,16 +136,17 @@ class LocalRuntime:
             supervision.close()
         self._notify()
 
-    def logs(self, endpoint: str, deployment: str, tail: int, container: Container = "inference-server") -> str:
+    def logs(self, endpoint: str, deployment: str, query: LogQuery) -> str:
         with self._lock:
-            records = [
-                record
-                for record in self._records().values()
-                if (record.workload.endpoint, record.workload.deployment) == (key(endpoint), key(deployment))
-            ]
-        if container == "storage-initializer":
-            return _NO_INITIALIZER if records else ""
-        return render([(r.observed(), instance_logs.tail(self._directory(r.id), tail)) for r in records])
+            owner = (key(endpoint), key(deployment))
+            records = [r.observed() for r in self._records().values()]
+        instances = [i for i in records if (i.workload.endpoint, i.workload.deployment) == owner]
+        if query.container == "storage-initializer":
+            return _NO_INITIALIZER if instances else ""
+        if query.previous:
+            instances = previous_attempts(instances, lambda one: (one.workload.name, one.slot))
+        since = None if query.since_s is None else time.time() - query.since_s
+        return render([(i, instance_logs.tail(self._directory(i.id), query.tail, since)) for i in instances])
 
     def capacity(self, compute: str) -> tuple[NodeCapacity, ...] | None:
         """None: this machine has no nodes."""

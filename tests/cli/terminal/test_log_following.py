@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from amphitrite.cli.terminal import log_stream
+from amphitrite.cli.terminal import ages, log_stream
 from amphitrite.cli.terminal.log_stream import LogFollower
+from amphitrite.schemas.errors import Error
 
 A, B = "==> ep-blue-1, ready <==", "==> ep-blue-2, ready <=="
 
@@ -31,6 +32,51 @@ def test_following_ends_with_the_error_that_asking_raises() -> None:
     answers, pauses = [f"{A}\na\n", f"{A}\na\nb\n"], []
     told = []
     with pytest.raises(IndexError):
-        for line in log_stream.follow(lambda: answers.pop(0), pauses.append):
+        for line in log_stream.follow(lambda: answers.pop(0), pause=pauses.append):
             told.append(line)
     assert (told, pauses) == ([A, "a", "b"], [1.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("whole", "young", "later", "lines"),
+    [
+        ([A, "a", "b"], [A, "b"], [A, "a", "b", "c"], [A, "b", "c"]),
+        ([A, "a", "b"], [A], [A, "a", "b", "c"], [A, "c"]),
+        ([A, "a"], [A, "b"], [A, "a", "b"], [A, "b"]),
+        ([A, "a"], [A, "a", "b"], [A, "a", "b", "c"], [A, "a", "b", "c"]),
+        ([A, "a", B, "x"], [A, B, "x"], [A, "a", "b", B, "x"], [A, B, "x", A, "b"]),
+    ],
+)
+def test_beginning_with_the_young_lines(whole: list[str], young: list[str], later: list[str], lines: list[str]) -> None:
+    answers = ["\n".join(whole), "\n".join(later), "\n".join(later)]
+    told = []
+    with pytest.raises(IndexError):
+        for line in log_stream.follow(lambda: answers.pop(0), lambda: "\n".join(young), pause=lambda _: None):
+            told.append(line)
+    assert told == lines
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("", ("", "", 0)),
+        ("a line\n", ("", "a line\n", 0)),
+        (f"{A}\na\n{B}\nx\ny\n", ("ep-blue-2, ready", "x\ny\n", 1)),
+        (f"{A}\na\n{B}\n", ("ep-blue-2, ready", "", 1)),
+    ],
+)
+def test_the_newest(text: str, wanted: tuple[str, str, int]) -> None:
+    assert log_stream.newest(text) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"), [(None, None), ("10m", 600), ("1h30m", 5400), ("90s", 90), ("2d", 172_800)]
+)
+def test_an_age(text: str | None, wanted: int | None) -> None:
+    assert ages.seconds("--since", text) == wanted
+
+
+@pytest.mark.parametrize("text", ["", "10", "m", "10 m", "PT10M", "0s", "-5m", "1w"])
+def test_no_age(text: str) -> None:
+    with pytest.raises(Error, match="allowed: a time such as"):
+        ages.seconds("--since", text)

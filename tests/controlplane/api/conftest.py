@@ -25,7 +25,7 @@ from amphitrite.controlplane.core.observed.status import Ref, Status
 from amphitrite.controlplane.core.storage.garbage import StoredItem
 from amphitrite.controlplane.process.app import create_app
 from amphitrite.controlplane.runtimes.kubernetes.workloads import pod_resources
-from amphitrite.controlplane.runtimes.runtime import Container
+from amphitrite.controlplane.runtimes.runtime import LogQuery
 from amphitrite.controlplane.services.services import Services
 from amphitrite.controlplane.settings import settings
 from amphitrite.controlplane.store.assets.code_store import CodeStore
@@ -72,7 +72,7 @@ class Logs:
 
     def __init__(self, clusters: Clusters) -> None:
         self._clusters = clusters
-        self.asked: list[tuple[str, str, int, Container]] = []
+        self.asked: list[tuple[str, str, LogQuery]] = []
 
     def observe(self) -> tuple[Instance, ...]:
         return ()
@@ -83,8 +83,8 @@ class Logs:
 
     def forget(self, instance_id: str) -> None: ...
 
-    def logs(self, endpoint: str, deployment: str, tail: int, container: Container = "inference-server") -> str:
-        self.asked.append((endpoint, deployment, tail, container))
+    def logs(self, endpoint: str, deployment: str, query: LogQuery) -> str:
+        self.asked.append((endpoint, deployment, query))
         return "server ready\n"
 
     def capacity(self, compute: str) -> tuple[NodeCapacity, ...] | None:

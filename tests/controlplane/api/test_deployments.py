@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from amphitrite.controlplane.core.observed.status import Ref
+from amphitrite.controlplane.runtimes.runtime import LogQuery
 from amphitrite.schemas.errors import Error
 
 WS = "/subscriptions/local/resourceGroups/local/providers/Microsoft.MachineLearningServices/workspaces/local"
@@ -144,15 +145,17 @@ def test_what_is_left_out_is_named_and_nothing_that_follows_from_it(
 @pytest.mark.parametrize(
     ("body", "asked"),
     [
-        ({}, ("ep1", "blue", 5000, "inference-server")),
-        ({"tail": 50, "containerType": "InferenceServer"}, ("ep1", "blue", 50, "inference-server")),
-        ({"containerType": "StorageInitializer"}, ("ep1", "blue", 5000, "storage-initializer")),
+        ({}, LogQuery(5000)),
+        ({"tail": 50, "containerType": "InferenceServer"}, LogQuery(50)),
+        ({"containerType": "StorageInitializer"}, LogQuery(5000, "storage-initializer")),
+        ({"sinceSeconds": 600, "previous": True}, LogQuery(5000, since_s=600.0, previous=True)),
+        ({"sinceSeconds": None, "previous": None}, LogQuery(5000)),
     ],
 )
-def test_logs(ready: Any, body: dict[str, Any], asked: tuple[Any, ...]) -> None:
+def test_logs(ready: Any, body: dict[str, Any], asked: LogQuery) -> None:
     answer = ready.client.post(f"{BLUE}/getLogs", json=body)
     assert answer.json()["content"] == "server ready\n"
-    assert ready.runtime.asked == [asked]
+    assert ready.runtime.asked == [("ep1", "blue", asked)]
 
 
 def test_an_operation_is_a_view_on_its_generation(ready: Any) -> None:

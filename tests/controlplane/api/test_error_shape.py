@@ -70,6 +70,8 @@ REFUSED: list[tuple[str, str, Any, str]] = [
     ("GET", f"{EP}/deployments/none", None, "ResourceNotFound"),
     ("POST", f"{BLUE}/getLogs", {"tail": 0}, "BadArgument"),
     ("POST", f"{BLUE}/getLogs", {"containerType": "Other"}, "BadArgument"),
+    ("POST", f"{BLUE}/getLogs", {"sinceSeconds": 0}, "BadArgument"),
+    ("POST", f"{BLUE}/getLogs", {"previous": "yes"}, "BadArgument"),
     ("GET", f"{WS}/models/none", None, "ResourceNotFound"),
     ("GET", f"{WS}/models/none/versions/1", None, "ResourceNotFound"),
     ("GET", f"{WS}/models/m/versions?$orderBy=size", None, "BadArgument"),

@@ -16,8 +16,8 @@ from amphitrite.controlplane.core.desired.compute_clusters import PodShape
 from amphitrite.controlplane.core.desired.resources import Probe, WorkloadSpec
 from amphitrite.controlplane.core.observed.observations import Instance
 from amphitrite.controlplane.core.storage.garbage import StoredItem
-from amphitrite.controlplane.runtimes.log_text import render
-from amphitrite.controlplane.runtimes.runtime import Container
+from amphitrite.controlplane.runtimes.log_text import previous_attempts, render
+from amphitrite.controlplane.runtimes.runtime import LogQuery
 from amphitrite.dataplane.table.routing_table import Address
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import key
@@ -79,11 +79,13 @@ class MemoryRuntime:
             del self._instances[instance_id]
             self._notify()
 
-    def logs(self, endpoint: str, deployment: str, tail: int, container: Container = "inference-server") -> str:
+    def logs(self, endpoint: str, deployment: str, query: LogQuery) -> str:
         self._fault("logs")
         wanted = (key(endpoint), key(deployment))
         mine = [i for i in self._instances.values() if (i.workload.endpoint, i.workload.deployment) == wanted]
-        return render([(i, ([i.reason] if i.reason else [])[:tail]) for i in mine])
+        if query.previous:
+            mine = previous_attempts(mine, lambda one: (one.workload.name, one.slot))
+        return render([(i, ([i.reason] if i.reason else [])[: query.tail]) for i in mine])
 
     def capacity(self, compute: str) -> tuple[NodeCapacity, ...] | None:
         return self._nodes

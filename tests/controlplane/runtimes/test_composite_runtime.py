@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from amphitrite.controlplane.runtimes.composite import CompositeRuntime
+from amphitrite.controlplane.runtimes.runtime import LogQuery
 from amphitrite.schemas.errors import Error
 
 from .memory_runtime import MemoryRuntime
@@ -70,8 +71,8 @@ def test_logs_of_both_and_wakes_from_both() -> None:
     gpus.crash(gpus.observe()[0].id, reason="there")
     local.crash(local.observe()[0].id, reason="here")
     assert len(wakes) == 2
-    assert "here" in both.logs("ep", "blue", 5)
-    assert "there" in both.logs("ep", "green", 5)
+    assert "here" in both.logs("ep", "blue", LogQuery(5))
+    assert "there" in both.logs("ep", "green", LogQuery(5))
 
 
 def test_computes_come_and_go() -> None:

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import socket
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from amphitrite.controlplane.runtimes import exit_reasons
 from amphitrite.controlplane.runtimes.local import instance_processes, instance_records
 from amphitrite.controlplane.runtimes.local.engines import gpu_present
 from amphitrite.controlplane.runtimes.local.local_runtime import LocalRuntime, free_port, stop_all
+from amphitrite.controlplane.runtimes.runtime import LogQuery
 from amphitrite.schemas.errors import Error
 
 from .runtime_subjects import PROBE, Local, one, workload
@@ -63,9 +65,19 @@ def test_what_lives_is_adopted_and_a_death_in_between_is_noticed(local: Local) -
 
 def test_nothing_is_fetched_and_the_log_of_fetching_says_so(local: Local) -> None:
     start(local)
-    told = local.runtime.logs(SPEC.endpoint, SPEC.deployment, 10, "storage-initializer")
+    told = local.runtime.logs(SPEC.endpoint, SPEC.deployment, LogQuery(10, "storage-initializer"))
     assert told.startswith("Models are read in place from this server's store")
-    assert local.runtime.logs(SPEC.endpoint, "another", 10, "storage-initializer") == ""
+    assert local.runtime.logs(SPEC.endpoint, "another", LogQuery(10, "storage-initializer")) == ""
+
+
+def test_what_is_older_is_told_by_tritons_own_times(local: Local) -> None:
+    start(local)
+    log = local.home.instances / ID / "server.log"
+    later = time.time() + 3600
+    os.utime(log, (later, later))  # As if a model had printed something meanwhile.
+    old, young = (local.runtime.logs(SPEC.endpoint, SPEC.deployment, LogQuery(1000, since_s=s)) for s in (600, -600))
+    assert "Started HTTPService" in old
+    assert "Started HTTPService" not in young
 
 
 def test_an_instance_is_found_again_when_its_pid_was_never_written(local: Local) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from amphitrite.controlplane.core.observed.observations import Instance
 from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_settings import TRITON_IMAGE
+from amphitrite.controlplane.runtimes.runtime import LogQuery
 
 from ...cluster.images import provide
 from ...cluster.node import Cluster, running
@@ -108,7 +109,9 @@ def test_a_model_that_cannot_be_loaded(subject: Subject) -> None:
     subject.until(lambda: any((i.reason or "").startswith(told) for i in ended(subject, "broken")))
     exited = ended(subject, "broken")[-1]
     assert (exited.requested_stop, exited.ready_at, exited.slot) == (False, None, 0)
-    assert "failed to load 'tiny'" in subject.runtime.logs("EP", "Blue", 1000), "the log of a crashed one stays"
+    assert "failed to load 'tiny'" in subject.runtime.logs("EP", "Blue", LogQuery(1000)), (
+        "the log of a crashed one stays"
+    )
 
 
 def test_a_killed_instance_and_its_neighbour(subject: Subject) -> None:
@@ -122,9 +125,9 @@ def test_a_killed_instance_and_its_neighbour(subject: Subject) -> None:
     assert (exited.requested_stop, exited.exit_code) == (False, -9)
     assert "SIGKILL" in (exited.reason or "")
     assert neighbour.id in {i.id for i in subject.runtime.observe() if i.phase == "ready"}
-    headings = [line for line in subject.runtime.logs("ep", "blue", 5).splitlines() if line.startswith("==>")]
+    headings = [line for line in subject.runtime.logs("ep", "blue", LogQuery(5)).splitlines() if line.startswith("==>")]
     assert {killed.id, neighbour.id} <= {line.split()[1].rstrip(",").partition("#")[0] for line in headings}
-    assert subject.runtime.logs("ep", "green", 5) == ""
+    assert subject.runtime.logs("ep", "green", LogQuery(5)) == ""
 
 
 def test_one_of_two_is_stopped(subject: Subject) -> None:

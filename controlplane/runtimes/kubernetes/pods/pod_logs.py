@@ -5,13 +5,14 @@ Decides which logs a pod has, and what is shown instead of a missing one. Must n
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from amphitrite.controlplane.core.observed.observations import Instance
 from amphitrite.controlplane.runtimes.kubernetes.client.api_client import Cluster
 from amphitrite.controlplane.runtimes.kubernetes.client.api_paths import path
 from amphitrite.controlplane.runtimes.kubernetes.pods.pod_facts import Json, name, state
-from amphitrite.controlplane.runtimes.runtime import Container
+from amphitrite.controlplane.runtimes.runtime import LogQuery
 from amphitrite.schemas.errors import Error
 
 #: The maximum bytes of one container's log.
@@ -25,27 +26,36 @@ def read(
     namespace: str,
     instances: Sequence[Instance],
     pods: Sequence[Json],
-    tail: int,
-    container: Container,
+    query: LogQuery,
 ) -> Iterator[tuple[Instance, list[str]]]:
-    """Each instance with its last ``tail`` lines. An instance without a log shows what it waits for
-    instead."""
+    """Each instance with its lines. An instance without a log shows what it waits for instead."""
     by_name = {name(pod): pod for pod in pods}
-    newest_exit = {one.id.partition("#")[0]: one for one in instances if one.phase == "exited"}
+    newest_exit = {pod_of(one): one for one in instances if one.phase == "exited"}
+    container = query.container
     for instance in instances:
-        pod_name, _, _ = instance.id.partition("#")
+        pod_name = pod_of(instance)
         pod = by_name.get(pod_name)
         waits = [f"amphitrite: {instance.fault.message}"] if instance.fault is not None else []
         if pod is None:
             yield instance, waits
         elif instance.phase != "exited":
-            lines = [] if _between(pod, container) else lines_of(cluster, namespace, pod_name, container, tail)
+            lines = [] if _between(pod, container) else _lines(cluster, namespace, pod_name, query)
             yield instance, lines or waits
         elif instance is newest_exit[pod_name]:
             before = not _between(pod, container)
-            yield instance, lines_of(cluster, namespace, pod_name, container, tail, previous=before)
+            yield instance, _lines(cluster, namespace, pod_name, query, previous=before)
         elif instance.reason:
             yield instance, [f"amphitrite: {instance.reason}"]
+
+
+def pod_of(instance: Instance) -> str:
+    """The name of its pod: attempts of a container have the pod in common."""
+    return instance.id.partition("#")[0]
+
+
+def _lines(cluster: Cluster, namespace: str, pod: str, query: LogQuery, *, previous: bool = False) -> list[str]:
+    since_s = query.since_s
+    return lines_of(cluster, namespace, pod, query.container, query.tail, previous=previous, since_s=since_s)
 
 
 def crash_log(cluster: Cluster, namespace: str, pod: str, container: str, *, previous: bool) -> str:
@@ -56,12 +66,21 @@ def crash_log(cluster: Cluster, namespace: str, pod: str, container: str, *, pre
 
 
 def lines_of(
-    cluster: Cluster, namespace: str, pod: str, container: str, tail: int, *, previous: bool = False
+    cluster: Cluster,
+    namespace: str,
+    pod: str,
+    container: str,
+    tail: int,
+    *,
+    previous: bool = False,
+    since_s: float | None = None,
 ) -> list[str]:
     """The lines of a log; empty if the container has not started or the pod is gone."""
     if tail <= 0:
         return []
     query = {"container": container, "previous": str(previous).lower()}
+    if since_s is not None:
+        query["sinceSeconds"] = str(math.ceil(since_s))
     try:
         text = cluster.text(path("Pod", namespace, pod, "log"), **query, tailLines=tail, limitBytes=_MAX_BYTES)
     except Error as error:
