@@ -237,8 +237,10 @@ ml server logs -l 20
 # Show what models, uploads, logs and the database take.
 ml server df
 
-# Show what could be deleted, then delete it.
+# Show what could be deleted.
 ml server prune --dry-run
+
+# Delete it.
 ml server prune
 
 # Save database, model files, credentials and certificates.

@@ -60,6 +60,10 @@ def test_every_example_belongs_to_one_verb_and_says_what_it_does() -> None:
     owners = {example: [name for name in VERBS if example.is_of(name)] for example in help_pages.examples()}
     assert [example.lines for example, names in owners.items() if len(names) != 1] == []
     assert [example.lines for example in owners if not (example.about.endswith(".") and example.lines)] == []
+    # All lines but the last go on in the next: a second command would never be run.
+    assert [
+        one.lines for one in owners if [line.endswith("\\") for line in one.lines].index(False) + 1 != len(one.lines)
+    ] == []
 
 
 @pytest.mark.parametrize("name", VERBS)

@@ -1,6 +1,7 @@
-"""``ml explain``: what the code of an error means. It needs no server.
+"""``ml explain`` and ``ml version``: the codes of errors, and the installed release.
 
-Decides the options and the output. Must not know any code (``schemas.explanations``).
+Decides the options and the output. Must not know any code (``schemas.explanations``), nor any
+server.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from amphitrite.cli.session.program import release
 from amphitrite.cli.session.session import Session
 
 _WIDTH_MAX = 100
@@ -40,3 +42,8 @@ def explain(
     else:
         sys.stdout.write("\n".join(lookup.text(one, width) for one in found))
     return None
+
+
+def version(session: Session) -> dict[str, str]:
+    """Print the version."""
+    return {"amphitrite": release()}
