@@ -116,9 +116,9 @@ def put_deployment(
     client, document = session.client, submission.document
     endpoint, name = document["endpoint_name"], document["name"]
     path = lookups.deployment_path(client, endpoint, name)
-    client.get(lookups.endpoint_path(client, endpoint))  # before anything is uploaded
     change = _deployment_change(endpoint, name, create=create)
     with interruption.explained(change):
+        client.get(lookups.endpoint_path(client, endpoint))  # before anything is uploaded
         body = _deployment_body(session, submission)
     group = _DEPLOYMENT if create else None
     return _carry_out(

@@ -41,7 +41,11 @@ def apply(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the changes without making them.")] = False,
 ) -> list[dict[str, Any]] | None:
     """Create or update the models, environments, endpoints and deployments in YAML documents."""
-    steps = _plan(session, file)
+    try:
+        steps = _plan(session, file)
+    except KeyboardInterrupt:
+        interruption.report("nothing was changed")
+        raise
     if not dry_run:
         _execute(session, steps)
         return [step.to_document() for step in steps] if _as_data(session) else None

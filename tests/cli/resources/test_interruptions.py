@@ -63,6 +63,13 @@ ROWS = [
             "hint: follow it with `ml online-endpoint wait -n ep-1 --deleted`, or repeat the command",
         ],
     ),
+    ("endpoint show -n ep-1", "GET .../ep-1", []),
+    ("apply -f both.yml", "GET .../ep-1", ["interrupted: nothing was changed"]),
+    (
+        "deployment create -f blue.yml",
+        "GET .../ep-1",
+        ["interrupted: the control plane is not creating deployment blue: the request was not sent"],
+    ),
     (
         "model create -n pets -p other",
         "PUT .../model.onnx",
