@@ -57,18 +57,18 @@ def test_a_deployment_that_failed_says_why(pictures: Stage) -> None:
     code, out, err = pictures.run(*LIST, "table")
     assert (code, err) == (0, "")
     assert out == (
-        "Name   Endpoint  State      Ready  Traffic (%)  Model   Instance type    Age   Message\n"
-        "-----  --------  ---------  -----  -----------  ------  ---------------  ----  "
+        "Name   State      Ready  Traffic (%)  Model   Instance type    Age   Message\n"
+        "-----  ---------  -----  -----------  ------  ---------------  ----  "
         "----------------------------------------\n"
-        "blue   pictures  Succeeded  2/2    100          good:1  Standard_DS3_v2  3d2h\n"
-        f"green  pictures  Failed     0/1    0            bad:1   Standard_F4s_v2  3d2h  {CAUSE}\n"
+        "blue   Succeeded  2/2    100          good:1  Standard_DS3_v2  3d2h\n"
+        f"green  Failed     0/1    0            bad:1   Standard_F4s_v2  3d2h  {CAUSE}\n"
     )
 
 
 def test_wide_has_more_columns(pictures: Stage) -> None:
     _, narrow, _ = pictures.run(*LIST, "table")
     _, wide, _ = pictures.run(*LIST, "wide")
-    assert set(_headings(wide)) - set(_headings(narrow)) == {"Timeout (ms)", "Concurrency", "Engine"}
+    assert set(_headings(wide)) - set(_headings(narrow)) == {"Endpoint", "Timeout (ms)", "Concurrency", "Engine"}
     _, endpoint, _ = pictures.run("online-endpoint", "show", "-n", "pictures", "-o", "wide")
     assert _headings(endpoint) == ["Name", "State", "Ready", "Traffic (%)", "Auth", "Age", "Scoring URI"]
     _, model, _ = pictures.run("model", "show", "-n", "good", "-v", "1", "-o", "wide")
