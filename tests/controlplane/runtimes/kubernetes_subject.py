@@ -16,6 +16,7 @@ from amphitrite.controlplane.core.desired.compute_clusters import BUILT_IN, PodS
 from amphitrite.controlplane.core.desired.resources import ModelReference, PodSettings, WorkloadSpec, workload_spec
 from amphitrite.controlplane.runtimes.kubernetes.client import api_client
 from amphitrite.controlplane.runtimes.kubernetes.kubernetes_runtime import KubernetesRuntime
+from amphitrite.controlplane.runtimes.kubernetes.workloads.model_facts import ModelFacts, model_facts
 from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_settings import KubernetesSettings
 from amphitrite.controlplane.runtimes.runtime import Runtime
 
@@ -36,7 +37,7 @@ class Pods:
     def __init__(self, cluster: Cluster, root: Path, images: tuple[str, str]) -> None:
         if cluster.host is None:
             pytest.skip("AMPHITRITE_TEST_HOST does not say how pods reach this machine")
-        repository(root / "models")
+        self._gpu = repository(root / "models")("gpu")
         self.cluster, self.source, self._images = cluster, ModelSource(root / "models"), images
         self._space: AbstractContextManager[str] = cluster.namespace(prefix="runtime")
         self.namespace = self._space.__enter__()
@@ -50,11 +51,19 @@ class Pods:
             namespace=self.namespace,
             shape=lambda name: replace(SMALL, name=name),
             grant=lambda digest: GRANT,
-            facts=lambda digest: None,
+            facts=self._facts,
             fetch_url=f"http://{self.cluster.host}:{self.source.port}",
             triton_image=triton,
             fetcher_image=fetcher,
         )
+
+    def _facts(self, digest: str) -> ModelFacts | None:
+        """Of the model for a GPU alone: what others need must not depend on their files."""
+        if digest != self.source.digests["gpu"]:
+            return None
+        files = [path for path in self._gpu.rglob("*") if path.is_file()]
+        named = [(path.relative_to(self._gpu).as_posix(), path.stat().st_size) for path in files]
+        return model_facts(named, lambda path: (self._gpu / path).read_text())
 
     def open(self, settings: KubernetesSettings | None = None, api: object = None) -> KubernetesRuntime:
         """A runtime as the next control plane would have it."""

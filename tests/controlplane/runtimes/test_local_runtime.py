@@ -16,7 +16,6 @@ import pytest
 
 from amphitrite.controlplane.runtimes import exit_reasons
 from amphitrite.controlplane.runtimes.local import instance_processes, instance_records
-from amphitrite.controlplane.runtimes.local.engines import gpu_present
 from amphitrite.controlplane.runtimes.local.local_runtime import LocalRuntime, free_port, stop_all
 from amphitrite.controlplane.runtimes.runtime import LogQuery
 from amphitrite.schemas.errors import Error
@@ -126,18 +125,6 @@ def test_what_is_said_about_the_instance(local: Local) -> None:
     if not list(Path("/dev").glob("nvidia[0-9]*")):
         assert instance.note == "Standard_NC6s_v3 has 1 x V100, but this machine has no GPU, so models run on the CPU"
         assert (directory / "server.log").read_text().startswith(f"amphitrite: {instance.note}\n")
-
-
-@pytest.mark.skipif(gpu_present(), reason="this machine has a GPU, which the models then use")
-def test_models_for_a_gpu_are_served_on_the_cpu_and_it_is_said(local: Local) -> None:
-    spec = workload("gpu")
-    local.runtime.start(spec, 0, 0, PROBE, PROBE)
-    local.until(lambda: one(local.runtime, f"{spec.name}-0-0").phase == "ready")
-    instance = one(local.runtime, f"{spec.name}-0-0")
-    assert instance.note == (
-        "python/config.pbtxt:2, tiny/config.pbtxt:1: KIND_GPU is served on the CPU, because Standard_DS2_v2 has no GPU"
-    )
-    assert f"amphitrite: {instance.note}\n" in local.runtime.logs(spec.endpoint, spec.deployment, 500)
 
 
 def test_an_instance_that_hangs_is_unready_and_not_live_until_it_goes_on(local: Local) -> None:

@@ -71,6 +71,22 @@ def started(subject: Subject, slot: int = 0) -> Instance:
     return found
 
 
+WITH_TRITON = [pytest.param(one, marks=pytest.mark.serving) for one in ("local", "kubernetes")]
+
+
+@pytest.mark.parametrize("subject", WITH_TRITON, indirect=True)
+def test_models_for_a_gpu_are_served_on_the_cpu_and_it_is_said(subject: Subject) -> None:
+    spec = subject.workload("gpu")
+    subject.runtime.start(spec, 0, 1, PROBE, PROBE)
+    subject.until(lambda: (found := newest(subject, "gpu")) is not None and found.phase == "ready")
+    found = newest(subject, "gpu")
+    assert found is not None
+    assert found.note == (
+        "python/config.pbtxt:2, tiny/config.pbtxt:1: KIND_GPU is served on the CPU, "
+        f"because {spec.instance_type} has no GPU"
+    )
+
+
 def test_the_life_of_an_instance(subject: Subject) -> None:
     spec = subject.workload()
     assert (subject.runtime.observe(), subject.runtime.unknown()) == ((), frozenset())
