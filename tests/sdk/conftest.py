@@ -13,7 +13,7 @@ from . import runs
 
 @pytest.fixture(scope="session")
 def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    yield from running(tmp_path_factory.mktemp("sdk"))
+    yield from running(tmp_path_factory.mktemp("sdk"), ML_LOCAL_TRITON_IMAGES="azureml-examples/triton-cc")
 
 
 @pytest.fixture(scope="session")

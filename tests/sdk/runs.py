@@ -26,9 +26,7 @@ from . import clusters, environments
 
 STEPS = Path(__file__).parent / "steps"
 DEADLINE_S = 420.0
-#: Directories with a model. Each is uploaded by one track alone: of two that upload the same files
-#: at once, the SDK gives one a 409, which it swallows without a progress bar, and then it waits for
-#: that file for ever.
+#: Directories with a model, each with another number that it adds.
 MODELS = ("one", "two", "three", "four", "five", "six", "seven")
 #: Versions of the model ``many``; a page has 100.
 MANY = 130

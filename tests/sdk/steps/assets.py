@@ -21,6 +21,7 @@ def workspace_get(here: Here) -> None:
     found = here.client.workspaces.get("local")
     assert (found.name, found.location) == ("local", "local")
     assert found.id == here.workspace
+    assert found.container_registry.split("/")[-1] == "amphitrite"
 
 
 @step

@@ -1,5 +1,5 @@
-"""The cells of Azure's public notebook for Triton, in their order, with a tiny model in place of
-the large one."""
+"""The cells of Azure's public notebooks for Triton, without code and in a container, in their
+order, with a tiny model in place of the large one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import subprocess
 
 from azure.ai.ml import MLClient
-from azure.ai.ml.entities import ManagedOnlineDeployment, ManagedOnlineEndpoint, Model
+from azure.ai.ml.entities import Environment, ManagedOnlineDeployment, ManagedOnlineEndpoint, Model
 from azure.identity import DefaultAzureCredential
 
 from .deployments import answered, invoke, sums
@@ -33,6 +33,54 @@ input.set_data_from_numpy(np.array([[1, 2, 3, 4]], np.float32))
 result = triton_client.infer("tiny", [input], outputs=[tritonhttpclient.InferRequestedOutput("Y")], headers=headers)
 print(json.dumps([health_ctx, status_ctx, result.as_numpy("Y").tolist()[0]]))
 """
+
+
+def scored(here: Here, scoring_uri: str, auth_key: str) -> list[object]:
+    """What the notebooks' last cell prints."""
+    done = subprocess.run(
+        [here.python, "-c", CLIENT], input=json.dumps([scoring_uri, auth_key]), capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    found: list[object] = json.loads(done.stdout)
+    return found
+
+
+@step
+def notebook_for_triton_in_a_container(here: Here) -> None:
+    """It registers the directory of one model, and the image is in the workspace's registry."""
+    ml_client = here.client
+    endpoint_name = f"notebook-cc-{here.tag}"
+    workspace = ml_client.workspaces.get(os.environ["ML_WORKSPACE"])
+    acr_name = workspace.container_registry.split("/")[-1]
+    endpoint = ManagedOnlineEndpoint(name=endpoint_name, auth_mode="key")
+    model = Model(path=str(here.files / "seven" / "tiny"), type="triton_model")
+    environment = Environment(
+        name=f"triton-cc-env-{here.tag}",
+        inference_config={
+            "liveness_route": {"path": "/v2/health/live", "port": 8000},
+            "readiness_route": {"path": "/v2/health/ready", "port": 8000},
+            "scoring_route": {"path": "/", "port": 8000},
+        },
+        image=f"{acr_name}.azurecr.io/azureml-examples/triton-cc:1",
+    )
+    deployment = ManagedOnlineDeployment(
+        name="blue",
+        endpoint_name=endpoint_name,
+        environment=environment,
+        model=model,
+        instance_type="STANDARD_NC4AS_T4_V3",
+        instance_count=1,
+        model_mount_path="/models",
+    )
+    endpoint = ml_client.online_endpoints.begin_create_or_update(endpoint).result()
+    ml_client.online_deployments.begin_create_or_update(deployment).result()
+    endpoint.traffic = {"blue": 100}
+    ml_client.online_endpoints.begin_create_or_update(endpoint).result()
+    endpoint = ml_client.online_endpoints.get(endpoint_name)
+    auth_key = ml_client.online_endpoints.get_keys(endpoint_name).primary_key
+    assert scored(here, endpoint.scoring_uri, auth_key) == [True, True, sums(here, "seven")]
+    ml_client.online_deployments.get_logs(name="blue", endpoint_name=endpoint_name, lines=50)
+    ml_client.online_endpoints.begin_delete(name=endpoint_name).wait()
 
 
 @step
@@ -62,11 +110,7 @@ def notebook_for_triton(here: Here) -> None:
     endpoint = ml_client.online_endpoints.get(endpoint_name)
     scoring_uri = endpoint.scoring_uri
     auth_key = ml_client.online_endpoints.get_keys(endpoint_name).primary_key
-    done = subprocess.run(
-        [here.python, "-c", CLIENT], input=json.dumps([scoring_uri, auth_key]), capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == [True, True, sums(here, "seven")]
+    assert scored(here, scoring_uri, auth_key) == [True, True, sums(here, "seven")]
 
     assert answered(invoke(here, endpoint_name)) == sums(here, "seven")
     assert "tiny" in ml_client.online_deployments.get_logs(name="blue", endpoint_name=endpoint_name, lines=500)

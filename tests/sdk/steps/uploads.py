@@ -14,7 +14,7 @@ from azure.identity import DefaultAzureCredential
 from azure.storage.blob import ContainerClient
 
 from .models import same_trees
-from .step import Here, newest_step, wait_until
+from .step import DEADLINE_S, Here, newest_step, wait_until
 
 #: Above it the SDK sends blocks of 4 MiB and a list of them; downloads come in ranges above 32 MiB.
 IN_ONE_PIECE = 64 * 1024 * 1024
@@ -72,6 +72,24 @@ def upload_repeated_sends_nothing(here: Here) -> None:
 
 
 @newest_step
+def upload_from_two_places_at_once(here: Here) -> None:
+    """Refused by 409, the SDK without its progress bar would wait for ever."""
+    source = here.files / f"twice-{here.tag}"
+    source.mkdir()
+    for number in range(40):
+        (source / f"part-{number:03}").write_bytes(os.urandom(100_000))
+    names = [f"twice-{place}-{here.tag}" for place in ("here", "there")]
+    children = [subprocess.Popen([sys.executable, "-c", UPLOAD, name, str(source)], stdout=2) for name in names]
+    try:
+        assert [child.wait(DEADLINE_S) for child in children] == [0, 0]
+    finally:
+        for child in children:
+            child.kill()
+    first, second = (here.client.models.get(name, version="1") for name in names)
+    assert first.path == second.path
+
+
+@newest_step
 def upload_interrupted_and_begun_again(here: Here) -> None:
     """The process is killed between two files; whoever comes next sends all of them."""
     attempts = (broken_off(here, files) for files in (24, 72, 216))
@@ -96,9 +114,7 @@ def broken_off(here: Here, files: int) -> Model | None:
     container = blobs(here)
 
     def begun() -> bool:
-        # The first file tells the next one that somebody has begun. Where others are there and it
-        # is not, the SDK (with Azure, too) is refused each of them by 409, and waits for ever.
-        return any(blob.name.endswith(f"/{source.name}/part-000") for blob in container.list_blobs("LocalUpload/"))
+        return any(f"/{source.name}/" in blob.name for blob in container.list_blobs("LocalUpload/"))
 
     wait_until(begun, "a first blob")
     child.kill()
