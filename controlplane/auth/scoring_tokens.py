@@ -45,8 +45,8 @@ class ScoringTokens:
     """``keys``: the existing key pairs. ``subject``: whom tokens are issued to. ``clock``: seconds
     since the epoch.
 
-    Both methods raise Error("RuntimeUnavailable") until there is a key; the leading control plane
-    creates one when it starts.
+    The methods that issue raise Error("RuntimeUnavailable") until there is a key; the leading
+    control plane creates one when it starts.
     """
 
     def __init__(
@@ -79,6 +79,31 @@ class ScoringTokens:
             )
         text, _ = self._sign({"iss": IDENTITY, "aud": resource}, self._clock())
         return text, self._settings.lifetime_s
+
+    def accepts(self, text: str, mode: str, endpoint: str) -> bool:
+        """Whether ``text`` is a token of this server that the endpoint's proxies accept in ``mode``
+        (``aml_token`` or ``aad_token``). Tokens of another issuer are not: only proxies know it."""
+        own_issuer = mode == "aml_token" or self._settings.issuer is None
+        issuer, audience = (ENDPOINTS, SCORING) if mode == "aml_token" else (IDENTITY, SCORING_RESOURCE)
+        keys = {key.id: key for key in self._keys()}
+        try:
+            signer = keys.get(jwt.get_unverified_header(text).get("kid", ""))
+            if signer is None or not own_issuer:
+                return False
+            public = _private_key(signer.private_key).public_key()
+            claims = jwt.decode(
+                text,
+                public,
+                [_ALGORITHM],
+                audience=[audience, f"{audience}/"],
+                issuer=issuer,
+                options={"verify_exp": False, "verify_nbf": False, "verify_iat": False},
+            )
+        except jwt.InvalidTokenError:
+            return False
+        # By our own clock, as for issuing.
+        current = int(claims.get("nbf", 0)) <= self._clock() < int(claims.get("exp", 0))
+        return current and (mode == "aad_token" or claims.get("endpoint") == endpoint)
 
     def _sign(self, claims: Mapping[str, Any], now: float) -> tuple[Secret, int]:
         key = key_rotation.signing_key(self._keys(), self._settings.schedule, now)

@@ -23,6 +23,7 @@ from amphitrite.controlplane.api.azure import (
     metrics_routes,
     models,
     operations,
+    scoring_documents,
     token_authority,
     unsupported_paths,
     workspace,
@@ -49,6 +50,7 @@ _MODULES = (
         endpoints,
         deployments,
         models,
+        scoring_documents,
     ),
     # The token authority is last, because its paths begin with a parameter. code_uploads is before
     # blobs.

@@ -12,6 +12,18 @@ the part of Triton whose rules it repeats. Its folders:
 
 from amphitrite.schemas.repository.files.file_listing import ANY_SERVER, LOCAL_BACKENDS, Repository, Server
 from amphitrite.schemas.repository.files.findings import Finding, errors
-from amphitrite.schemas.repository.rules.repository_check import validate
+from amphitrite.schemas.repository.rules.repository_check import signatures, validate
+from amphitrite.schemas.repository.rules.tensors import Signature, Tensor
 
-__all__ = ["ANY_SERVER", "LOCAL_BACKENDS", "Finding", "Repository", "Server", "errors", "validate"]
+__all__ = [
+    "ANY_SERVER",
+    "LOCAL_BACKENDS",
+    "Finding",
+    "Repository",
+    "Server",
+    "Signature",
+    "Tensor",
+    "errors",
+    "signatures",
+    "validate",
+]

@@ -178,7 +178,8 @@ def test_triton_in_a_container_of_ones_own(shell: Shell) -> None:
 
 def test_rest(shell: Shell) -> None:
     text = shell.end("deploy_rest")
-    assert [said(text, step) for step in ("container", "scoring only")] == ["azureml-blobstore", "401"]
+    steps = ("container", "swagger", "scoring only")
+    assert [said(text, step) for step in steps] == ["azureml-blobstore", "blue", "401"]
     assert text.count("status: Succeeded\n") == 3
     assert output(said(text, "curl")) == [2, 3, 4, 5]
     assert "tiny" in json.loads((shell.product.files / "rest-logs.txt").read_text())["content"]

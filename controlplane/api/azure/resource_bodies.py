@@ -14,7 +14,7 @@ from typing import Any
 
 from starlette.requests import Request
 
-from amphitrite.controlplane.api.azure import operation_addresses
+from amphitrite.controlplane.api.azure import operation_addresses, scoring_documents
 from amphitrite.controlplane.core.rules import accepted_fields
 from amphitrite.controlplane.services import document_defaults
 from amphitrite.controlplane.services.services import Services
@@ -32,12 +32,15 @@ USER = "local"
 
 
 def endpoint(request: Request, record: Record, services: Services) -> Reply:
-    """Azure's OnlineEndpoint resource. ``scoringUri`` ends with a slash; ``swaggerUri`` is Triton's
-    own description of the server."""
+    """Azure's OnlineEndpoint resource. ``scoringUri`` ends with a slash."""
     document = document_defaults.fill(record.document, document_defaults.of_endpoint(record.document))
     body: Reply = wire.endpoint_to_wire(document, services.settings.location)
     scoring = services.settings.scoring_uri(record.name)
-    body["properties"] |= {"scoringUri": scoring, "swaggerUri": f"{scoring}v2", **_state(record)}
+    body["properties"] |= {
+        "scoringUri": scoring,
+        "swaggerUri": scoring_documents.address(request, record.name),
+        **_state(record),
+    }
     _add_operation(body, request, record, services)
     return {
         "id": endpoint_id(services.workspace, record.name),

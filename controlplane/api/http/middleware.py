@@ -10,6 +10,7 @@ import logging
 import re
 import time
 import uuid
+from collections.abc import Mapping
 from secrets import compare_digest
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -29,6 +30,8 @@ log = logging.getLogger("amphitrite.controlplane.request")
 PUBLIC_PATHS = frozenset({"/healthz", "/readyz", "/identity/token", "/metadata/endpoints"})
 #: Clients request tokens here, below a tenant of their choice. The routes check the credentials.
 AUTHORITY = re.compile(r"/[^/]+(/v2\.0/\.well-known/openid-configuration|/oauth2/v2\.0/token)")
+#: The description of a scoring address, for whoever may score. The route checks keys and tokens.
+DESCRIPTION = re.compile(r"/endpoints/[^/]+/swagger\.json")
 PROBE_PATHS = frozenset({"/healthz", "/readyz"})
 AGENT_PREFIX = "/dataplane/"
 #: Pods have no token: these routes check grants and signatures themselves.
@@ -103,11 +106,11 @@ class Gate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and not _authenticates_itself(scope["path"], scope["query_string"]):
-            scheme, _, given = Headers(scope=scope).get("authorization", "").partition(" ")
-            accepted = secrets_equal(given.strip(), self._credentials.token)
-            if scope["path"].startswith(AGENT_PREFIX):
-                accepted |= secrets_equal(given.strip(), self._credentials.agent_token)
-            if scheme.lower() != "bearer" or not accepted:
+            given = bearer(Headers(scope=scope))
+            accepted = given is not None and secrets_equal(given, self._credentials.token)
+            if given is not None and scope["path"].startswith(AGENT_PREFIX):
+                accepted |= secrets_equal(given, self._credentials.agent_token)
+            if not accepted:
                 reason = "the token is not valid" if given else "the token is missing"
                 raise Error(
                     "AuthenticationFailed",
@@ -118,7 +121,12 @@ class Gate:
 
 
 def _authenticates_itself(path: str, query: bytes) -> bool:
-    if path in PUBLIC_PATHS or path.startswith(FETCH_PREFIX) or AUTHORITY.fullmatch(path):
+    if (
+        path in PUBLIC_PATHS
+        or path.startswith(FETCH_PREFIX)
+        or AUTHORITY.fullmatch(path)
+        or DESCRIPTION.fullmatch(path)
+    ):
         return True
     return signed_access.has_signature(path, query)
 
@@ -133,6 +141,12 @@ class Paths:
         if scope["type"] == "http":
             scope = {**scope, "path": canonical(scope["path"])}
         await self._app(scope, receive, send)
+
+
+def bearer(headers: Mapping[str, str]) -> str | None:
+    """The bearer token of a request; None without one."""
+    scheme, _, given = headers.get("authorization", "").partition(" ")
+    return given.strip() if scheme.lower() == "bearer" else None
 
 
 def secrets_equal(given: str, secret: Secret) -> bool:

@@ -29,6 +29,7 @@ _SCHEMES = {
     "token": {"type": "http", "scheme": "bearer", "description": "The token of `ml server env`."},
     "agent": {"type": "http", "scheme": "bearer", "description": "The agents' token, or that of `ml server env`."},
     "grant": {"type": "http", "scheme": "bearer", "description": "A pod's grant for one model version."},
+    "score": {"type": "http", "scheme": "bearer", "description": "A key or token of the endpoint, or the server's."},
     "identity": {"type": "apiKey", "in": "header", "name": "X-IDENTITY-HEADER"},
 }
 _DESCRIPTION = (

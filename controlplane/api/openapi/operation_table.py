@@ -315,6 +315,13 @@ def _below(path: str, rows: Mapping[str, Operation], errors: tuple[str, ...], **
     return made
 
 
+_DESCRIBED = Operation(
+    "The OpenAPI document of a deployment's scoring address: of the one that the header names, else of the one with "
+    "most of the traffic.",
+    {200: Answer("Swagger 2.0, or OpenAPI 3.0 for version=3.", "OpenApi")},
+    ("ResourceNotFound", "BadArgument"),
+)
+
 OPERATIONS: Mapping[str, Operation] = {
     **_below(WORKSPACE, _WORKSPACE, _ERRORS),
     **_below(f"{WORKSPACE}/computes", _COMPUTES, _ERRORS),
@@ -327,6 +334,7 @@ OPERATIONS: Mapping[str, Operation] = {
     **_below("", _OPEN, (), security=None),
     **_below("", _SERVER, _GATED),
     **_below("/dataplane/v1", _AGENTS, _GATED, security="agent"),
+    **_below("", {"GET /endpoints/{name}/swagger.json": _DESCRIBED}, _GATED, security="score"),
     **_below("", {"GET /identity/token": _IDENTITY}, _GATED, security="identity"),
     **_below("", {"GET /fetch/v1/models/{digest}": _FETCH}, _GATED, security="grant"),
 }

@@ -6,6 +6,8 @@ where files are stored.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from amphitrite.schemas.repository.files.file_listing import Repository, Server
 from amphitrite.schemas.repository.files.findings import Finding
 from amphitrite.schemas.repository.models import backends, layout, model_context, versions
@@ -13,9 +15,11 @@ from amphitrite.schemas.repository.models.backends import ENSEMBLE, BackendField
 from amphitrite.schemas.repository.models.model_context import ModelContext
 from amphitrite.schemas.repository.rules import batching, ensemble_models, ensembles, instance_groups, programs, warmup
 from amphitrite.schemas.repository.rules.ensemble_models import CheckedModel
-from amphitrite.schemas.repository.rules.tensors import Signature
+from amphitrite.schemas.repository.rules.tensors import Signature, declared
 
 _DEFAULT = Server()
+#: Any backends, and ONNX files are read for what config.pbtxt leaves out.
+_ANY_WITH_OUR_ONNX = Server(backends=None)
 
 
 def validate(files: Repository, *, server: Server = _DEFAULT) -> list[Finding]:
@@ -27,6 +31,26 @@ def validate(files: Repository, *, server: Server = _DEFAULT) -> list[Finding]:
     findings = layout.check(list(files.sizes))
     if any(finding.file == "" or finding.code == "model-name" for finding in findings):
         return findings
+    models = _checked(files, findings, server)
+    for checked in models.values():
+        findings += sorted(checked.report.findings, key=lambda f: (f.file, f.line or 0, f.column or 0))
+    return findings
+
+
+def signatures(files: Repository, *, server: Server = _ANY_WITH_OUR_ONNX) -> dict[str, Signature | None]:
+    """The inputs and outputs of each model of a repository, by its name: those of the file that is
+    loaded, else those in config.pbtxt. None if neither has them."""
+    models = _checked(files, layout.check(list(files.sizes)), server)
+    return {name: checked.signature or _declared(checked) for name, checked in models.items()}
+
+
+def _declared(checked: CheckedModel) -> Signature | None:
+    signature = declared(checked.config)
+    return signature if signature.inputs and signature.outputs else None
+
+
+def _checked(files: Repository, findings: Sequence[Finding], server: Server) -> dict[str, CheckedModel]:
+    """``findings``: about the layout."""
     layout_errors = {finding.file.partition("/")[0] for finding in findings if finding.severity == "error"}
     models = {}
     for name, paths in layout.models(files.sizes).items():
@@ -35,9 +59,7 @@ def validate(files: Repository, *, server: Server = _DEFAULT) -> list[Finding]:
             model_context.read(files, name, paths, empty, server), has_layout_errors=name in layout_errors
         )
     ensemble_models.check(models)
-    for checked in models.values():
-        findings += sorted(checked.report.findings, key=lambda f: (f.file, f.line or 0, f.column or 0))
-    return findings
+    return models
 
 
 def _check_model(model: ModelContext, *, has_layout_errors: bool) -> CheckedModel:

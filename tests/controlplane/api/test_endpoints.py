@@ -21,7 +21,7 @@ def test_a_new_endpoint_is_201_and_says_where_to_ask_on(world: Any) -> None:
     body = answer.json()
     assert body["id"] == EP
     assert body["properties"]["scoringUri"] == "https://127.0.0.1:9443/endpoints/ep1/"
-    assert body["properties"]["swaggerUri"] == "https://127.0.0.1:9443/endpoints/ep1/v2"
+    assert body["properties"]["swaggerUri"] == "https://test:8443/endpoints/ep1/swagger.json"
     assert body["properties"]["provisioningState"] == "Creating"
     assert body["properties"]["publicNetworkAccess"] == "Enabled"
     assert len(world.wakes) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import requests
 from azure.ai.ml.entities import (
     ManagedOnlineDeployment,
     Model,
@@ -146,6 +147,17 @@ def invoke_by_name(here: Here) -> None:
     assert answered(invoke(here, deployment_name="green")) == sums(here, "two")
     with refused("Deployment name purple not found for this endpoint"):
         invoke(here, deployment_name="purple")
+
+
+@step
+def openapi_document_with_the_endpoints_key(here: Here) -> None:
+    """Of the deployment with the traffic, and of the one that is pinned."""
+    key = here.client.online_endpoints.get_keys(name(here)).primary_key
+    for pin, found in (({}, "blue"), ({"azureml-model-deployment": "green"}, "green")):
+        headers = {"Authorization": f"Bearer {key}", **pin}
+        document = requests.get(endpoints.get(here).openapi_uri, headers=headers, timeout=30).json()
+        assert (document["info"]["title"], document["info"]["version"]) == (name(here), found)
+        assert "/v2/models/tiny/infer" in document["paths"]
 
 
 @step

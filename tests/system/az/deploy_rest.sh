@@ -68,6 +68,9 @@ accessToken=$(echo $response | jq -r '.accessToken')
 
 echo "curl: $(curl --silent --show-error --location --request POST $scoringUri --header "Authorization: Bearer $accessToken" --header "Content-Type: application/json" --data @endpoints/online/model-1/sample-request.json)"
 
+SWAGGER_URL=$(az ml online-endpoint show -n $ENDPOINT_NAME --query openapi_uri -o tsv)
+echo "swagger: $(curl --silent --show-error -H "Authorization: Bearer $accessToken" $SWAGGER_URL | jq -r '.info.version')"
+
 curl --silent --show-error --location --request POST "$BASE/onlineEndpoints/$ENDPOINT_NAME/deployments/blue/getLogs?api-version=$API_VERSION" \
 --header "Authorization: Bearer $TOKEN" --header "Content-Type: application/json" --data-raw "{ \"tail\": 100 }" > rest-logs.txt
 
