@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from amphitrite.controlplane.reconciliation.maintenance import Maintenance
+
 from .conftest import WS
 
 DAY = 24 * 3600.0
@@ -66,3 +68,11 @@ def test_prune_deletes_what_is_old_and_says_what_it_keeps(ready: Any) -> None:
 @pytest.mark.parametrize("age", ["3599", "-1", "soon"])
 def test_nobody_prunes_uploads_that_may_be_under_way(world: Any, age: str) -> None:
     assert world.client.post(f"/maintenance/v1/prune?olderThan={age}").status_code == 400
+
+
+def test_the_hourly_upkeep_notes_what_is_in_use(ready: Any) -> None:
+    ready.model(version="2")
+    ready.now[0] += 7200
+    Maintenance(ready.store, ready.services.models, ready.runtime).collect(ready.now[0])
+    noted = {one.version: one.used_at for one in ready.services.models.list_all()}
+    assert noted == {"1": ready.now[0], "2": None}
