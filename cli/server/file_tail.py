@@ -14,22 +14,25 @@ _BLOCK = 64 * 1024
 _POLL_S = 0.2
 
 
-def lines(files: Mapping[str, Path], count: int, *, follow: bool) -> Iterator[tuple[str, str]]:
-    """Yields (name, line) of the last ``count`` lines of each file.
+def lines(files: Mapping[str, Path], count: int, *, follow: bool) -> Iterator[list[tuple[str, str]]]:
+    """Yields (name, line) of the last ``count`` lines of each file, all at once.
 
     With ``follow`` it continues with every new line, without end.
     """
     ends = {}
+    found: list[tuple[str, str]] = []
     for name, file in files.items():
         text, ends[name] = _last(file, count)
-        yield from ((name, line) for line in text)
+        found += [(name, line) for line in text]
+    yield found
     while follow:
-        quiet = True
+        found = []
         for name, file in files.items():
             text, ends[name] = _added(file, ends[name])
-            quiet = quiet and not text
-            yield from ((name, line) for line in text)
-        if quiet:
+            found += [(name, line) for line in text]
+        if found:
+            yield found
+        else:
             time.sleep(_POLL_S)
 
 

@@ -234,6 +234,9 @@ ml version
 # Print the last lines of the server's logs.
 ml server logs -l 20
 
+# Print those of the last hour, and go on with new lines.
+ml server logs --since 1h -f
+
 # Show what models, uploads, logs and the database take.
 ml server df
 

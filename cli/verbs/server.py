@@ -7,6 +7,7 @@ clients find them (``connection``).
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,6 +17,7 @@ from amphitrite.cli.session.connection import START_HINT, Server, default_url, f
 from amphitrite.cli.session.session import Session
 from amphitrite.cli.session.verb_declaration import group, verb
 from amphitrite.cli.terminal import home_directory as homes
+from amphitrite.cli.terminal import options
 from amphitrite.cli.terminal.options import scope
 from amphitrite.cli.verbs import server_data, server_storage
 from amphitrite.schemas.errors import Error
@@ -27,6 +29,7 @@ server_storage.register(app)
 _COLUMNS = ("state", "version", "runtime", "api_url", "scoring_url", "pid", "home")
 _HEALTH_TIMEOUT_S = 3.0
 _LOGS = ("controlplane", "agent", "envoy")
+_LINES = 200
 
 
 @verb(app, "start", columns=_COLUMNS)
@@ -220,13 +223,24 @@ def env(
 def logs(
     session: Session,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep printing new lines.")] = False,
-    lines: Annotated[int, typer.Option("--lines", "-l", min=0, help="Number of last lines of each log.")] = 200,
+    lines: Annotated[
+        int | None,
+        typer.Option(
+            "--lines", "-l", "--tail", min=0, help="Number of last lines of each log. [default: 200; with --since all]"
+        ),
+    ] = None,
+    since: options.Since = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print each line as a JSON object, with all its fields.")] = (
+        False
+    ),
 ) -> None:
-    """Print the logs of the control plane, the agent and Envoy.
+    """Print the logs of the control plane, the agent and Envoy, by time.
 
-    Each line begins with the name of its log.
+    Each line has its time (UTC), its level, the name of its log and its message. Requests that only
+    read are not logged, unless the server runs with ML_LOG_LEVEL=debug.
     """
-    from amphitrite.cli.server import file_tail
+    from amphitrite.cli.server import file_tail, log_lines
+    from amphitrite.cli.terminal import ages
 
     server = find_remote_server(session.options.server_url)
     if server is not None:
@@ -234,12 +248,16 @@ def logs(
         raise Error(
             "Unsupported", message, hint="in Kubernetes, run `kubectl logs -l app.kubernetes.io/name=amphitrite`"
         )
+    since_s = ages.seconds("--since", since)
+    begin = None if since_s is None else time.time() - since_s
+    count = lines if lines is not None else _LINES if since_s is None else sys.maxsize
     directory = homes.log_directory(homes.path())
     files = {name: directory / f"{name}.log" for name in _LOGS}
     if not any(file.exists() for file in files.values()):
         raise Error("LocalFileError", f"no logs in {directory}", hint=START_HINT)
-    for name, line in file_tail.lines(files, lines, follow=follow):
-        sys.stdout.write(f"{name}: {line}\n")
+    for batch in file_tail.lines(files, count, follow=follow):
+        for line in log_lines.in_order([log_lines.parse(*one) for one in batch], begin):
+            sys.stdout.write((line.to_json() if as_json else line.to_text()) + "\n")
         sys.stdout.flush()
 
 

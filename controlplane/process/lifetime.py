@@ -44,7 +44,9 @@ def run(settings: Settings, stop: threading.Event, on_running: Callable[[], None
     """
     home = settings.home
     logs.configure(
-        home.logs / "controlplane.log" if settings.log_to == "file" else None, text=settings.log_format == "text"
+        home.logs / "controlplane.log" if settings.log_to == "file" else None,
+        settings.log_level,
+        text=settings.log_format == "text",
     )
     with ExitStack() as stack:
         load = renewal.certificate_loader(settings, _hosts(settings))

@@ -15,6 +15,7 @@ from pathlib import Path
 
 MAX_BYTES = 10 * 1024 * 1024
 BACKUP_COUNT = 3
+_LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
 
 class JsonFormatter(logging.Formatter):
@@ -45,9 +46,12 @@ class TextFormatter(logging.Formatter):
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 
-def configure(path: Path | None, level: int = logging.INFO, *, text: bool = False) -> None:
+def configure(path: Path | None, level: str = "info", *, text: bool = False) -> None:
     """Writes all records to ``path`` (rotated at 10 MiB, three backups), or to stdout if it is
-    None, where a container's log is read. Replaces existing handlers."""
+    None, where a container's log is read. Replaces existing handlers.
+
+    ``level``: debug, info, warning or error. With debug, libraries still log from info on.
+    """
     handler: logging.Handler
     if path is None:
         handler = logging.StreamHandler(sys.stdout)
@@ -59,4 +63,6 @@ def configure(path: Path | None, level: int = logging.INFO, *, text: bool = Fals
         root.removeHandler(old)
         old.close()
     root.addHandler(handler)
-    root.setLevel(level)
+    number = _LEVELS[level]
+    root.setLevel(max(number, logging.INFO))
+    logging.getLogger("amphitrite").setLevel(number)

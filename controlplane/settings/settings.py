@@ -25,6 +25,7 @@ RUNTIMES = ("local", "kubernetes")
 DATAPLANES = ("embedded", "external")
 LOG_FORMATS = ("json", "text")
 LOG_DESTINATIONS = ("file", "stdout")
+LOG_LEVELS = ("debug", "info", "warning", "error")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,7 @@ class Settings:
     credentials_directory: Path | None = None
     log_format: str = "json"
     log_to: str = "file"
+    log_level: str = "info"
     subscription: str = "local"
     resource_group: str = "local"
     workspace: str = "local"
@@ -149,7 +151,7 @@ def read(
     Variables: ``ML_HOME``, ``ML_HOST``, ``ML_PORT``, ``ML_SCORING_PORT``, ``ML_RUNTIME``,
     ``ML_DATAPLANE``, ``ML_DATABASE_URL``, ``ML_MODELS_URL``, ``ML_API_URL``, ``ML_SCORING_URL``,
     ``ML_SCORING_DOMAIN``, ``ML_TLS_DIRECTORY``, ``ML_CREDENTIALS_DIRECTORY``, ``ML_LOG_FORMAT``,
-    ``ML_LOG_TO``, ``ML_SUBSCRIPTION``, ``ML_RESOURCE_GROUP``, ``ML_WORKSPACE``,
+    ``ML_LOG_LEVEL``, ``ML_LOG_TO``, ``ML_SUBSCRIPTION``, ``ML_RESOURCE_GROUP``, ``ML_WORKSPACE``,
     ``ML_LOCAL_TRITON_IMAGES``, ``ML_CONTAINER_REGISTRY``, ``ML_LIMIT_*``, and those of
     ``cluster_settings`` and ``token_settings``.
 
@@ -172,6 +174,7 @@ def read(
         tls_directory=_directory("ML_TLS_DIRECTORY", environ),
         credentials_directory=_directory("ML_CREDENTIALS_DIRECTORY", environ),
         log_format=values.choice("ML_LOG_FORMAT", environ.get("ML_LOG_FORMAT") or default.log_format, LOG_FORMATS),
+        log_level=values.choice("ML_LOG_LEVEL", environ.get("ML_LOG_LEVEL") or default.log_level, LOG_LEVELS),
         log_to=values.choice("ML_LOG_TO", environ.get("ML_LOG_TO") or default.log_to, LOG_DESTINATIONS),
         subscription=environ.get("ML_SUBSCRIPTION") or default.subscription,
         resource_group=environ.get("ML_RESOURCE_GROUP") or default.resource_group,

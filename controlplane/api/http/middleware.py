@@ -32,7 +32,6 @@ PUBLIC_PATHS = frozenset({"/healthz", "/readyz", "/identity/token", "/metadata/e
 AUTHORITY = re.compile(r"/[^/]+(/v2\.0/\.well-known/openid-configuration|/oauth2/v2\.0/token)")
 #: The description of a scoring address, for whoever may score. The route checks keys and tokens.
 DESCRIPTION = re.compile(r"/endpoints/[^/]+/swagger\.json")
-PROBE_PATHS = frozenset({"/healthz", "/readyz"})
 AGENT_PREFIX = "/dataplane/"
 #: Pods have no token: these routes check grants and signatures themselves.
 FETCH_PREFIX = "/fetch/"
@@ -87,10 +86,18 @@ class Requests:
                 "request_id": request_id,
                 "client_request_id": client_id or None,
             }
-            # Agents and probes call every few seconds; only their failures are logged.
-            routine = (path.startswith(AGENT_PREFIX) or path in PROBE_PATHS) and 0 < status < 400
-            level = logging.DEBUG if routine else logging.INFO
+            level = logging.DEBUG if 0 < status < 400 and _only_reads(method, path) else logging.INFO
             log.log(level, "%s %s %s", method, path, status or "client gone", extra={"fields": fields})
+
+
+def _only_reads(method: str, path: str) -> bool:
+    """Whether a request changes nothing and is often repeated: a poll, a probe, an agent's report.
+
+    Who has got a token is logged.
+    """
+    if path.startswith(AGENT_PREFIX) or path.endswith("/getLogs"):
+        return True
+    return method in ("GET", "HEAD") and path != "/identity/token"
 
 
 class Gate:

@@ -10,7 +10,9 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -227,6 +229,51 @@ def test_logs_of_all_processes(stage: Stage, home: Path) -> None:
     (home / "logs/controlplane.log").write_text("one\ntwo\n")
     (home / "logs/envoy.log").write_text("three\n")
     assert stage.run("server", "logs", "-l", "1") == (0, "controlplane: two\nenvoy: three\n", "")
+
+
+@pytest.fixture
+def tokyo() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TZ", "Asia/Tokyo")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+def test_logs_are_read_by_time(stage: Stage, home: Path, tokyo: None) -> None:
+    """Envoy writes local time, the others UTC."""
+    request = {"method": "PUT", "path": "/a", "status": 201, "ms": 1.5, "client_request_id": None}
+    now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+    (home / "logs/controlplane.log").write_text(
+        '{"time": "2026-11-22T22:00:02.000Z", "level": "info", "logger": "r", "message": "PUT /a 201", '
+        f"{json.dumps(request)[1:]}\n"
+        '{"time": "2026-11-22T22:00:04.000Z", "level": "error", "message": "failed", "traceback": "one\\ntwo"}\n'
+    )
+    (home / "logs/agent.log").write_text(
+        '{"time": "2026-11-22T22:00:03.500+00:00", "level": "info", "message": "table in force", "version": 7}\n'
+        f'{{"time": "{now}", "level": "info", "message": "just now"}}\n'
+    )
+    (home / "logs/envoy.log").write_text(
+        "[2026-11-23 07:00:01.123][31][info][main] [source/server/server.cc:463] starting\n  more of it\n"
+    )
+    assert stage.run("server", "logs")[1].splitlines()[:-1] == [
+        "2026-11-22 22:00:01.123 info envoy: starting",
+        "envoy:   more of it",
+        "2026-11-22 22:00:02.000 info controlplane: PUT /a 201 ms=1.5",
+        "2026-11-22 22:00:03.500 info agent: table in force version=7",
+        "2026-11-22 22:00:04.000 error controlplane: failed",
+        "  one",
+        "  two",
+    ]
+    young = stage.run("server", "logs", "--since", "10m")[1].splitlines()
+    assert len(young) == 1 and young[0].endswith(" info agent: just now")
+    as_json = [json.loads(line) for line in stage.run("server", "logs", "--json")[1].splitlines()]
+    assert [(line["log"], line["message"]) for line in as_json[:3]] == [
+        ("envoy", "starting"),
+        ("envoy", "  more of it"),
+        ("controlplane", "PUT /a 201"),
+    ]
+    assert as_json[0]["time"] == "2026-11-22T22:00:01.123Z"
 
 
 def test_no_logs_yet(stage: Stage) -> None:

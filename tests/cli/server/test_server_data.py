@@ -22,22 +22,23 @@ def _no_database_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_there_and_back(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert stage.run("online-endpoint", "create", "-n", "ep1")[0] == 0
     code, out, err = stage.run("server", "backup", "state.tar")
-    assert (code, err) == (0, "the backup contains private keys and credentials; store it securely\n")
+    # Before it there may be a line on what goes on, when it takes a second.
+    assert code == 0 and err.endswith("the backup contains private keys and credentials; store it securely\n")
     answer = json.loads(out)
     assert answer["rows"]["endpoints"] == 1 and answer["file"] == str(stage.directory / "state.tar")
     monkeypatch.setenv("ML_HOME", str(tmp_path / "fresh"))
     code, out, err = stage.run("server", "restore", "state.tar", "-o", "json")
-    assert (code, err, json.loads(out)["rows"]) == (0, "", answer["rows"])
+    assert (code, json.loads(out)["rows"]) == (0, answer["rows"])
     target = f"sqlite:///{tmp_path}/new.db"
     source = f"sqlite:///{tmp_path}/fresh/amphitrite.db"
     code, out, err = stage.run("server", "migrate", "--from", source, "--to", target, "--query", "rows.endpoints")
-    assert (code, out) == (0, "1\n") and err.startswith(f"copied {sum(answer['rows'].values())} rows; ")
+    assert (code, out) == (0, "1\n") and f"copied {sum(answer['rows'].values())} rows; " in err
 
 
 def test_what_stays_elsewhere_is_said(stage: Stage) -> None:
     code, _, err = stage.run("server", "backup", "--models", "s3://bucket/prefix", "state.tar")
     assert code == 0
-    assert err.startswith("not in the backup: the content of models stays in s3://bucket/prefix\n")
+    assert "not in the backup: the content of models stays in s3://bucket/prefix\n" in err
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import islice
+from collections.abc import Iterator
+from itertools import chain, islice
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,12 @@ import pytest
 from amphitrite.cli.server import file_tail
 
 
+def every(batches: Iterator[list[tuple[str, str]]]) -> Iterator[tuple[str, str]]:
+    return chain.from_iterable(batches)
+
+
 def last(file: Path, count: int) -> list[str]:
-    return [line for _, line in file_tail.lines({"log": file}, count, follow=False)]
+    return [line for _, line in every(file_tail.lines({"log": file}, count, follow=False))]
 
 
 @pytest.mark.parametrize(
@@ -37,7 +42,7 @@ def test_a_file_that_is_not_there_yet(tmp_path: Path) -> None:
 def test_following_through_growth_rotation_and_truncation(tmp_path: Path) -> None:
     file, later = tmp_path / "log", tmp_path / "later"
     file.write_text("old\nfirst\nsec")
-    following = file_tail.lines({"log": file, "later": later}, 1, follow=True)
+    following = every(file_tail.lines({"log": file, "later": later}, 1, follow=True))
     assert next(following) == ("log", "first")
     with file.open("a") as stream:
         stream.write("ond\nthird\n")

@@ -92,6 +92,28 @@ def test_each_request_has_one_line_without_secrets(world: Any, caplog: pytest.Lo
     assert "hidden" not in text
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "level"),
+    [
+        ("GET", "/readyz", "DEBUG"),
+        ("GET", "/metrics", "DEBUG"),
+        ("GET", "/dataplane/v1/agents", "DEBUG"),
+        ("GET", f"{WS}/onlineEndpoints", "DEBUG"),
+        ("PUT", f"{WS}/onlineEndpoints/one", "INFO"),
+        ("GET", f"{WS}/onlineEndpoints/none", "INFO"),
+        ("GET", "/identity/token?resource=r", "INFO"),
+    ],
+)
+def test_what_only_reads_is_not_logged_by_default(
+    world: Any, caplog: pytest.LogCaptureFixture, method: str, path: str, level: str
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    body = {"location": "local", "properties": {"authMode": "Key"}} if method == "PUT" else None
+    world.client.request(method, path, json=body)
+    lines = [record for record in caplog.records if record.name == "amphitrite.controlplane.request"]
+    assert [line.levelname for line in lines] == [level]
+
+
 @pytest.mark.parametrize("sent", ["x" * 129, "a\tb"])
 def test_a_client_request_id_that_could_spoil_the_log_is_not_kept(world: Any, sent: str) -> None:
     answer = world.client.get("/healthz", headers={"x-ms-client-request-id": sent})

@@ -14,14 +14,15 @@ from amphitrite.controlplane.process import logs
 
 @pytest.fixture(autouse=True)
 def root_as_before() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
+    root, ours = logging.getLogger(), logging.getLogger("amphitrite")
+    handlers, level, our_level = list(root.handlers), root.level, ours.level
     root.handlers = []
     yield
     for handler in root.handlers:
         handler.close()
     root.handlers = handlers
     root.setLevel(level)
+    ours.setLevel(our_level)
 
 
 def test_lines_are_json_with_fields_and_traceback(tmp_path: Path) -> None:
@@ -48,3 +49,21 @@ def test_text_for_people_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
     logs.configure(None, text=True)
     logging.getLogger("somewhere").info("said", extra={"fields": {"status": 200}})
     assert capsys.readouterr().out.endswith("Z info somewhere: said status=200\n")
+
+
+@pytest.mark.parametrize(
+    ("level", "said"),
+    [
+        ("debug", ["amphitrite.x debug", "amphitrite.x info", "library info"]),
+        ("info", ["amphitrite.x info", "library info"]),
+        ("error", []),
+    ],
+)
+def test_a_level_is_ours_and_libraries_are_never_below_info(level: str, said: list[str], tmp_path: Path) -> None:
+    logs.configure(tmp_path / "log", level)
+    for name in ("amphitrite.x", "library"):
+        for number in (logging.DEBUG, logging.INFO):
+            logging.getLogger(name).log(number, "said")
+    text = (tmp_path / "log").read_text() if (tmp_path / "log").exists() else ""
+    lines = [json.loads(line) for line in text.splitlines()]
+    assert sorted(f"{line['logger']} {line['level']}" for line in lines) == said
