@@ -149,6 +149,7 @@ def _round(world: World, report: Report, requests: int, seed: int, only: str) ->
                 "openapi": {
                     "token": {"bearer": token},
                     "agent": {"bearer": token},
+                    "score": {"bearer": token},
                     "identity": {"api_key": identity},
                 }
             },

@@ -33,7 +33,7 @@ SCORING_MODEL = "amphitrite.scoring_model"
 
 _ROUTE_NAMES = ("liveness_route", "readiness_route", "scoring_route")
 #: Triton's port and paths. Triton has no route ``/``: there it stands for the only model.
-_TRITON_PORT, _TRITON_PATHS = 8000, ("/v2/health/live", "/v2/health/ready", "/")
+_TRITON_PORT, _TRITON_GRPC_PORT, _TRITON_PATHS = 8000, 8001, ("/v2/health/live", "/v2/health/ready", "/")
 #: The paths that Triton answers to GET. With any other probe path an instance never becomes ready.
 _TRITON_GET = re.compile(r"/v2(/health/(live|ready)|/models/[^/]+(/versions/[0-9]+)?(/(ready|config|stats))?)?/?")
 _ROUTE = re.compile(r"/[!-~]*")
@@ -189,6 +189,9 @@ def _check_routes(
         for violation in _check_route_path(name, str(routes[name]["path"]), triton=triton)
     ]
     ports = {name: int(routes[name]["port"]) for name in _ROUTE_NAMES}
+    if triton and ports["scoring_route"] == _TRITON_GRPC_PORT:
+        # Azure ML's example for gRPC. Endpoints answer both protocols, whatever the port here.
+        ports["scoring_route"] = ports["readiness_route"]
     if len(set(ports.values())) > 1:
         port_list = ", ".join(f"{name.removesuffix('_route')} {port}" for name, port in ports.items())
         message = f"the routes have different ports ({port_list}); an instance has one port"

@@ -84,6 +84,12 @@ CONTAINERS: list[tuple[dict[str, Any], dict[str, Any], Container]] = [
             "",
         ),
     ),
+    # Azure's example for gRPC: its scoring route has Triton's port for it.
+    (
+        {"image": NVIDIA, "inference_config": routes(ports=(8000, 8000, 8001))},
+        {"files": MANY, "cluster": True},
+        Container(NVIDIA, 8000, "/v2/health/live", "/v2/health/ready", "/", BY_DEFAULT, "models", "models"),
+    ),
     # Anything at all, on a cluster.
     (
         {
@@ -146,9 +152,9 @@ REFUSALS: list[tuple[dict[str, Any], dict[str, Any], list[str]]] = [
         ["environment.inference_config: required for an image that is not named tritonserver"],
     ),
     (
-        {"image": NVIDIA, "inference_config": routes(ports=(8000, 8000, 8001))},
+        {"image": NVIDIA, "inference_config": routes(ports=(8000, 8000, 8002))},
         {},
-        ["environment.inference_config: the routes have different ports (liveness 8000, readiness 8000, scoring 8001)"],
+        ["environment.inference_config: the routes have different ports (liveness 8000, readiness 8000, scoring 8002)"],
     ),
     (
         {"image": NVIDIA, "inference_config": routes("/", "/health", "/score")},
