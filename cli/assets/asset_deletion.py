@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from amphitrite.cli.session.near_names import exists
+from amphitrite.cli.session.near_names import exists, version_places
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import environment_id, model_id
 
@@ -37,13 +37,11 @@ def delete(
         raise Error("UsageError", "choose what to delete", hint="add either --version or --all-versions")
     client, one = session.client, kind.removesuffix("s")
     path = _IDS[kind](client.workspace, name, version)
-    places = [(name, f"{client.workspace}/{kind}?listViewType=All")]
-    if version is not None:
-        places.append((version, f"{_IDS[kind](client.workspace, name)}/versions?listViewType=All"))
+    places = version_places(kind, client.workspace, name, version)
     if not exists(session, path, *places, ignore_not_found=ignore_not_found):
         return
     what = f"all versions of {one} {name}" if version is None else f"version {version} of {one} {name}"
     session.confirm(f"Delete {what}?", yes)
     client.send("DELETE", path)
     if kind == "models":
-        session.note("deleted; `ml server prune` frees the space of files that no version has any more")
+        session.note("note: `ml server prune` frees its files, once their upload is a day old (--older-than)")

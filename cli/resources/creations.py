@@ -34,11 +34,18 @@ def create(session: Session, path: str, body: dict[str, Any], command: str) -> h
 
 def _go_on(session: Session, path: str, body: dict[str, Any], command: str, refusal: Error) -> httpx.Response:
     client, name = session.client, f"{command.rpartition('-')[2]} {path.rpartition('/')[2]}"
-    answer = client.send("GET", path)
+    try:
+        answer = client.send("GET", path)
+    except Error as error:
+        if error.code != "ResourceNotFound":
+            raise
+        # Its deletion has ended since.
+        return client.send("PUT", path, json=body, headers={"If-None-Match": "*"})
     resource = answer.json()
     state = resource["properties"]["provisioningState"]
     if state == "Deleting":
-        hint = f"wait until it is gone with `{command} wait --deleted`, then repeat the command"
+        names = f"-n {path.split('/')[-1]}" + (f" -e {path.split('/')[-3]}" if "/deployments/" in path else "")
+        hint = f"wait until it is gone with `{command} wait {names} --deleted`, then repeat the command"
         raise Error("Conflict", f"{name} is being deleted", target=path, hint=hint) from refusal
     # Traffic that the document does not set is not part of it: other commands move it later.
     now = {field: resource["properties"].get(field) or {} for field in _SHARES if field in body["properties"]}

@@ -82,6 +82,7 @@ def until(
                 progress.phase(": ".join(part for part in (status.get("phase"), message) if part) or state)
             except Error as error:
                 if error.code == "ResourceNotFound" and condition.deleted:
+                    state = "gone"
                     break
                 if error.code == "ServerUnreachable":
                     lost_at = lost_at or time.monotonic()
@@ -95,7 +96,7 @@ def until(
                 message = f"{subject} is {state}; after {timeout_s:g} s the condition does not hold"
                 raise Error("ResourceNotReady", message, target=subject, hint="wait longer with --timeout SECONDS")
             time.sleep(min(interval_s, left))
-        progress.done("reached")
+        progress.done(state.lower())
 
 
 def _failure(shown: Mapping[str, Any]) -> Error:

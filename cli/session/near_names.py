@@ -36,6 +36,15 @@ def suggested(client: Client, *places: Place) -> Iterator[None]:
         raise Error(error.code, error.message, target=error.target, hint=f"did you mean {near}?") from error
 
 
+def version_places(kind: str, path: str, name: str, version: str | None) -> list[Place]:
+    """The places of a version of an asset. ``kind``: ``models`` or ``environments``, below the
+    workspace's ``path``."""
+    places = [(name, f"{path}/{kind}?listViewType=All")]
+    if version is not None:
+        places.append((version, f"{path}/{kind}/{name}/versions?listViewType=All"))
+    return places
+
+
 def exists(session: Session, path: str, *places: Place, ignore_not_found: bool) -> bool:
     """Whether the resource at ``path`` can be deleted: always, unless ``ignore_not_found``.
 

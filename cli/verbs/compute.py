@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from amphitrite.cli.session import near_names
 from amphitrite.cli.session.session import Session
 from amphitrite.cli.session.verb_declaration import group, verb
 from amphitrite.cli.terminal import options
@@ -81,7 +82,8 @@ def show(session: Session, name: Name) -> dict[str, Any]:
 
     client = session.client
     address = compute_id(client.workspace, name)
-    resource, nodes = client.get(address), None
+    with near_names.suggested(client, (name, f"{client.workspace}/computes")):
+        resource, nodes = client.get(address), None
     if resource["properties"]["computeType"] == "Kubernetes":
         try:
             nodes = client.send("POST", f"{address}/listNodes").json()
@@ -144,11 +146,9 @@ def detach(
     ignore_not_found: options.IgnoreNotFound = False,
 ) -> None:
     """Detach a compute that no endpoint uses. The cluster does not change."""
-    from amphitrite.cli.session.near_names import exists
-
     client = session.client
     address = compute_id(client.workspace, name)
-    if exists(session, address, (name, f"{client.workspace}/computes"), ignore_not_found=ignore_not_found):
+    if near_names.exists(session, address, (name, f"{client.workspace}/computes"), ignore_not_found=ignore_not_found):
         session.confirm(f"Detach compute {name}?", yes)
         client.send("DELETE", address, params={"underlyingResourceAction": "Detach"})
 

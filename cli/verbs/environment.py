@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from amphitrite.cli.session import near_names
 from amphitrite.cli.session.session import Session
 from amphitrite.cli.session.verb_declaration import group, verb
 from amphitrite.cli.terminal import options
@@ -109,8 +110,9 @@ def show(
     from amphitrite.schemas.wire.display import show_environment
 
     client = session.client
-    version = model_registration.resolve_version(client, name, version, label, "environments")
-    return show_environment(client.get(environment_id(client.workspace, name, version)))
+    with near_names.suggested(client, *near_names.version_places("environments", client.workspace, name, version)):
+        version = model_registration.resolve_version(client, name, version, label, "environments")
+        return show_environment(client.get(environment_id(client.workspace, name, version)))
 
 
 @verb(app, "list", table=_list_table)

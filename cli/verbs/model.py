@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from amphitrite.cli.session import interruption
+from amphitrite.cli.session import interruption, near_names
 from amphitrite.cli.session.session import Session
 from amphitrite.cli.session.verb_declaration import group, verb
 from amphitrite.cli.terminal import options
@@ -97,8 +97,9 @@ def show(
     from amphitrite.schemas.wire.display import show_model
 
     client = session.client
-    version = model_registration.resolve_version(client, name, version, label)
-    return show_model(client.get(model_id(client.workspace, name, version)))
+    with near_names.suggested(client, *near_names.version_places("models", client.workspace, name, version)):
+        version = model_registration.resolve_version(client, name, version, label)
+        return show_model(client.get(model_id(client.workspace, name, version)))
 
 
 @verb(app, "list", table=_list_table)

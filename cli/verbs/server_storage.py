@@ -7,6 +7,7 @@ deletes.
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -14,10 +15,11 @@ import typer
 
 from amphitrite.cli.session.session import Session
 from amphitrite.cli.session.verb_declaration import verb
+from amphitrite.cli.terminal import durations, tables
+from amphitrite.cli.terminal.tables import Column, Table
 
 #: Seconds: an object store with many objects answers slowly.
 _TIMEOUT_S = 600.0
-_COLUMNS = ("name", "files", "size", "freeable", "last_used", "used_by")
 
 
 def register(app: typer.Typer) -> None:
@@ -32,8 +34,6 @@ def df(session: Session) -> dict[str, Any] | None:
     Prints a table, or with -o json bytes. Versions of a model share equal files, so the sizes of
     models add up to more than their row "model files".
     """
-    from amphitrite.cli.terminal import output
-
     answer = session.client.exchange_json("GET", "/maintenance/v1/storage", timeout_s=_TIMEOUT_S)
     usage = {
         "models": [_snake(one) for one in answer["models"]],
@@ -41,9 +41,9 @@ def df(session: Session) -> dict[str, Any] | None:
         "size": sum(row["size"] for row in answer["rows"]),
         "freeable": sum(row["freeable"] for row in answer["rows"]),
     }
-    if session.options.query is not None or session.options.output not in (None, "table"):
+    if session.options.query is not None or session.options.output not in (None, "table", "wide"):
         return usage
-    sys.stdout.write(output.render(_table(usage), "table", columns=_COLUMNS))
+    sys.stdout.write(tables.render(_table(usage, time.time()), wide=session.options.output == "wide"))
     return None
 
 
@@ -79,24 +79,29 @@ def prune(
     return None
 
 
-def _table(usage: Mapping[str, Any]) -> list[dict[str, str]]:
+def _table(usage: Mapping[str, Any], now: float) -> Table:
+    columns = tuple(map(Column, ("Name", "Files", "Size", "Freeable", "Last used", "Used by")))
     rows = [
-        {
-            "name": f"model {one['name']}:{one['version']}",
-            "files": str(one["files"]),
-            "size": _bytes(one["size"]),
-            "freeable": "-",
-            "last_used": "now" if one["used_by"] else (one["last_used"] or "never"),
-            "used_by": ", ".join(one["used_by"]),
-        }
+        (
+            f"model {one['name']}:{one['version']}",
+            str(one["files"]),
+            _bytes(one["size"]),
+            "-",
+            "now" if one["used_by"] else _ago(one["last_used"], now),
+            ", ".join(one["used_by"]),
+            "",
+        )
         for one in usage["models"]
     ]
     for row in usage["rows"]:
-        rows.append(
-            {**row, "files": str(row["files"]), "size": _bytes(row["size"]), "freeable": _bytes(row["freeable"])}
-        )
-    rows.append({"name": "total", "size": _bytes(usage["size"]), "freeable": _bytes(usage["freeable"])})
-    return rows
+        size, freeable = _bytes(row["size"]), _bytes(row["freeable"])
+        rows.append((row["name"], str(row["files"]), size, freeable, "", "", row["place"]))
+    rows.append(("total", "", _bytes(usage["size"]), _bytes(usage["freeable"]), "", "", ""))
+    return Table((*columns, Column("Place", wide=True)), tuple(rows))
+
+
+def _ago(last_used: str | None, now: float) -> str:
+    return "never" if last_used is None else f"{durations.age(now - durations.epoch(last_used))} ago"
 
 
 def _snake(answer: Mapping[str, Any]) -> dict[str, Any]:

@@ -40,7 +40,9 @@ def usage(services: Services) -> dict[str, Any]:
     machine = [*found.unfinished, *found.repositories, *stored]
     for kind, name in _ROWS.items():
         some = [item for item in machine if item.kind == kind]
-        rows.append(_row(name, str(services.settings.home.root), some, now))
+        # Compiled backends belong to the environment that this runs in; their names are paths.
+        place = Path(some[0].name).parent if some and kind == "build" else services.settings.home.root
+        rows.append(_row(name, str(place), some, now))
     return {"models": _models(services, now), "rows": [*rows, *_other_rows(services)]}
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import httpx
 import pytest
 
+from amphitrite.controlplane.core.observed.status import Ref
+
 from ...tiny_onnx import tiny
 from ..conftest import Stage
 
@@ -152,3 +154,9 @@ def test_a_wait_outlives_a_restart_of_the_control_plane(ready: Stage) -> None:
     ready.machine.faults = [httpx.ConnectError("refused")] * 4
     assert ml(ready, "endpoint wait -n ep-1 --interval 0.05") == (0, "", "")
     assert ready.machine.faults == []
+
+
+def test_a_name_may_be_created_again_when_its_deletion_has_ended(ready: Stage) -> None:
+    services = ready.machine.services
+    assert services.store.delete(Ref("ep-1"), if_match=None, now=services.clock()) is not None
+    assert ml(ready, "endpoint create -n ep-1 -o none") == (0, "", "")
