@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from amphitrite.cli.terminal.options import FORMATS
+from amphitrite.schemas.errors import CODES
 
 if TYPE_CHECKING:
     from amphitrite.cli.session.quick_names import Named, QuickNames
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 #: (group, parameter; "" for any group) -> its values.
 CHOICES: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("", "output"): FORMATS,
+    ("explain", "code"): tuple(sorted(CODES)),
+    ("completion", "shell"): ("bash", "zsh", "fish"),
     ("", "label"): ("latest",),
     ("", "datastore"): ("workspaceblobstore",),
     ("online-endpoint", "auth_mode"): ("key", "aml_token", "aad_token"),

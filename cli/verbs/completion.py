@@ -120,7 +120,7 @@ def candidates(command: Any, words: Sequence[str], values: Values = lambda *_: (
         if option is None:
             return []
     if option is None and not current.startswith("-"):
-        option = line.repeatable
+        option = line.repeatable or _argument(line.command)
     if option is not None:
         found = values(line.path, option.name, line.chosen, current)
         return [(f"{prefix}{name}", meaning) for name, meaning in found if name.startswith(current)]
@@ -148,6 +148,14 @@ def _read(line: _Line, word: str) -> bool:
         line.command = line.command.get_command(None, word)
         line.path.append(word)
     return line.command is not None
+
+
+def _argument(command: Any) -> Any:
+    """The argument of a verb; None if it has none, and for a group."""
+    if hasattr(command, "get_command"):
+        return None
+    arguments = (one for one in command.params if one.param_type_name == "argument")
+    return next((one for one in arguments if not getattr(one, "hidden", False)), None)
 
 
 def _option(command: Any, spelled: str) -> Any:

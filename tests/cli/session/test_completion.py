@@ -124,6 +124,9 @@ OFFERED = [
     ("-w elsewhere online-endpoint show -n ", ""),
     ("--server-url https://127.0.0.1:1 online-endpoint show -n ", ""),
     ("server start --runtime ", "local kubernetes"),
+    ("explain ResourceNot", "ResourceNotFound ResourceNotReady"),
+    ("completion z", "zsh"),
+    ("model validate ", ""),
 ]
 
 
