@@ -85,10 +85,12 @@ if command -v uv >/dev/null; then \
   uv pip install --python $(BIN)/python --require-hashes --no-deps -r $$locked 2>&1 | sed -u '/^ [-+~] /d'; \
   uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --offline -e .; \
 else \
+  export TMPDIR=$$PWD/$(VENV)/tmp; rm -rf "$$TMPDIR"; mkdir "$$TMPDIR"; \
   pip="$(BIN)/python -m pip --disable-pip-version-check install --no-deps"; \
   echo "$$pip --require-hashes -r $$locked"; \
   $$pip --progress-bar off --require-hashes -r $$locked | sed -un $(TOLD); \
   $$pip --quiet --no-build-isolation --no-index -e .; \
+  rm -rf "$$TMPDIR"; unset TMPDIR; \
 fi; \
 $(call provide,$(BIN)/python -c "$(FIND_TRITON)",$(LIBRARY),Triton's Python backend is linked with Python's library); \
 $(BIN)/python -c '$(COMPILE)'; \
@@ -97,6 +99,7 @@ endef
 
 # Downloads and unpacking say nothing for minutes where the network or the disk is slow. A line every
 # 10 s tells that it goes on: `read` waits for what never comes, so that no process stays behind.
+# pip downloads into .venv/tmp, so that the size grows then too.
 TELL_EVERY := 10
 define TELL_TIME
 exec {never}<> <(:); \
