@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from amphitrite.cli.terminal import colors
 
 #: Characters of the rule below the heading of the last column.
-_RULE_MAX = 40
+_RULE_MAX = 30
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ def test_a_deployment_that_failed_says_why(pictures: Stage) -> None:
     assert out == (
         "Name   State      Ready  Traffic (%)  Model   Instance type    Age   Message\n"
         "-----  ---------  -----  -----------  ------  ---------------  ----  "
-        "----------------------------------------\n"
+        "------------------------------\n"
         "blue   Succeeded  2/2    100          good:1  Standard_DS3_v2  3d2h\n"
         f"green  Failed     0/1    0            bad:1   Standard_F4s_v2  3d2h  {CAUSE}\n"
     )
