@@ -135,7 +135,9 @@ def report(session: Session, path: str, instance_type: str | None) -> bool:
     if checks.single is not None:
         session.note(f"note: {single_model_note(checks.single)}")
     for finding in all_findings:
-        session.note(f"{finding.severity}: {violation(finding, checks.root)}")
+        # The code with which `create` refuses the repository.
+        code = " [UserError]" if finding.severity == "error" else ""
+        session.note(f"{finding.severity}: {violation(finding, checks.root)}{code}")
         if finding.hint:
             session.note(f"hint: {finding.hint}")
     if problems:
