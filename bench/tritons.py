@@ -60,7 +60,7 @@ def running(work: Path, repository: Path, on: Sequence[int] = (), form: str = "a
         raise Unavailable(f"{error.message} ({error.hint})") from None
     port = machine.free_port()
     prefix = f"bench{port}_"
-    options = command_line.Options(f"bench-{port}", repository, backends, Address("127.0.0.1", port), prefix, 5)
+    options = command_line.Options(repository, backends, Address("127.0.0.1", port), prefix, 5)
     environment = command_line.environment(
         found, os.environ, marker=str(work), cores=len(on or machine.cores()), gpus=False, variables={}
     )

@@ -39,8 +39,6 @@ RESPONSE_CACHE_BYTES = 64 * 1024 * 1024
 class Options:
     """What differs between instances.
 
-    - ``server_id``: the server's name in its metadata. It tells the right server from another one
-      on a port that has changed hands.
     - ``shm_prefix``: the prefix of each region in /dev/shm of this instance's Python stubs, so that
       what a killed instance leaves can be found.
     - ``exit_timeout_s``: how long Triton lets requests finish after SIGTERM.
@@ -49,7 +47,6 @@ class Options:
     - ``supported``: which of the options that not every Triton has this one has.
     """
 
-    server_id: str
     repository: Path
     backends: Path
     address: Address
@@ -65,7 +62,6 @@ def arguments(installation: Installation, options: Options) -> list[str]:
     limit, restriction = options.max_input_bytes, f"{RESTRICTED}:{KEY_HEADER}={options.admin_key}"
     return [
         str(installation.binary),
-        f"--id={options.server_id}",
         f"--model-repository={options.repository}",
         "--model-control-mode=none",
         "--exit-on-error=true",

@@ -27,10 +27,10 @@ def ready(address: Address, models: Sequence[str], timeout_s: float) -> bool:
     return all_ok(address, paths, timeout_s)
 
 
-def server(address: Address, timeout_s: float) -> tuple[str, str] | None:
-    """The server's own name (its ``--id``) and version, such as ``2.51.0``; None: no answer."""
+def version(address: Address, timeout_s: float) -> str | None:
+    """The server's version, such as ``2.51.0``; None: no answer."""
     answer = _json(address, "/v2", timeout_s)
-    return (str(answer["name"]), str(answer["version"])) if answer and {"name", "version"} <= answer.keys() else None
+    return str(answer["version"]) if answer and "version" in answer else None
 
 
 def backend(address: Address, model: str, timeout_s: float) -> str | None:

@@ -171,7 +171,7 @@ def _server(repositories: Sequence[Path]) -> Iterator[tuple[subprocess.Popen[byt
         found = installation.locate(os.environ)
         address = Address("127.0.0.1", free_port())
         backends = backend_directory.prepare(found, root / "backends")
-        options = Options("judge", repositories[0], backends, address, prefix)
+        options = Options(repositories[0], backends, address, prefix)
         argv = command_line.arguments(found, options)
         if len(repositories) > 1:
             argv = ["--exit-on-error=false" if word == "--exit-on-error=true" else word for word in argv]

@@ -41,7 +41,8 @@ def told(client: Any, headers: dict[str, str], **form: Any) -> dict[str, Any]:
         "live": client.is_server_live(headers=headers),
         "ready": client.is_server_ready(headers=headers),
         "model": client.is_model_ready("plain", headers=headers),
-        "server": client.get_server_metadata(headers=headers, **form)["version"],
+        "server": client.get_server_metadata(headers=headers, **form)["name"],
+        "version": client.get_server_metadata(headers=headers, **form)["version"],
         "inputs": client.get_model_metadata("plain", headers=headers, **form)["inputs"][0]["name"],
         "config": client.get_model_config("plain", headers=headers, **form),
         "statistics": client.get_inference_statistics("plain", headers=headers, **form)["model_stats"][0]["name"],
@@ -57,6 +58,7 @@ def test_both_protocols_tell_the_same_about_a_server(scoring: Scoring) -> None:
     backends = by_http.pop("config")["backend"], by_grpc.pop("config")["config"]["backend"]
     assert backends == ("onnxruntime", "onnxruntime")
     assert by_http == by_grpc
+    assert by_http["server"] == "triton", "and nothing about which instance answers"
 
 
 # -- now and later ---------------------------------------------------------------------------------

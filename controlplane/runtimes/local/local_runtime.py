@@ -266,7 +266,6 @@ class LocalRuntime:
         if on_cpu := cpu_instances.note(directory):
             instance_logs.append(directory, f"amphitrite: {on_cpu}")
         options = Options(
-            server_id=record.id,
             repository=repository,
             backends=backends,
             address=record.address,

@@ -148,8 +148,8 @@ class Supervision:
         """Probes once and records the result. Returns the seconds until the next probe."""
         probe, models = record.readiness, record.workload.model.model_names
         starting = record.ready_at is None
-        server = http_api.server(record.address, probe.timeout) if starting else None
-        succeeded = not starting or (server is not None and server[0] == record.id)
+        server = http_api.version(record.address, probe.timeout) if starting else None
+        succeeded = not starting or (server is not None and self._listens(record))
         succeeded = succeeded and self._ready(record)
         self._readiness = step(self._readiness, succeeded, probe)
         if starting:
@@ -157,13 +157,18 @@ class Supervision:
         passing = self._readiness.passing
         if passing and starting and server is not None:
             text = instance_logs.end(self._directory)
-            engine = engines.describe(server[1], record.address, models, text, probe.timeout)
+            engine = engines.describe(server, record.address, models, text, probe.timeout)
             notes = (engines.note(record.workload, engine), cpu_instances.note(self._directory))
             note = "; ".join(one for one in notes if one) or None
             self._update(phase="ready", ready_at=time.time(), engine=engine, note=note)
         elif not starting and passing != (record.phase == "ready"):
             self._update(phase="ready" if passing else "unready")
         return STARTING_PERIOD_S if self._record.ready_at is None else _period(probe)
+
+    @staticmethod
+    def _listens(record: InstanceRecord) -> bool:
+        """Whether the server that answered is this instance's, and not another one on its port."""
+        return record.process is not None and instance_processes.listens(record.process, record.port)
 
     @staticmethod
     def _ready(record: InstanceRecord) -> bool:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,8 +13,9 @@ import pytest
 from amphitrite.controlplane.core.desired import instance_types
 from amphitrite.controlplane.core.desired.resources import Probe
 from amphitrite.controlplane.runtimes import exit_reasons
-from amphitrite.controlplane.runtimes.local import instance_logs
+from amphitrite.controlplane.runtimes.local import instance_logs, instance_processes
 from amphitrite.controlplane.runtimes.local.probe_counts import ProbeState, step
+from amphitrite.dataplane.machine import processes
 from amphitrite.schemas.errors import Error
 
 TWO_THEN_THREE = Probe(initial_delay=0, period=1, timeout=1, success_threshold=2, failure_threshold=3)
@@ -99,6 +103,21 @@ REASONS = [
 @pytest.mark.parametrize(("log", "exit_code", "was_ready", "reason"), REASONS)
 def test_reasons(log: str, exit_code: int | None, was_ready: bool, reason: str) -> None:
     assert exit_reasons.reason(log, exit_code, was_ready=was_ready) == reason
+
+
+def test_a_port_belongs_to_the_process_that_listens_on_it() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = int(server.getsockname()[1])
+        assert instance_processes.listens(processes.own(), port)
+        with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
+            assert not instance_processes.listens(processes.of(other.pid), port)
+            with socket.create_connection(("127.0.0.1", port)) as client:
+                # The other end of a connection has a port too, on which nobody listens.
+                assert not instance_processes.listens(processes.own(), client.getsockname()[1])
+            other.communicate(b"\n")
+        gone = processes.ProcessRecord(other.pid, 0.0)
+    assert not instance_processes.listens(processes.own(), port)
+    assert not instance_processes.listens(gone, port)
 
 
 def test_a_reason_is_bounded() -> None:

@@ -30,7 +30,6 @@ def triton(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     address = Address("127.0.0.1", free_port())
     found = installation.locate(os.environ)
     options = Options(
-        server_id="tests",
         repository=write_all(root / "models"),
         backends=backend_directory.prepare(found, root / "backends", machine),
         address=address,

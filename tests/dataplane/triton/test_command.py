@@ -22,13 +22,12 @@ WHEEL = Installation(
     Path("/w/bin/tritonserver"), Path("/w/backends"), (Path("/w.libs"), Path("/py")), Path("/w/stub"), Path("/w/caches")
 )
 FULL = Installation(Path("/opt/tritonserver/bin/tritonserver"), Path("/opt/tritonserver/backends"))
-OPTIONS = Options("e-b-1-0-0", Path("/models"), Path("/backends"), Address("127.0.0.1", 8123), "amphitrite-h-id.")
+OPTIONS = Options(Path("/models"), Path("/backends"), Address("127.0.0.1", 8123), "amphitrite-h-id.")
 
 
 def test_arguments() -> None:
     assert arguments(WHEEL, OPTIONS) == [
         "/w/bin/tritonserver",
-        "--id=e-b-1-0-0",
         "--model-repository=/models",
         "--model-control-mode=none",
         "--exit-on-error=true",

@@ -182,7 +182,6 @@ def _arguments(where: str, image: str, settings: KubernetesSettings, termination
     release = _RELEASE.search(image)
     version = (int(release[1]), int(release[2])) if release is not None else (0, 0)
     return [
-        "--id=$(AMPHITRITE_INSTANCE)",
         f"--model-repository={where}",
         "--model-control-mode=none",
         "--exit-on-error=true",
