@@ -28,7 +28,7 @@ import psutil
 
 from amphitrite.dataplane.envoy.process.binary import find_envoy
 from amphitrite.dataplane.envoy.translate.listener import listener
-from amphitrite.dataplane.envoy.translate.routes import route_configuration
+from amphitrite.dataplane.envoy.translate.routes import BodyLimits, route_configuration
 from amphitrite.dataplane.table.routing_table import Address, Route, Secret, Target
 
 _RBAC = "envoy.filters.http.rbac"
@@ -46,7 +46,7 @@ VARIANTS = ("none", "routes", "rbac", "api_key_auth", "routes_without_424")
 
 def configuration(variant: str, port: int, directory: Path) -> dict[str, Any]:
     """A static bootstrap for one variant."""
-    routes = copy.deepcopy(route_configuration(_ROUTE, {"blue": 1000}, 100 * 1024 * 1024))
+    routes = copy.deepcopy(route_configuration(_ROUTE, {"blue": 1000}, BodyLimits(100 * 1024 * 1024, 16 * 1024 * 1024)))
     host = routes["virtual_hosts"][0]
     entries: list[dict[str, Any]] = host["routes"]
     for entry in entries:

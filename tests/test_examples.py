@@ -89,17 +89,6 @@ def test_the_picture_is_a_cat(score: ModuleType) -> None:
     assert (label, probability) == ("EGYPTIAN CAT", pytest.approx(0.765, abs=0.01))
 
 
-@pytest.mark.parametrize(
-    ("body", "text"),
-    [
-        ({"code": "AuthenticationFailed", "message": "wrong key"}, "[401] AuthenticationFailed: wrong key"),
-        ("unexpected shape", "[401] unexpected shape"),
-    ],
-)
-def test_a_refusal_is_told(score: ModuleType, body: object, text: str) -> None:
-    assert score.refusal(score.InferenceServerException(msg=body, status="401")) == text
-
-
 def test_the_demo_runs_the_quick_start_of_the_readme() -> None:
     script = SINGLE_MODEL / "demo.sh"
     subprocess.run(["bash", "-n", script], check=True)

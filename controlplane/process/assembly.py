@@ -104,6 +104,7 @@ def assemble(
         feed,
         time.time,
         max_body_bytes=limits.scoring_body_bytes,
+        max_unsized_body_bytes=limits.scoring_unsized_body_bytes,
         may_act=leadership.leading,
         issuers=Issuers(store, settings.tokens, lambda: None if oidc is None else oidc.jwks()),
     )

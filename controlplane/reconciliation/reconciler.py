@@ -20,7 +20,7 @@ from amphitrite.controlplane.core.planning.plan import Plan, complete, draft
 from amphitrite.controlplane.core.planning.rollout import backoff_s
 from amphitrite.controlplane.runtimes.runtime import Runtime
 from amphitrite.controlplane.store.state.store import Store
-from amphitrite.dataplane.table.routing_table import RoutingTable, TokenIssuer
+from amphitrite.dataplane.table.routing_table import MAX_UNSIZED_BODY_BYTES, RoutingTable, TokenIssuer
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import key
 
@@ -47,16 +47,18 @@ class Reconciler:
         clock: Callable[[], float],
         *,
         max_body_bytes: int,
+        max_unsized_body_bytes: int = MAX_UNSIZED_BODY_BYTES,
         may_act: Callable[[], bool] = lambda: True,
         issuers: Callable[[Sequence[TokenIssuer], float], Sequence[TokenIssuer]] = _no_issuers,
     ) -> None:
-        """``max_body_bytes``: the limit for one scoring request, which the proxies get with the
-        table. ``may_act``: whether this control plane still leads; checked before each change.
-        ``issuers``: the issuers of the next table, from those of the last one and the time
-        (``reconciliation.token_issuers``).
+        """``max_body_bytes``, ``max_unsized_body_bytes``: the limits for one scoring request, which
+        the proxies get with the table. ``may_act``: whether this control plane still leads; checked
+        before each change. ``issuers``: the issuers of the next table, from those of the last one
+        and the time (``reconciliation.token_issuers``).
         """
         self._store, self._runtime, self._agents, self._feed = store, runtime, agents, feed
-        self._clock, self._max_body_bytes, self._may_act = clock, max_body_bytes, may_act
+        self._clock, self._may_act = clock, may_act
+        self._max_body_bytes, self._max_unsized_body_bytes = max_body_bytes, max_unsized_body_bytes
         self._issuers = issuers
         self._event = threading.Event()
         self._failed_passes = 0
@@ -117,8 +119,9 @@ class Reconciler:
             self._event.wait(pause)
 
     def _publish(self, table: RoutingTable, above: int) -> None:
-        if table.max_body_bytes != self._max_body_bytes:
-            table = replace(table, max_body_bytes=self._max_body_bytes)
+        limits = self._max_body_bytes, self._max_unsized_body_bytes
+        if (table.max_body_bytes, table.max_unsized_body_bytes) != limits:
+            table = replace(table, max_body_bytes=limits[0], max_unsized_body_bytes=limits[1])
         self._feed.published(self._store.publish(table, above=above))
 
     def _act(self, plan: Plan) -> dict[Ref, Error]:

@@ -42,6 +42,9 @@ class Limits:
     #: Bytes of the body of a scoring request
     #: (``dataplane.table.routing_table.RoutingTable.max_body_bytes``).
     scoring_body_bytes: int = 100 * 1024**2
+    #: The same of a body whose length is not announced, which proxies hold in memory
+    #: (``RoutingTable.max_unsized_body_bytes``).
+    scoring_unsized_body_bytes: int = 16 * 1024**2
 
     @property
     def bounds(self) -> Bounds:

@@ -6,11 +6,12 @@ know who sends it, nor its text.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
 from amphitrite.dataplane.table.routing_table import (
+    MAX_UNSIZED_BODY_BYTES,
     Address,
     Cluster,
     HealthCheck,
@@ -26,10 +27,28 @@ def to_json(table: RoutingTable) -> dict[str, Any]:
     """The table as JSON values, with its secrets in plain text."""
     return {
         "version": table.version,
-        "max_body_bytes": table.max_body_bytes,
+        **limits_to_json(table),
         "routes": [route_to_json(r) for r in table.routes],
         "issuers": issuers_to_json(table.issuers),
         "clusters": [cluster_to_json(c) for c in table.clusters],
+    }
+
+
+def limits_to_json(table: RoutingTable) -> dict[str, int]:
+    """The limits. What every release has as its default is left out, so that an older agent
+    calculates the same digest."""
+    unsized = {"max_unsized_body_bytes": table.max_unsized_body_bytes}
+    return {
+        "max_body_bytes": table.max_body_bytes,
+        **(unsized if table.max_unsized_body_bytes != MAX_UNSIZED_BODY_BYTES else {}),
+    }
+
+
+def limits_from_json(value: Mapping[str, Any]) -> dict[str, int]:
+    """The inverse of :func:`limits_to_json`, as arguments of ``RoutingTable``."""
+    return {
+        "max_body_bytes": int(value["max_body_bytes"]),
+        "max_unsized_body_bytes": int(value.get("max_unsized_body_bytes", MAX_UNSIZED_BODY_BYTES)),
     }
 
 
@@ -86,7 +105,7 @@ def from_json(value: dict[str, Any]) -> RoutingTable:
     else."""
     return RoutingTable(
         version=int(value["version"]),
-        max_body_bytes=int(value["max_body_bytes"]),
+        **limits_from_json(value),
         routes=tuple(route_from_json(r) for r in value["routes"]),
         issuers=issuers_from_json(value["issuers"]),
         clusters=tuple(cluster_from_json(c) for c in value["clusters"]),

@@ -14,6 +14,9 @@ import hashlib
 from dataclasses import dataclass
 from typing import Literal
 
+#: The most bytes of a body whose length is not announced, unless a table says otherwise. A proxy
+#: holds such a body in memory until it is complete.
+MAX_UNSIZED_BODY_BYTES = 16 * 1024 * 1024
 #: What a request to a route must show: one of its keys, a token of ours bound to it, or a token of
 #: the OIDC issuer.
 Auth = Literal["key", "aml_token", "aad_token"]
@@ -117,7 +120,8 @@ class Target:
     - ``sequences``: as of its cluster.
     - ``retry_lost``: a request whose instance is lost before the response runs again on another
       one, though it may have run. If false, only a request that certainly did not run is repeated.
-    - ``container``: a user's own server answers. Any of its addresses may stream.
+    - ``container``: a user's own server answers, and no Triton that we start. Any of its addresses
+      may stream, and it gets content types as they are.
     - ``per_instance``: one instance's part of the cluster's limit, for messages.
     """
 
@@ -191,13 +195,15 @@ class TokenIssuer:
 @dataclass(frozen=True, slots=True)
 class RoutingTable:
     """The whole table, sorted by name. ``version`` grows with each published change and is not part
-    of the content."""
+    of the content. ``max_unsized_body_bytes``: of a body whose length is not announced; if it is
+    larger than ``max_body_bytes``, that counts."""
 
     version: int
     routes: tuple[Route, ...] = ()
     clusters: tuple[Cluster, ...] = ()
     max_body_bytes: int = 100 * 1024 * 1024
     issuers: tuple[TokenIssuer, ...] = ()
+    max_unsized_body_bytes: int = MAX_UNSIZED_BODY_BYTES
 
     def __post_init__(self) -> None:
         """Raise ValueError when the parts contradict each other. The planner must never make such a
@@ -216,5 +222,7 @@ class RoutingTable:
                     raise ValueError(f"{route.name}: target {target.name} names no cluster: {target.cluster}")
 
     def same_content(self, other: RoutingTable) -> bool:
-        mine, theirs = ((t.routes, t.clusters, t.max_body_bytes, t.issuers) for t in (self, other))
+        mine, theirs = (
+            (t.routes, t.clusters, t.max_body_bytes, t.max_unsized_body_bytes, t.issuers) for t in (self, other)
+        )
         return mine == theirs

@@ -22,6 +22,8 @@ from amphitrite.dataplane.table.json_codec import (
     cluster_to_json,
     issuers_from_json,
     issuers_to_json,
+    limits_from_json,
+    limits_to_json,
     route_from_json,
     route_to_json,
 )
@@ -83,10 +85,8 @@ class TableText:
         routes = ", ".join(cached.canonical for cached in self._routes.of(table.routes))
         clusters = ", ".join(cached.canonical for cached in self._clusters.of(table.clusters))
         issuers = _canonical(issuers_to_json(table.issuers))
-        text = (
-            f'{{"clusters": [{clusters}], "issuers": {issuers}, "max_body_bytes": {_canonical(table.max_body_bytes)}, '
-            f'"routes": [{routes}], "version": 0.0}}'
-        )
+        limits = _canonical(limits_to_json(table))[1:-1]
+        text = f'{{"clusters": [{clusters}], "issuers": {issuers}, {limits}, "routes": [{routes}], "version": 0.0}}'
         digest = hashlib.sha256(text.encode()).hexdigest()[:32]
         self._digest = table, digest
         return digest
@@ -114,7 +114,7 @@ def apply_change(since: RoutingTable, value: Mapping[str, Any]) -> RoutingTable:
     removed = value["gone"]
     return RoutingTable(
         version=int(value["version"]),
-        max_body_bytes=int(value["max_body_bytes"]),
+        **limits_from_json(value),
         routes=_merged(since.routes, map(route_from_json, value["routes"]), removed["routes"]),
         issuers=issuers_from_json(value["issuers"]),
         clusters=_merged(since.clusters, map(cluster_from_json, value["clusters"]), removed["clusters"]),
@@ -123,7 +123,8 @@ def apply_change(since: RoutingTable, value: Mapping[str, Any]) -> RoutingTable:
 
 def _head(table: RoutingTable) -> str:
     issuers = json.dumps(issuers_to_json(table.issuers))
-    return f'"version": {table.version}, "max_body_bytes": {table.max_body_bytes}, "issuers": {issuers}'
+    limits = json.dumps(limits_to_json(table))[1:-1]
+    return f'"version": {table.version}, {limits}, "issuers": {issuers}'
 
 
 def _canonical(value: object) -> str:

@@ -71,15 +71,6 @@ def infer(scoring_uri: str, key: str, deployment: str | None, batch: NDArray[np.
     return logits
 
 
-def refusal(exc: InferenceServerException) -> str:
-    """What the server answered. Its error bodies are ``{"error": {"code", "message"}}``, as
-    Azure's; Triton's are ``{"error": "text"}``, and tritonclient's own ``str()`` fails on anything
-    but a text."""
-    reason = exc.message()
-    text = f"{reason.get('code')}: {reason.get('message')}" if isinstance(reason, dict) else str(reason)
-    return f"[{exc.status()}] {text}"
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description="Say what is in a picture.")
     parser.add_argument("picture", nargs="?", type=Path, default=HERE / "chelsea.png")
@@ -99,7 +90,7 @@ def main() -> int:
     try:
         logits = infer(arguments.scoring_uri, key, arguments.deployment, preprocess(arguments.picture))
     except InferenceServerException as exc:
-        print(f"error: {refusal(exc)}", file=sys.stderr)
+        print(f"error: {exc}", file=sys.stderr)
         return 1
     except OSError as exc:  # no such picture, nobody listens, a certificate that is not trusted
         print(f"error: {exc}", file=sys.stderr)

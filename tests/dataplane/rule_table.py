@@ -13,6 +13,7 @@ from .minting import ISSUERS, issuer
 from .upstream import FAILURES, Upstream
 
 MAX_BODY = 2_000_000
+MAX_UNSIZED_BODY = 1_500_000
 #: Every route is at a host below it too.
 DOMAIN = "ml.example.org"
 KEYS = ("primary-key", "secondary-key")
@@ -33,6 +34,7 @@ def rule_table(upstreams: Mapping[str, Upstream], by_grpc: Mapping[str, GrpcUpst
     ``images``: a split and a mirror; ``pair``: two instances, one target that repeats lost requests
     and one that does not; ``idle``: no traffic; ``closed``: no key; ``solo``: one slow, bounded
     target; ``ill``: unhealthy; ``mirrored``: two mirrors; ``streams``: a second between two pieces;
+    ``own``: a user's own server, mirrored to a Triton; ``own-copied``: the other way round;
     ``failing``: a target for each of FAILURES, called by its name; ``tokens``, ``other-tokens`` and
     ``oidc``: as ``images``, for tokens."""
 
@@ -42,6 +44,7 @@ def rule_table(upstreams: Mapping[str, Upstream], by_grpc: Mapping[str, GrpcUpst
         Target("blue", "blue", PATIENCE_S, "/v2/models/m/infer"),
         Target("green", "green", PATIENCE_S, None, "the deployment serves 2 models (a, b)"),
     )
+    own = images[1], replace(images[2], score_path="/score", container=True)
     failing = tuple(Target(name, "blue", PATIENCE_S, f"/v2/models/{name}/infer") for name in sorted(FAILURES))
     ports = {name: one.port for name, one in by_grpc.items()}
     alone = {name: [Address("127.0.0.1", one.port, ports.get(name))] for name, one in upstreams.items()}
@@ -60,6 +63,8 @@ def rule_table(upstreams: Mapping[str, Upstream], by_grpc: Mapping[str, GrpcUpst
             Route("oidc", (), images, split, auth="aad_token"),
             Route("other", (Secret("other-key"),), (Target("blue", "blue", PATIENCE_S),), (("blue", 100),)),
             Route("other-tokens", (), images, split, auth="aml_token"),
+            Route("own", keys, own, (("green", 100),), (("blue", 100),)),
+            Route("own-copied", keys, own, (("blue", 100),), (("green", 100),)),
             Route(
                 "pair",
                 keys,
@@ -76,6 +81,7 @@ def rule_table(upstreams: Mapping[str, Upstream], by_grpc: Mapping[str, GrpcUpst
             for name, served in sorted({**alone, "pair": [*alone["blue"], *alone["green"]]}.items())
         ),
         max_body_bytes=MAX_BODY,
+        max_unsized_body_bytes=MAX_UNSIZED_BODY,
     )
 
 

@@ -68,15 +68,14 @@ def said(connection: ssl.SSLSocket) -> bytes:
 
 
 #: What Envoy answers to the first request where it is not 400. A folded line is unfolded, as the
-#: RFC allows.
+#: RFC allows. Another version counts as HTTP/1.0: the connection ends with the answer.
 OTHERWISE = {
     "an unknown coding": 501,
     "chunked not last": 501,
     "a folded line": 200,
-    "bare line feeds": 411,
-    "a bare carriage return": 411,
-    "a wrong chunk size": 411,
-    "another version": 426,
+    "bare line feeds": 200,
+    "a bare carriage return": 200,
+    "another version": 200,
 }
 
 
@@ -85,7 +84,7 @@ def test_nothing_is_smuggled(shape: str, scoring: RunningAgent, rules: Rules) ->
     with connected(scoring) as connection:
         connection.sendall(SMUGGLED[shape].encode())
         answer = said(connection)
-    first, *more = (int(status) for status in re.findall(rb"(?m)^HTTP/1\.1 (\d{3}) ", answer))
+    first, *more = (int(status) for status in re.findall(rb"(?m)^HTTP/1\.[01] (\d{3}) ", answer))
     assert first == OTHERWISE.get(shape, 400), answer
     assert set(more) <= {400, 401}, answer
     assert not [r for upstream in rules[1].values() for r in upstream.scored() if "smuggled" in r["path"]]

@@ -11,7 +11,9 @@ import pytest
 from amphitrite.dataplane.envoy.filters.bodiless_requests import MAX_BYTES
 
 from .agents import BEARER, RunningAgent
-from .rule_table import MAX_BODY
+from .refusals import code_and_message
+from .rule_table import MAX_BODY, MAX_UNSIZED_BODY
+from .upstream import Upstream
 
 pytestmark = pytest.mark.serving
 
@@ -19,6 +21,7 @@ PIN = "azureml-model-deployment"
 BLUE = {**BEARER, PIN: "blue"}
 SIZES = f"{MAX_BODY + 1} bytes; at most {MAX_BODY}"
 INFER = "/endpoints/images/v2/models/m/infer"
+Rules = tuple[RunningAgent, dict[str, Upstream]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +51,12 @@ ROWS = [
     Row("longer key", INFER, 401, "AuthenticationFailed", {"authorization": "Bearer primary-key2"}),
     Row("another endpoint's key", INFER, 401, "AuthenticationFailed", {"authorization": "Bearer other-key"}),
     Row("key without scheme", INFER, 401, "AuthenticationFailed", {"authorization": "primary-key"}),
-    Row("scheme in lower case", INFER, 401, "AuthenticationFailed", {"authorization": "bearer primary-key"}),
-    Row("two spaces", INFER, 401, "AuthenticationFailed", {"authorization": "Bearer  primary-key"}),
+    Row("scheme in lower case", INFER, 200, headers={"authorization": "bearer primary-key"}),
+    Row("scheme in upper case", INFER, 200, headers={"authorization": "BEARER secondary-key"}),
+    Row("two spaces", INFER, 200, headers={"authorization": "Bearer  primary-key"}),
+    Row("key in other case", INFER, 401, "AuthenticationFailed", {"authorization": "bearer Primary-key"}),
+    Row("two schemes", INFER, 401, "AuthenticationFailed", {"authorization": "Bearer bearer primary-key"}),
+    Row("a key with more behind it", INFER, 401, "AuthenticationFailed", {"authorization": "bearer primary-key x"}),
     Row("both keys in one", INFER, 401, "AuthenticationFailed", {"authorization": "Bearer primary-key, secondary-key"}),
     Row("no key is accepted", "/endpoints/closed/v2", 401, "AuthenticationFailed", {"authorization": "Bearer x"}),
     Row("401 before 404", "/endpoints/images/", 401, "AuthenticationFailed", {PIN: "nope"}),
@@ -90,14 +97,38 @@ ROWS += [
 ]
 
 
-@pytest.mark.parametrize(
-    ("method", "size", "status", "code"),
-    [("POST", 2, 411, "LengthRequired"), ("GET", 2, 200, None), ("GET", MAX_BYTES + 1, 413, "RequestTooLarge")],
-)
-def test_a_body_of_unknown_length(method: str, size: int, status: int, code: str | None, scoring: RunningAgent) -> None:
-    answer = scoring.client.request(method, INFER, headers=BLUE, content=iter([b"x" * size]))
+#: What a model server gets of a body that was sent without a length, or why it gets nothing.
+UNSIZED = [
+    ("POST", MAX_UNSIZED_BODY, 200, None),
+    ("POST", MAX_UNSIZED_BODY + 1, 413, f"at most {MAX_UNSIZED_BODY} bytes (max_unsized_body_bytes)"),
+    ("GET", 2, 200, None),
+    ("GET", MAX_BYTES + 1, 413, f"more than {MAX_BYTES} bytes"),
+]
+
+
+@pytest.mark.parametrize("path", [INFER, "/endpoints/images/"])
+@pytest.mark.parametrize(("method", "size", "status", "says"), UNSIZED)
+def test_a_body_of_unknown_length(
+    method: str, size: int, status: int, says: str | None, path: str, scoring: RunningAgent, rules: Rules
+) -> None:
+    if method == "GET" and path != INFER:
+        pytest.skip("no GET reaches a model server there")
+    answer = scoring.client.request(method, path, headers=BLUE, content=(b"x" * part for part in (1, size - 1)))
     assert answer.status_code == status, answer.text
-    assert code is None or answer.json()["error"]["code"] == code
+    if says is not None:
+        code, message = code_and_message(answer)
+        assert code == "RequestTooLarge" and says in message
+        assert rules[1]["blue"].scored() == []
+        return
+    [seen] = rules[1]["blue"].scored()
+    assert (seen["body"], seen["headers"].get("transfer-encoding")) == (size, None)
+    assert seen["headers"]["content-length"] == str(size)
+
+
+def test_a_post_without_any_body(scoring: RunningAgent, rules: Rules) -> None:
+    assert scoring.client.request("POST", INFER, headers=BLUE, content=iter(())).status_code == 200
+    [seen] = rules[1]["blue"].scored()
+    assert (seen["body"], seen["headers"]["content-length"]) == (0, "0")
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
@@ -118,6 +149,7 @@ def test_rule(row: Row, scoring: RunningAgent) -> None:
         assert PIN not in answer.headers
     if row.code is not None:
         assert answer.headers["content-type"] == "application/json"
-        error = answer.json()["error"]
-        assert error["code"] == row.code
-        assert row.says in error["message"]
+        # What was too large to read has no path.
+        code, message = code_and_message(answer, "" if row.status == 431 else row.path)
+        assert code == row.code
+        assert row.says in message

@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from .agents import BEARER, RunningAgent, eventually
+from .refusals import code_and_message
 from .rule_table import BLUE_PERCENT, MIRROR_PERCENT
 from .upstream import FAILURES, Upstream
 
@@ -145,11 +146,65 @@ def test_past_the_bound_is_429(scoring: RunningAgent, rules: Rules) -> None:
         rules[1]["solo"].release()
         assert answer.status_code == 429
         assert answer.headers["retry-after"] == "1"
-        message = answer.json()["error"]["message"]
+        _, message = code_and_message(answer)
         assert "'solo' has 2 requests in flight" in message
         assert "1 (instances) times 2 (request_settings.max_concurrent_requests_per_instance)" in message
         assert "Each proxy has this limit" in message
         assert [h.result().status_code for h in held] == [200, 200]
+
+
+FORM = "application/x-www-form-urlencoded"
+#: What a client sends as content type -> what Triton gets. A user's own server gets what was sent.
+CONTENT_TYPES = [
+    (FORM, {}, "application/json"),
+    ("Application/X-WWW-Form-URLencoded; charset=utf-8", {}, "application/json"),
+    (f"text/plain, {FORM}", {}, "application/json"),
+    (FORM, {"inference-header-content-length": "2"}, "application/octet-stream"),
+    ("application/json", {}, "application/json"),
+    ("application/octet-stream", {"inference-header-content-length": "2"}, "application/octet-stream"),
+    ("text/csv", {}, "text/csv"),
+]
+
+
+@pytest.mark.parametrize("below", ["", "v2/models/m/infer"])
+@pytest.mark.parametrize(("sent", "headers", "triton"), CONTENT_TYPES)
+def test_no_form_reaches_triton(
+    sent: str, headers: dict[str, str], triton: str, below: str, scoring: RunningAgent, rules: Rules
+) -> None:
+    """Nor does its copy. Green is a user's own server here, blue is Triton."""
+    for endpoint in ("own", "own-copied"):
+        for upstream in rules[1].values():
+            upstream.requests.clear()
+        # Two ids at once: both are rewritten by one filter.
+        said = {**BEARER, **headers, "content-type": sent, "x-ms-client-request-id": "mine"}
+        answer = scoring.client.post(f"/endpoints/{endpoint}/{below}", headers=said, content=b"{}")
+        assert answer.status_code == 200
+        blue, green = rules[1]["blue"], rules[1]["green"]
+        eventually(lambda blue=blue, green=green: bool(blue.scored() and green.scored()))  # type: ignore[misc]
+        [by_triton], [by_own] = blue.scored(), green.scored()
+        got = by_triton["headers"]["content-type"]
+        if endpoint == "own":
+            assert got == "application/octet-stream", "a copy of what the user's own server gets"
+            assert by_own["headers"]["content-type"] == sent
+        else:
+            assert got == triton
+        assert by_triton["headers"]["x-ms-client-request-id"] == "mine"
+        assert "amphitrite-content-type" not in by_own["headers"]
+
+
+def test_http_1_0_is_answered(scoring: RunningAgent, rules: Rules) -> None:
+    """By nginx, for one, unless it is told otherwise. Its connections end with the answer."""
+    context = ssl.create_default_context(cafile=str(scoring.certificate))
+    for host in ("host: x\r\n", ""):
+        with (
+            socket.create_connection(("127.0.0.1", scoring.port), 10) as raw,
+            context.wrap_socket(raw, server_hostname="127.0.0.1") as tls,
+        ):
+            head = f"POST {INFER} HTTP/1.0\r\n{host}authorization: Bearer primary-key\r\n{PIN}: blue\r\n"
+            tls.sendall(f"{head}content-length: 2\r\n\r\n{{}}".encode())
+            answer = b"".join(iter(lambda tls=tls: tls.recv(65536), b""))  # type: ignore[misc]
+        assert answer.startswith(b"HTTP/1.0 200 "), answer
+    assert [seen["body"] for seen in rules[1]["blue"].scored()] == [2, 2]
 
 
 HELD = "v2/models/held/infer"
@@ -177,7 +232,7 @@ def test_what_may_have_run_is_repeated_only_where_that_is_allowed(
 ) -> None:
     path = "/endpoints/pair/v2/models/vanishes/infer"
     answer = scoring.client.request(method, path, headers={**BEARER, PIN: target})
-    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "InstanceConnectionLost")
+    assert (answer.status_code, code_and_message(answer)[0]) == (503, "InstanceConnectionLost")
     assert len(rules[1]["blue"].scored()) + len(rules[1]["green"].scored()) == tries
 
 
@@ -211,6 +266,16 @@ def test_access_log_has_what_happened_and_no_key(scoring: RunningAgent) -> None:
     assert (line["path"], line["flags"], line["attempts"]) == (INFER, "-", 1)
     assert "primary-key" not in text
     assert "secret=1" not in text
+
+
+@pytest.mark.parametrize("path", ["/endpoints/unknown/v2", INFER, "/endpoints/solo/v2/models/vanishes/infer"])
+def test_a_refusal_is_found_in_the_access_log(path: str, scoring: RunningAgent) -> None:
+    """By the id that its body and its header have."""
+    answer = scoring.client.post(path, headers=BEARER if "solo" in path else {})
+    assert answer.status_code in (401, 404, 503)
+    code_and_message(answer)
+    wanted, log = answer.headers["x-request-id"], scoring.logs / "access.log"
+    eventually(lambda: wanted in log.read_text())
 
 
 def test_admin_socket_is_private(scoring: RunningAgent) -> None:

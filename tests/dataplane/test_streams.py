@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from .agents import BEARER, RunningAgent
+from .refusals import code_and_message
 
 pytestmark = pytest.mark.serving
 
@@ -50,5 +51,5 @@ def test_any_other_answer_is_bounded_as_a_whole(scoring: RunningAgent) -> None:
 
 def test_a_stream_that_does_not_begin_is_told_its_bound(scoring: RunningAgent) -> None:
     answer = scoring.client.post("/endpoints/streams/v2/models/held/generate_stream", headers=BEARER)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (408, "RequestTimeout")
-    assert "1000 ms" in answer.json()["error"]["message"]
+    assert (answer.status_code, code_and_message(answer)[0]) == (408, "RequestTimeout")
+    assert "1000 ms" in code_and_message(answer)[1]

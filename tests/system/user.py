@@ -29,8 +29,13 @@ class Answer:
 
     @property
     def error(self) -> dict[str, Any]:
-        value: dict[str, Any] = json.loads(self.body)["error"]
-        return value
+        """Code and message, whichever form they have."""
+        value = json.loads(self.body)["error"]
+        if isinstance(value, str):
+            code, _, message = value.partition(": ")
+            return {"code": code, "message": message}
+        found: dict[str, Any] = value
+        return found
 
     @property
     def deployment(self) -> str | None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from amphitrite.controlplane.core.desired.containers import Container
 from amphitrite.controlplane.core.desired.resources import Endpoint, WorkloadSpec
 from amphitrite.controlplane.core.planning.memo import Memory
 from amphitrite.controlplane.core.planning.supply import Supply
@@ -63,6 +64,7 @@ def routing_table(
         routes=tuple(sorted(routes, key=lambda r: r.name)),
         clusters=tuple(clusters[name] for name in sorted(clusters)),
         max_body_bytes=previous.max_body_bytes,
+        max_unsized_body_bytes=previous.max_unsized_body_bytes,
         issuers=tuple(sorted(issuers, key=lambda i: i.auth)),
     )
 
@@ -143,9 +145,14 @@ def _target(supply: Supply) -> Target:
         score_reason=reason,
         sequences=deployment.sequences,
         per_instance=deployment.max_concurrent_requests_per_instance,
-        container=(workload or deployment.workload).container is not None,
+        container=_is_users_own((workload or deployment.workload).container),
         retry_lost=deployment.retry == "lost-requests" and not deployment.sequences,
     )
+
+
+def _is_users_own(container: Container | None) -> bool:
+    """Whether the image's own command answers, and not a Triton that we start."""
+    return container is not None and container.repository is None
 
 
 def scoring_path(workload: WorkloadSpec, chosen: str | None) -> tuple[str | None, str]:

@@ -20,9 +20,9 @@ def http_filter() -> dict[str, Any]:
     return {"name": _BUFFER, "disabled": True, "typed_config": _buffer()}
 
 
-def enabled() -> dict[str, Any]:
-    """The part of a ``Route`` that turns the filter on."""
-    return {"typed_per_filter_config": _per_route_config({"buffer": {"max_request_bytes": MAX_BYTES}})}
+def enabled(max_bytes: int = MAX_BYTES) -> dict[str, Any]:
+    """Per-filter configuration of a route that turns the filter on."""
+    return _per_route_config({"buffer": {"max_request_bytes": max_bytes}})
 
 
 def inactive() -> dict[str, Any]:

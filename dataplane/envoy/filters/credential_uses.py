@@ -32,7 +32,8 @@ def virtual_clusters(route: Route) -> list[dict[str, Any]]:
     if route.auth != "key":
         return [{"name": TOKEN, "headers": [{"name": ":path", "present_match": True}]}]
     return [
-        {"name": name, "headers": [{"name": "authorization", "string_match": {"exact": f"Bearer {key.reveal()}"}}]}
+        # The routes have let the key in. How its scheme is written does not matter here.
+        {"name": name, "headers": [{"name": "authorization", "string_match": {"suffix": f" {key.reveal()}"}}]}
         for name, key in zip(credentials(route), route.credentials, strict=True)
     ]
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from amphitrite.dataplane.envoy.filters import bodiless_requests, sequence_affinity
+from amphitrite.dataplane.envoy.filters import bodiless_requests, sequence_affinity, unsized_bodies
 from amphitrite.dataplane.envoy.protobuf.common_values import ADS_AT_START
 from amphitrite.dataplane.table.routing_table import Route, TokenIssuer
 
@@ -20,8 +20,10 @@ FILTER = "envoy.filters.http.jwt_authn"
 _TYPE = "type.googleapis.com/envoy.extensions.filters.http.jwt_authn.v3"
 #: These always have a requirement, even while nobody issues tokens.
 _AUTHS = ("aad_token", "aml_token")
+#: How clients write what precedes a token, and a key too. Some clients of gRPC send a space first.
+SCHEME = r"[ \t]*(?:Bearer|bearer|BEARER) +"
 #: Three parts in base64url and nothing after them. A second header's value would follow a comma.
-_SHAPE = r"Bearer [A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+"
+_SHAPE = SCHEME + r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+"
 
 
 def http_filter() -> dict[str, Any]:
@@ -91,7 +93,7 @@ def other_filters() -> dict[str, Any]:
     """Per-filter configuration of a ``VirtualHost`` that keeps its routes' filters available. Envoy
     decides which filters a request passes when it first finds a route, which is the refusing one
     here. A filter that is off at that point stays off."""
-    return {**sequence_affinity.inactive(), **bodiless_requests.inactive()}
+    return {**sequence_affinity.inactive(), **bodiless_requests.inactive(), **unsized_bodies.inactive()}
 
 
 def _verified(route: Route) -> dict[str, Any]:
@@ -113,7 +115,9 @@ def _provider(issuer: TokenIssuer) -> dict[str, Any]:
         "local_jwks": {"inline_string": issuer.jwks},
         "require_expiration": True,
         # By default a token is also accepted in the query, which many places log.
-        "from_headers": [{"name": "Authorization", "value_prefix": "Bearer "}],
+        "from_headers": [
+            {"name": "Authorization", "value_prefix": prefix} for prefix in ("Bearer ", "bearer ", "BEARER ")
+        ],
         "forward": False,
         "payload_in_metadata": issuer.auth,
         "clear_route_cache": True,

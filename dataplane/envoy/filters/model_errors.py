@@ -17,7 +17,7 @@ from http import HTTPStatus
 from typing import Any
 
 from amphitrite.dataplane.envoy.filters import conditional_filters
-from amphitrite.dataplane.envoy.filters.conditional_filters import all_of, response_has, response_lacks_prefix
+from amphitrite.dataplane.envoy.filters.conditional_filters import Rule, all_of, response_has, response_lacks_prefix
 
 #: Also the namespace of the route's metadata that the script reads.
 _FILTER = "amphitrite.model_errors"
@@ -67,7 +67,7 @@ def http_filter() -> dict[str, Any]:
             "default_source_code": {"inline_string": _SCRIPT},
         },
     }
-    return conditional_filters.http_filter(_FILTER, failure, [lua])
+    return conditional_filters.http_filter(_FILTER, Rule(failure, [lua]))
 
 
 def metadata(*, at_address: bool = False) -> dict[str, Any]:

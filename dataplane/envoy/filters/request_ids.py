@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amphitrite.dataplane.envoy.filters import conditional_filters
+from amphitrite.dataplane.envoy.filters.conditional_filters import Rule, request_has
 
 CLIENT_REQUEST_ID = "x-ms-client-request-id"
 MAX_LENGTH = 40
@@ -25,10 +25,15 @@ _HEADER_TO_METADATA = "envoy.filters.http.header_to_metadata"
 ORIGIN = f"%DYNAMIC_METADATA({_NAMESPACE}:origin)%"
 
 
-def http_filters() -> list[dict[str, Any]]:
-    """Two filters for the connection manager, before all that may answer. The first notes origins
-    where a virtual host asks for it. The second runs for requests with the id: it removes the
-    header, notes what may be kept, sets the header to that and adds it to the response."""
+def http_filter() -> dict[str, Any]:
+    """The filter for the connection manager, before all that may answer. It notes origins where a
+    virtual host asks for it."""
+    return {"name": _HEADER_TO_METADATA, "disabled": True, "typed_config": _header_to_metadata()}
+
+
+def rule() -> Rule:
+    """For requests with the id: the header is removed, what may be kept is noted, the header is set
+    to that and added to the response."""
     set_header = {
         "header": {"key": CLIENT_REQUEST_ID, "value": f"%DYNAMIC_METADATA({_NAMESPACE}:{_KEY}):{MAX_LENGTH}%"},
         "append_action": "OVERWRITE_IF_EXISTS_OR_ADD",
@@ -49,14 +54,8 @@ def http_filters() -> list[dict[str, Any]]:
             },
         },
     }
-    return [
-        {"name": _HEADER_TO_METADATA, "disabled": True, "typed_config": _header_to_metadata()},
-        conditional_filters.http_filter(
-            "amphitrite.request_ids",
-            conditional_filters.request_has(CLIENT_REQUEST_ID),
-            [{"name": _HEADER_TO_METADATA, "typed_config": _header_to_metadata(client_id)}, put_back],
-        ),
-    ]
+    noted = {"name": _HEADER_TO_METADATA, "typed_config": _header_to_metadata(client_id)}
+    return Rule(request_has(CLIENT_REQUEST_ID), (noted, put_back))
 
 
 def with_origin(pattern: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from amphitrite.dataplane.envoy.filters import credential_uses
-from amphitrite.dataplane.envoy.filters.local_replies import local_reply
+from amphitrite.dataplane.envoy.filters.local_replies import refusals
 from amphitrite.dataplane.metrics.counters import (
     BUCKETS_S,
     NO_ENDPOINT,
@@ -190,14 +190,9 @@ def _reason(labels: Mapping[str, str]) -> str:
 def _reasons_by_flag() -> dict[str, str]:
     """A flag, or a status without a flag -> the code of the response in ``local_replies``."""
     reasons = {"DC": CLIENT_GONE}
-    for mapper in local_reply()["mappers"]:
-        parts = mapper["filter"].get("and_filter", {}).get("filters", [mapper["filter"]])
-        reason = mapper["body_format_override"]["json_format"]["error"]["code"]
-        for part in parts:
-            for flag in part.get("response_flag_filter", {}).get("flags", ()):
-                reasons.setdefault(flag, reason)
-            if "status_code_filter" in part:
-                reasons.setdefault(str(part["status_code_filter"]["comparison"]["value"]["default_value"]), reason)
+    for refusal in refusals():
+        for key in (*refusal.flags, *([] if refusal.found is None else [str(refusal.found)])):
+            reasons.setdefault(key, refusal.code)
     return reasons
 
 

@@ -8,7 +8,6 @@ instance is chosen. Source: Triton's document "Sequence Extension".
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from amphitrite.dataplane.envoy.filters import sequence_messages
@@ -27,15 +26,11 @@ _TYPE = "type.googleapis.com/envoy.extensions.filters.http.lua.v3"
 _SIZE = "@SIZE@"
 
 
-def _body(code: str, what: str) -> str:
-    message = f"this deployment serves sequences, and {what}: name the sequence in the header {SEQUENCE}"
-    return json.dumps({"error": {"code": code, "message": message}})
-
-
-_COMPRESSED_BODY = _body("UnsupportedMediaType", "a compressed body does not show its sequence")
-_LARGE_BODY = _body(
-    "RequestTooLarge",
-    f"a body of more than {BUFFERED_BYTES} bytes (this one has {_SIZE}) is not searched for its sequence",
+#: Text alone: ``local_replies`` gives it the form of a body.
+_MESSAGE = "this deployment serves sequences, and {what}: name the sequence in the header " + SEQUENCE
+_COMPRESSED_BODY = _MESSAGE.format(what="a compressed body does not show its sequence")
+_LARGE_BODY = _MESSAGE.format(
+    what=f"a body of more than {BUFFERED_BYTES} bytes (this one has {_SIZE}) is not searched for its sequence"
 )
 #: With Triton's binary data extension the JSON is the first part of the body, and a header gives
 #: its length. Clients send a ``sequence_id`` of 0 or "" for no sequence. Headers read before the
@@ -63,13 +58,13 @@ function envoy_on_request(handle)
   end
   local encoding = headers:get("content-encoding")
   if encoding ~= nil and encoding ~= "identity" then
-    handle:respond({{[":status"] = "415", ["content-type"] = "application/json"}}, '{_COMPRESSED_BODY}')
+    handle:respond({{[":status"] = "415"}}, '{_COMPRESSED_BODY}')
     return
   end
   local size = tonumber(headers:get("content-length") or "0") or 0
   if size > {BUFFERED_BYTES} then
     local refusal = string.gsub('{_LARGE_BODY}', "{_SIZE}", string.format("%d", size))
-    handle:respond({{[":status"] = "413", ["content-type"] = "application/json"}}, refusal)
+    handle:respond({{[":status"] = "413"}}, refusal)
     return
   end
   local header_length = headers:get("inference-header-content-length")

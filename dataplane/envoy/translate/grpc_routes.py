@@ -12,12 +12,23 @@ Stock clients cannot put anything before a method's path, so they name the endpo
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from amphitrite.dataplane.envoy.filters import sequence_affinity
-from amphitrite.dataplane.envoy.filters.local_replies import direct, header, route_value, status_mapper
+from amphitrite.dataplane.envoy.filters.local_replies import (
+    METADATA,
+    Refusal,
+    by_status,
+    direct,
+    given,
+    header,
+    local_reply,
+    mapper,
+    route_value,
+)
+from amphitrite.dataplane.envoy.filters.local_replies import refusals as refusals_of_http
 from amphitrite.dataplane.envoy.translate.clusters import grpc_name
 from amphitrite.dataplane.envoy.translate.target_routes import DEPLOYMENT, RoutedTarget, forward_below
 
@@ -133,10 +144,12 @@ def target_routes(
         yield _answer_of(routed, match, direct(404, "NotImplemented", reason, {DEPLOYMENT: name}))
         return
     below = forward_below(routed, mirrors)
+    # Content types are for HTTP: that of a gRPC request stays what it is.
+    below.pop("request_headers_to_add", None)
     action = {**below["route"], "cluster": grpc_name(cluster)}
     del action["prefix_rewrite"]
     copies = [
-        {**copy, "cluster": grpc_name(copy["cluster"])}
+        {**copy, "cluster": grpc_name(copy["cluster"]), "request_headers_mutations": []}
         for copy in action.pop("request_mirror_policies", ())
         if copy["cluster"] in by_grpc
     ]
@@ -154,39 +167,28 @@ def target_routes(
 
 def as_grpc(route: Mapping[str, Any]) -> dict[str, Any]:
     """A route that answers by itself, for gRPC alone and with a gRPC status."""
-    answer = route["direct_response"]
-    if "body_format" in answer:
-        error = answer["body_format"]["json_format"]["error"]
-        body = {"body_format": _text(error["message"])}
-    else:
-        error = json.loads(answer["body"]["inline_string"])["error"]
-        body = {"body": {"inline_string": error["message"]}}
-    headers = [h for h in route.get("response_headers_to_add", ()) if h["header"]["key"] != "content-type"]
+    code = route["metadata"]["filter_metadata"][METADATA]["code"]
     return {
         **route,
         "match": {**route["match"], **_GRPC},
-        "direct_response": {"status": answer["status"], **body},
-        "response_headers_to_add": [*headers, _status(error["code"])],
+        "response_headers_to_add": [*route["response_headers_to_add"], _status(code)],
     }
 
 
-def with_grpc_mappers(local_reply: Mapping[str, Any]) -> dict[str, Any]:
-    """``local_reply`` (a ``LocalReplyConfig``) with mappers for gRPC requests before its own."""
-    mappers = local_reply["mappers"]
-    sequence_mappers = [
-        status_mapper(status, code, _SEQUENCE_MESSAGE.format(what=what)) for status, code, what in _SEQUENCE_REFUSALS
-    ]
-    return {**local_reply, "mappers": [*(_mapper(item) for item in [*sequence_mappers, *mappers]), *mappers]}
+def local_reply_config() -> dict[str, Any]:
+    """The ``LocalReplyConfig`` for both protocols: the message of a status for gRPC, and a body of
+    ``local_replies`` for HTTP."""
+    own = [by_status(status, code, _SEQUENCE_MESSAGE.format(what=what)) for status, code, what in _SEQUENCE_REFUSALS]
+    mapped = [replace(item, headers={**item.headers, **_status_of(item.code)}) for item in (*own, *refusals_of_http())]
+    return {"mappers": [*map(_mapper, (*mapped, given())), *local_reply()["mappers"]]}
 
 
-def _mapper(of_http: Mapping[str, Any]) -> dict[str, Any]:
-    error = of_http["body_format_override"]["json_format"]["error"]
-    return {
-        **of_http,
-        "filter": {"and_filter": {"filters": [_IN_GRPC, of_http["filter"]]}},
-        "body_format_override": _text(_GRPC_MESSAGES.get(error["code"], error["message"])),
-        "headers_to_add": [*of_http["headers_to_add"], _status(error["code"])],
-    }
+def _mapper(refusal: Refusal) -> dict[str, Any]:
+    # The condition comes first: most of them do not hold, and the other one is a regular
+    # expression.
+    condition = {"and_filter": {"filters": [refusal.condition, _IN_GRPC]}}
+    message = _GRPC_MESSAGES.get(refusal.code, refusal.message)
+    return mapper(refusal, condition, {"text_format_source": {"inline_string": message}})
 
 
 def _answer(match: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any]:
@@ -199,8 +201,8 @@ def _answer_of(routed: RoutedTarget, match: Mapping[str, Any], answer: Mapping[s
 
 
 def _status(code: str) -> dict[str, Any]:
-    return header("grpc-status", str(STATUSES.get(code, _INTERNAL)))
+    return header(*_status_of(code).popitem())
 
 
-def _text(message: str) -> dict[str, Any]:
-    return {"text_format_source": {"inline_string": message}}
+def _status_of(code: str) -> dict[str, str]:
+    return {"grpc-status": str(STATUSES.get(code, _INTERNAL))}

@@ -10,9 +10,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from amphitrite.dataplane.envoy.filters import bodiless_requests, jwt, model_errors, request_ids, sequence_affinity
+from amphitrite.dataplane.envoy.filters import (
+    bodiless_requests,
+    conditional_filters,
+    form_bodies,
+    jwt,
+    model_errors,
+    request_ids,
+    sequence_affinity,
+    unsized_bodies,
+)
 from amphitrite.dataplane.envoy.filters.access_log import access_log
-from amphitrite.dataplane.envoy.filters.local_replies import local_reply
 from amphitrite.dataplane.envoy.filters.timeouts import IDLE_S, RECEIVED_S
 from amphitrite.dataplane.envoy.protobuf.common_values import ADS_AT_START, seconds
 from amphitrite.dataplane.envoy.translate import grpc_routes, health_route, host_names
@@ -94,18 +102,20 @@ def connection_manager(log: Path | None) -> dict[str, Any]:
         },
         "http_filters": [
             health_route.http_filter(),
-            *request_ids.http_filters(),
+            request_ids.http_filter(),
+            conditional_filters.http_filter("amphitrite.requests", request_ids.rule(), form_bodies.rule()),
             jwt.http_filter(),
+            bodiless_requests.http_filter(),
+            unsized_bodies.http_filter(),
             model_errors.http_filter(),
             sequence_affinity.http_filter(),
-            bodiless_requests.http_filter(),
             {
                 "name": "envoy.filters.http.router",
                 "typed_config": {"@type": f"{_EXTENSIONS}.filters.http.router.v3.Router"},
             },
         ],
         "early_header_mutation_extensions": grpc_routes.scope_header(),
-        "local_reply_config": grpc_routes.with_grpc_mappers(local_reply()),
+        "local_reply_config": grpc_routes.local_reply_config(),
         "access_log": access_log(log),
         # A path is normalised before anything is decided by it.
         "normalize_path": True,
@@ -127,6 +137,8 @@ def connection_manager(log: Path | None) -> dict[str, Any]:
             # name.
             "headers_with_underscores_action": "DROP_HEADER",
         },
+        # A proxy in front may speak HTTP/1.0, nginx by default.
+        "http_protocol_options": {"accept_http_10": True, "default_host_for_http_10": "amphitrite"},
         "http2_protocol_options": {
             "max_concurrent_streams": 128,
             "initial_stream_window_size": 1024 * 1024,

@@ -17,7 +17,7 @@ from amphitrite.dataplane.envoy.filters.jwt import FILTER, extension
 from amphitrite.dataplane.envoy.protobuf.messages import pack
 from amphitrite.dataplane.envoy.translate import host_names
 from amphitrite.dataplane.envoy.translate.clusters import cluster, endpoints, grpc_cluster, grpc_endpoints, grpc_name
-from amphitrite.dataplane.envoy.translate.routes import route_configuration, scope
+from amphitrite.dataplane.envoy.translate.routes import BodyLimits, route_configuration, scope
 from amphitrite.dataplane.table.routing_table import Address, Cluster, Route, RoutingTable
 from amphitrite.schemas.errors import Error
 
@@ -99,14 +99,15 @@ class Translator:
         return self._all(EXTENSION, [(FILTER, table.issuers, extension)])
 
     def routes(self, table: RoutingTable) -> dict[str, Resource]:
+        bodies = BodyLimits(table.max_body_bytes, table.max_unsized_body_bytes)
         limits = {c.name: (c.max_requests, c.grpc) for c in table.clusters}
         sources: list[_Source] = []
         for r in table.routes:
             # Only the route's own clusters: what is cached must not keep a whole table alive.
             own = tuple((t.cluster, *limits[t.cluster]) for t in r.targets if t.cluster in limits)
-            sources.append((r.name, (r, own, table.max_body_bytes), _route))
+            sources.append((r.name, (r, own, bodies), _route))
             if self._domain is not None:
-                source = r, own, table.max_body_bytes, self._domain
+                source = r, own, bodies, self._domain
                 sources.append((host_names.host(r.name, self._domain), source, _route_at_host))
         return self._all(ROUTES, sources)
 
@@ -157,13 +158,13 @@ def _grpc_endpoints(source: tuple[str, tuple[Address, ...], tuple[Address, ...]]
     return grpc_endpoints(*source)
 
 
-def _route(source: tuple[Route, tuple[tuple[str, int, bool], ...], int]) -> Mapping[str, Any]:
-    route, clusters, max_body_bytes = source
+def _route(source: tuple[Route, tuple[tuple[str, int, bool], ...], BodyLimits]) -> Mapping[str, Any]:
+    route, clusters, bodies = source
     bounds = {name: bound for name, bound, _ in clusters}
-    return route_configuration(route, bounds, max_body_bytes, [name for name, _, by_grpc in clusters if by_grpc])
+    return route_configuration(route, bounds, bodies, [name for name, _, by_grpc in clusters if by_grpc])
 
 
-def _route_at_host(source: tuple[Route, tuple[tuple[str, int, bool], ...], int, str]) -> Mapping[str, Any]:
+def _route_at_host(source: tuple[Route, tuple[tuple[str, int, bool], ...], BodyLimits, str]) -> Mapping[str, Any]:
     return host_names.route_configuration(_route(source[:3]), source[0].name, source[3])
 
 

@@ -1,7 +1,7 @@
 """One RouteConfiguration for each scoring address, and the scope that selects it by the path.
 
 Decides, in this order, what happens to a request: 404 outside ``/endpoints/``, 401, 403 for paths
-that control the model server, 413, 411, 405, then a target, by the header that pins or by the
+that control the model server, 413, 405, then a target, by the header that pins or by the
 split. Security depends on the order: nothing after the 401 is reached without a key or a token.
 Must not know how the resources reach Envoy. Source: Envoy's API page "HTTP route components".
 """
@@ -9,9 +9,10 @@ Must not know how the resources reach Envoy. Source: Envoy's API page "HTTP rout
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from amphitrite.dataplane.envoy.filters import cors, credential_uses, jwt
+from amphitrite.dataplane.envoy.filters import cors, credential_uses, form_bodies, jwt, unsized_bodies
 from amphitrite.dataplane.envoy.filters.local_replies import METADATA, direct, direct_format
 from amphitrite.dataplane.envoy.filters.sequence_affinity import BUFFERED_BYTES
 from amphitrite.dataplane.envoy.translate import grpc_routes
@@ -23,7 +24,7 @@ from amphitrite.dataplane.envoy.translate.target_routes import (
     RoutedTarget,
     target_routes,
 )
-from amphitrite.dataplane.table.routing_table import Route
+from amphitrite.dataplane.table.routing_table import Route, Secret
 
 _INT64_MAX = 2**63 - 1
 #: Paths by which Triton's HTTP API changes or reveals the server: model repository, shared memory,
@@ -34,6 +35,14 @@ _REFUSED = (
 )
 _DIRECT_BODY_MAX = 64 * 1024
 _CHALLENGE = {"www-authenticate": "Bearer"}
+
+
+@dataclass(frozen=True, slots=True)
+class BodyLimits:
+    """The most bytes of a request's body. ``unsized``: of one whose length is not announced."""
+
+    sized: int
+    unsized: int
 
 
 def scope(name: str) -> dict[str, Any]:
@@ -47,16 +56,17 @@ def scope(name: str) -> dict[str, Any]:
 
 
 def route_configuration(
-    route: Route, bounds: Mapping[str, int], max_body_bytes: int, by_grpc: Collection[str] = ()
+    route: Route, bounds: Mapping[str, int], bodies: BodyLimits, by_grpc: Collection[str] = ()
 ) -> dict[str, Any]:
     """A ``RouteConfiguration``. It holds the accepted keys as plain text.
 
     ``bounds``: the limit on requests in flight by cluster, for the text of a 429. ``by_grpc``: the
     clusters that serve gRPC.
     """
-    routes = [*_grpc(route, bounds, by_grpc), *_refusals(route, max_body_bytes), *_targets(route, bounds)]
+    routes = [*_grpc(route, bounds, by_grpc), *_refusals(route, bodies), *_targets(route, bounds)]
     for entry in routes:
-        entry.setdefault("metadata", {"filter_metadata": {METADATA: {"endpoint": route.name}}})
+        entry.setdefault("metadata", {"filter_metadata": {METADATA: {}}})
+        entry["metadata"]["filter_metadata"][METADATA].setdefault("endpoint", route.name)
         # Requests count under the name of their route: see ``request_stats``.
         if entry.setdefault("name", "//").startswith("//"):
             entry["name"] = route.name + entry["name"]
@@ -71,6 +81,8 @@ def route_configuration(
         # A setting of the host, since a request with a token first finds another route than the one
         # that buffers its body.
         host["request_body_buffer_limit"] = str(BUFFERED_BYTES)
+    if any(target.container for target in route.targets):
+        host["request_headers_to_remove"] = [form_bodies.ORIGINAL]
     if route.cors:
         host |= cors.host_settings(route.cors)
     if route.auth != "key":
@@ -94,7 +106,7 @@ def _grpc(route: Route, bounds: Mapping[str, int], by_grpc: Collection[str]) -> 
     yield from (grpc_routes.as_grpc(item) for item in _no_target(route))
 
 
-def _refusals(route: Route, max_body_bytes: int) -> Iterator[dict[str, Any]]:
+def _refusals(route: Route, bodies: BodyLimits) -> Iterator[dict[str, Any]]:
     yield {
         "match": {"prefix": "/", "headers": [_not(":path", {"prefix": "/endpoints/"})]},
         **direct(404, "ResourceNotFound", "scoring addresses are /endpoints/<endpoint>/"),
@@ -109,20 +121,17 @@ def _refusals(route: Route, max_body_bytes: int) -> Iterator[dict[str, Any]]:
     yield {
         "match": {
             "prefix": "/",
-            "headers": [{"name": "content-length", "range_match": {"start": max_body_bytes + 1, "end": _INT64_MAX}}],
+            "headers": [{"name": "content-length", "range_match": {"start": bodies.sized + 1, "end": _INT64_MAX}}],
         },
         **direct_format(
             413,
             "RequestTooLarge",
-            f"the body has %REQ(content-length)% bytes; at most {max_body_bytes} are accepted (max_body_bytes)",
+            f"the body has %REQ(content-length)% bytes; at most {bodies.sized} are accepted (max_body_bytes)",
         ),
     }
-    yield {
-        # A body of unknown length cannot be limited without buffering it, and Triton takes three
-        # times its size.
-        "match": {"prefix": "/", "headers": [POST, _absent("content-length")]},
-        **direct(411, "LengthRequired", "send the header content-length: a body of unknown length is not accepted"),
-    }
+    yield unsized_bodies.route(
+        {"prefix": "/", "headers": [POST, _absent("content-length")]}, min(bodies.unsized, bodies.sized)
+    )
     for path in (f"/endpoints/{route.name}/", f"/endpoints/{route.name}"):
         yield {
             "match": {"path": path, "headers": [_not(":method", {"exact": "POST"})]},
@@ -150,11 +159,8 @@ def _unauthenticated(route: Route) -> Iterator[dict[str, Any]]:
         "match": {
             "prefix": "/",
             "headers": [
-                {
-                    **_not("authorization", {"exact": f"Bearer {k.reveal()}"}),
-                    "treat_missing_header_as_empty": True,
-                }
-                for k in route.credentials
+                {**_not("authorization", value), "treat_missing_header_as_empty": True}
+                for value in _accepted(route.credentials)
             ],
         },
         **direct(
@@ -164,6 +170,17 @@ def _unauthenticated(route: Route) -> Iterator[dict[str, Any]]:
             _CHALLENGE,
         ),
     }
+
+
+def _accepted(keys: Sequence[Secret]) -> Iterator[dict[str, Any]]:
+    """The values that show a key: as nearly all clients write it, then with the scheme in another
+    form. That is only looked at where the first is not found."""
+    texts = [key.reveal() for key in keys]
+    yield from ({"exact": f"Bearer {text}"} for text in texts)
+    # Quoted and not escaped: a key is blanked by its text where Envoy quotes a route.
+    quoted = [rf"\Q{text}\E" for text in texts if "\\" not in text]
+    if quoted:
+        yield {"safe_regex": {"regex": f"{jwt.SCHEME}(?:{'|'.join(quoted)})"}}
 
 
 def _targets(route: Route, bounds: Mapping[str, int]) -> Iterator[dict[str, Any]]:
@@ -225,5 +242,5 @@ def _absent(name: str) -> dict[str, Any]:
     return {"name": name, "present_match": True, "invert_match": True}
 
 
-def _not(name: str, match: Mapping[str, str]) -> dict[str, Any]:
+def _not(name: str, match: Mapping[str, Any]) -> dict[str, Any]:
     return {"name": name, "string_match": dict(match), "invert_match": True}

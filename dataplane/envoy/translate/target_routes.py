@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from amphitrite.dataplane.envoy.filters import model_errors, sequence_affinity, timeouts
+from amphitrite.dataplane.envoy.filters import form_bodies, model_errors, sequence_affinity, timeouts
 from amphitrite.dataplane.envoy.filters.bodiless_requests import enabled as bodiless
 from amphitrite.dataplane.envoy.filters.local_replies import METADATA, direct, header
 from amphitrite.dataplane.table.routing_table import Target
@@ -94,7 +94,11 @@ def target_routes(
         yield {"match": {**events, **below}, **_for_posts(routed.target, streamed)}
     yield {"match": {**post, **below}, **_for_posts(routed.target, _forward(routed, mirrors, "/"))}
     # Other methods run no model.
-    yield {"match": {**match, **below}, **_forward(routed, mirrors, "/", retry_on=_LOST), **bodiless()}
+    yield {
+        "match": {**match, **below},
+        **_forward(routed, mirrors, "/", retry_on=_LOST),
+        "typed_per_filter_config": bodiless(),
+    }
 
 
 def forward_below(routed: RoutedTarget, mirrors: Sequence[Mirror]) -> dict[str, Any]:
@@ -145,6 +149,7 @@ def _forward(
                     "cluster": copy.target.cluster,
                     "runtime_fraction": {"default_value": {"numerator": below, "denominator": "TEN_THOUSAND"}},
                     "disable_shadow_host_suffix_append": True,
+                    **_copied(target, copy.target),
                 }
                 for copy, below in mirrors
                 if copy.target.cluster is not None
@@ -163,7 +168,15 @@ def _forward(
             }
         },
         "response_headers_to_add": [header(DEPLOYMENT, target.name.replace("%", "%%"))],
+        **({"request_headers_to_add": form_bodies.restored()} if target.container else {}),
     }
+
+
+def _copied(target: Target, copy: Target) -> dict[str, Any]:
+    """What is changed in a request to ``target`` that is mirrored to ``copy``."""
+    if target.container and not copy.container:
+        return {"request_headers_mutations": form_bodies.copied_to_triton()}
+    return {}
 
 
 def _limit_text(routed: RoutedTarget) -> str:
