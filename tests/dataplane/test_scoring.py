@@ -236,14 +236,18 @@ def test_what_may_have_run_is_repeated_only_where_that_is_allowed(
     assert len(rules[1]["blue"].scored()) + len(rules[1]["green"].scored()) == tries
 
 
-def test_http_2_is_offered_and_old_tls_is_not(scoring: RunningAgent) -> None:
+@pytest.mark.parametrize(
+    ("offered", "chosen"), [(["h2", "http/1.1"], "http/1.1"), (["h2"], "h2"), (["http/1.0"], None), ([], None)]
+)
+def test_http_2_is_for_who_has_nothing_else(offered: list[str], chosen: str | None, scoring: RunningAgent) -> None:
     context = ssl.create_default_context(cafile=str(scoring.certificate))
-    context.set_alpn_protocols(["h2", "http/1.1"])
+    if offered:
+        context.set_alpn_protocols(offered)
     with (
         socket.create_connection(("127.0.0.1", scoring.port)) as raw,
         context.wrap_socket(raw, server_hostname="127.0.0.1") as tls,
     ):
-        assert tls.selected_alpn_protocol() == "h2"
+        assert tls.selected_alpn_protocol() == chosen
         assert tls.version() == "TLSv1.3"
 
 

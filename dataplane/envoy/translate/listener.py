@@ -159,7 +159,9 @@ def _tls() -> dict[str, Any]:
             "@type": f"{_EXTENSIONS}.transport_sockets.tls.v3.DownstreamTlsContext",
             "common_tls_context": {
                 "tls_params": {"tls_minimum_protocol_version": "TLSv1_2"},
-                "alpn_protocols": ["h2", "http/1.1"],
+                # The first that the client has too. gRPC has HTTP/2 alone. Some of the others lose
+                # an answer in HTTP/2 that comes before the end of the request (decision 0008).
+                "alpn_protocols": ["http/1.1", "h2"],
                 "tls_certificate_sds_secret_configs": [{"name": CERTIFICATE, "sds_config": ADS_AT_START}],
             },
         },
