@@ -48,7 +48,7 @@ def test_a_model_serves_and_does_again_after_a_stop(elsewhere: Product, reposito
     }
     try:
         started = ("server", "start", "-d", "--port", str(other.port), "--scoring-port", str(other.scoring_port))
-        refused = other.run(*started, check=False)
+        refused = other.run(*started, "--only-show-errors", check=False)
         assert refused.returncode == 1 and refused.stderr.startswith("error: "), refused.stderr
     finally:
         other.destroy()

@@ -184,7 +184,7 @@ def test_a_used_port_is_named_and_nothing_is_left_behind(
     stage: Stage, used_port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ML_HOME", str(tmp_path / "new"))
-    code, out, err = stage.run("server", "start", "-d", "--port", str(used_port))
+    code, out, err = stage.run("server", "start", "-d", "--port", str(used_port), "--only-show-errors")
     assert (code, out) == (1, "")
     assert err.startswith("error: ") and str(used_port) in err and "\nhint: " in err
     assert not (tmp_path / "new").exists()
@@ -203,7 +203,9 @@ def test_a_home_that_cannot_be_one_is_refused_and_nothing_is_left_behind(
     monkeypatch.setenv("ML_HOME", str(tmp_path / name))
     # A process of its own: in the foreground the command becomes the control plane.
     ml = [sys.executable, "-c", "from amphitrite.cli.main import run; run()"]
-    ended = subprocess.run([*ml, "server", "start", *options], capture_output=True, text=True, check=False)
+    ended = subprocess.run(
+        [*ml, "server", "start", *options, "--only-show-errors"], capture_output=True, text=True, check=False
+    )
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr.startswith("error: ") and says in ended.stderr
     assert not (tmp_path / name).exists()

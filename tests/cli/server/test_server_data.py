@@ -53,6 +53,6 @@ def test_what_stays_elsewhere_is_said(stage: Stage) -> None:
 def test_refusals_are_heard(stage: Stage, words: tuple[str, ...], says: str) -> None:
     assert stage.run("online-endpoint", "create", "-n", "ep1")[0] == 0
     home = stage.directory.parent / "home"
-    code, out, err = stage.run("server", *[word.format(home=home) for word in words])
+    code, out, err = stage.run("server", *[word.format(home=home) for word in words], "--only-show-errors")
     assert (code, out) == (1, "")
     assert err.startswith("error: ") and says in err and "hush" not in err
