@@ -42,7 +42,8 @@ def triton(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
             command_line.arguments(found, options), env=environment, stdout=stream, stderr=stream, cwd=root
         )
     try:
-        deadline = time.monotonic() + 60
+        # The Python form starts two processes for each model, one after the other.
+        deadline = time.monotonic() + 240
         while not http_api.ready(address, MODELS, 2):
             assert process.poll() is None, log.read_text()[-5000:]
             assert time.monotonic() < deadline, log.read_text()[-5000:]

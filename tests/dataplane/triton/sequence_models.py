@@ -26,7 +26,7 @@ CONTROLS = ("START", "END", "READY")
 
 _DIRECT, _OLDEST = "direct { }", "oldest { max_candidate_sequences: 4 max_queue_delay_microseconds: 1000 }"
 #: Longer than any pause of a test.
-_IDLE = "max_sequence_idle_microseconds: 20000000"
+_IDLE = "max_sequence_idle_microseconds: 50000000"
 
 
 @dataclass(frozen=True)
