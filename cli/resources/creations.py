@@ -51,7 +51,10 @@ def _go_on(session: Session, path: str, body: dict[str, Any], command: str, refu
     now = {field: resource["properties"].get(field) or {} for field in _SHARES if field in body["properties"]}
     unset = {field: shares for field, shares in now.items() if not body["properties"][field]}
     body = {**body, "properties": {**body["properties"], **unset}}
-    change = client.send("PUT", path, params={"dryRun": "true"}, json=body).json().get("change")
+    # A control plane that knew no dryRun would refuse this instead of replacing the resource.
+    headers = {"If-None-Match": "*"}
+    answered = client.send("PUT", path, params={"dryRun": "true"}, json=body, headers=headers).json()
+    change = answered.get("change")
     if change not in ("none", "retry"):
         hint = f"run `{command} update` to change it"
         raise Error("Conflict", f"{name} already exists with another document", target=path, hint=hint) from refusal
