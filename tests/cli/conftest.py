@@ -19,6 +19,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from amphitrite.cli.main import main
 from amphitrite.cli.session.rest_client import Client
+from amphitrite.cli.terminal import progress
 from amphitrite.cli.terminal.options import Options, scope
 from amphitrite.cli.terminal.request_trace import Trace
 from amphitrite.controlplane.agents.agent_registry import AgentRegistry, TableFeed
@@ -157,6 +158,8 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     for name in ("ML_SUBSCRIPTION", "ML_RESOURCE_GROUP", "ML_WORKSPACE", "ML_SERVER_URL", "ML_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("ML_HOME", str(tmp_path / "home"))
+    # What a command prints must not depend on how long it takes on a busy machine.
+    monkeypatch.setattr(progress, "SILENT_S", 3600.0)
     monkeypatch.setenv("COLUMNS", "80")
     chosen = settings.read({"ML_HOME": str(tmp_path / "home")})
     chosen.home.create()
