@@ -125,6 +125,15 @@ def test_a_body_of_unknown_length(
     assert seen["headers"]["content-length"] == str(size)
 
 
+def test_a_compressed_body_of_unknown_length(scoring: RunningAgent, rules: Rules) -> None:
+    """Only a deployment with sequences must read it."""
+    headers = {**BLUE, "content-encoding": "gzip"}
+    answer = scoring.client.request("POST", INFER, headers=headers, content=iter((b"compressed",)))
+    assert answer.status_code == 200, answer.text
+    [seen] = rules[1]["blue"].scored()
+    assert (seen["body"], seen["headers"]["content-encoding"]) == (len(b"compressed"), "gzip")
+
+
 def test_a_post_without_any_body(scoring: RunningAgent, rules: Rules) -> None:
     assert scoring.client.request("POST", INFER, headers=BLUE, content=iter(())).status_code == 200
     [seen] = rules[1]["blue"].scored()

@@ -22,6 +22,9 @@ _FILTER = "amphitrite.sequences"
 _TYPE = "type.googleapis.com/envoy.extensions.filters.http.lua.v3"
 
 
+#: In the context of the routes that are searched. The filter is also there on a route without any
+#: configuration of it, if the request has found one with ``inactive`` first.
+_READ = "read"
 #: Stands for the size of the body in the text of a refusal.
 _SIZE = "@SIZE@"
 
@@ -50,6 +53,7 @@ local function find_in_message(handle)
 end
 
 function envoy_on_request(handle)
+  if handle:filterContext():get("{_READ}") == nil then return end
   local headers = handle:headers()
   if headers:get("{SEQUENCE}") ~= nil then return end
   local kind = headers:get("content-type") or ""
@@ -91,7 +95,7 @@ def http_filter() -> dict[str, Any]:
 def enabled() -> dict[str, Any]:
     """Per-filter configuration of a route that turns the filter on. The route takes whole requests,
     not streams."""
-    return _per_route_config({"filter_context": {}})
+    return _per_route_config({"filter_context": {_READ: True}})
 
 
 def inactive() -> dict[str, Any]:
