@@ -1,7 +1,8 @@
 """The environment variables with which clients find a control plane and sign in.
 
 Decides the variables for each way to connect (docs/connecting.md). Must not know how a server is
-found. Outside contract: the variables of azure-identity, Azure ML's SDK, curl, Requests and gRPC.
+found. Outside contract: the variables of azure-identity, Azure ML's SDK, curl, Requests,
+gRPC and Node.js.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ _ALLOWED = {
 }
 #: The default certificate authorities of gRPC clients.
 _GRPC_ROOTS = "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH"
+#: Node.js adds these authorities to its own when it starts.
+_NODE_ROOTS = "NODE_EXTRA_CA_CERTS"
 #: The only tenant and the only client of the server's identity provider.
 _CLIENT = "amphitrite"
 
@@ -51,6 +54,7 @@ def local_variables(state: Mapping[str, Any], authentication: str, discovery: st
         # curl prefers this variable to SSL_CERT_FILE, so an older value must not remain.
         "CURL_CA_BUNDLE": bundle,
         _GRPC_ROOTS: bundle,
+        _NODE_ROOTS: bundle,
         "ML_SUBSCRIPTION": state["subscription"],
         "ML_RESOURCE_GROUP": state["resource_group"],
         "ML_WORKSPACE": state["workspace"],
@@ -72,7 +76,7 @@ def remote_variables(server: Server, workspace_scope: Scope, authentication: str
     if server.ca_file is not None:
         ca_file = str(server.ca_file)
         variables |= dict.fromkeys(("ML_CA_FILE", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "CURL_CA_BUNDLE"), ca_file)
-        variables[_GRPC_ROOTS] = ca_file
+        variables |= dict.fromkeys((_GRPC_ROOTS, _NODE_ROOTS), ca_file)
     scope_variables = {
         "ML_SUBSCRIPTION": workspace_scope.subscription,
         "ML_RESOURCE_GROUP": workspace_scope.resource_group,

@@ -94,7 +94,8 @@ def test_environment_for_unmodified_clients(shared: Product) -> None:
     found = json.loads(shared.run("server", "env", "--shell", "json").stdout)
     assert set(found) == {
         "AZUREML_DEV_URL_MFE", "IDENTITY_ENDPOINT", "IDENTITY_HEADER", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE",
-        "CURL_CA_BUNDLE", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "ML_SUBSCRIPTION", "ML_RESOURCE_GROUP", "ML_WORKSPACE",
+        "CURL_CA_BUNDLE", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "NODE_EXTRA_CA_CERTS", "ML_SUBSCRIPTION",
+        "ML_RESOURCE_GROUP", "ML_WORKSPACE",
     }  # fmt: skip
     status = shared.json("server", "status")
     assert status["state"] == "running"

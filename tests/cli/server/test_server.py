@@ -123,7 +123,7 @@ def test_env_can_be_read_by_a_shell(stage: Stage, home: Path) -> None:
     assert [line.partition("=")[0] for line in out.splitlines()] == [f"export {name}" for name in as_json]
     assert list(as_json) == [
         *("AZUREML_DEV_URL_MFE", "IDENTITY_ENDPOINT", "IDENTITY_HEADER", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"),
-        *("CURL_CA_BUNDLE", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH"),
+        *("CURL_CA_BUNDLE", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "NODE_EXTRA_CA_CERTS"),
         *("ML_SUBSCRIPTION", "ML_RESOURCE_GROUP", "ML_WORKSPACE"),
     ]
 
