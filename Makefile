@@ -40,7 +40,7 @@ lint: $(VENV)/.test ## formatting, lint and types
 	$(BIN)/ruff format --check $(CHECKED)
 	$(BIN)/ruff check $(CHECKED)
 	$(BIN)/mypy --strict $(PACKAGES:%=-p amphitrite.%) -p bench
-	$(BIN)/mypy --strict examples/single-model/score.py deploy/lock.py
+	$(BIN)/mypy --strict examples/single-model/score.py examples/triton-clients/at_endpoint.py deploy/lock.py
 	$(BIN)/mypy --strict --explicit-package-bases tests/load tests/certificate.py
 
 bench: $(VENV)/.test ## measure; prints tables and writes bench/results/*.json
