@@ -39,6 +39,7 @@ _TOGETHER = {
     }.items()
     for name in names
 }
+_TOGETHER |= dict.fromkeys(("tests/clients/test_clients.py", "tests/clients/test_triton_examples.py"), "served")
 _TOGETHER["tests/dataplane/test_nobody_gets_in_by_grpc.py"] = "tests/dataplane/test_nobody_gets_in.py"
 
 
