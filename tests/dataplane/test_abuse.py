@@ -10,7 +10,9 @@ import ssl
 import struct
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
+import httpx
 import psutil
 import pytest
 
@@ -19,6 +21,7 @@ from amphitrite.dataplane.envoy.process.admin_client import AdminClient
 from ..waiting import DEADLINE_S
 from .agents import BEARER, INFER, KEY, RunningAgent, eventually, serves
 from .http2 import Http2
+from .rule_table import MAX_UNSIZED_BODY
 from .upstream import Upstream
 
 pytestmark = pytest.mark.serving
@@ -174,6 +177,31 @@ def test_others_are_served_and_memory_stays_bounded(
     assert serves(scoring)
     assert scoring.envoy() == envoy
     eventually(lambda: resident(scoring) - before < GROWTH_BYTES)
+
+
+def test_a_body_that_was_held_is_not_kept_while_a_model_works(scoring: RunningAgent, rules: Rules) -> None:
+    """As it would be for a retry: the proxy has each body once at most, and only until it is
+    forwarded."""
+    count, size = 20, MAX_UNSIZED_BODY - 1
+    path = "/endpoints/images/v2/models/held/infer"
+    transport = httpx.HTTPTransport(uds=str(scoring.run / "envoy-admin.sock"))
+
+    def ask() -> int:
+        headers = {**BEARER, "azureml-model-deployment": "blue"}
+        return scoring.client.post(path, headers=headers, content=iter([b"x" * size])).status_code
+
+    with httpx.Client(transport=transport) as admin, ThreadPoolExecutor(count) as pool:
+
+        def allocated() -> int:
+            return int(admin.get("http://envoy/memory").json()["allocated"])
+
+        before = allocated()
+        waiting = [pool.submit(ask) for _ in range(count)]
+        for _ in waiting:
+            assert rules[1]["blue"].arrived.acquire(timeout=30)
+        eventually(lambda: allocated() - before < count * size / 2)
+        rules[1]["blue"].release()
+        assert {one.result() for one in waiting} == {200}
 
 
 def test_a_silent_client_gives_its_place_back(scoring: RunningAgent) -> None:

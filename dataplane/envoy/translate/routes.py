@@ -33,6 +33,9 @@ _REFUSED = (
     r"(?i)/endpoints/[^/]+/v2/(repository|[a-z]*sharedmemory|trace|logging"
     r"|models/[^/]+(/versions/[^/]+)?/trace)([^a-z].*)?"
 )
+#: As much as a connection may buffer. Without it a body that was held for its length would be kept
+#: as a whole while a model works.
+_RETRIED_BYTES = 1024 * 1024
 _DIRECT_BODY_MAX = 64 * 1024
 _CHALLENGE = {"www-authenticate": "Bearer"}
 
@@ -77,10 +80,10 @@ def route_configuration(
         "retry_policy": RETRY_NOT_RUN,
         "virtual_clusters": credential_uses.virtual_clusters(route),
     }
-    if any(target.sequences for target in route.targets):
-        # A setting of the host, since a request with a token first finds another route than the one
-        # that buffers its body.
-        host["request_body_buffer_limit"] = str(BUFFERED_BYTES)
+    # What is kept of a body for a retry. A setting of the host, since a request with a token first
+    # finds another route than the one that buffers its body.
+    sequences = any(target.sequences for target in route.targets)
+    host["request_body_buffer_limit"] = str(BUFFERED_BYTES if sequences else _RETRIED_BYTES)
     if any(target.container for target in route.targets):
         host["request_headers_to_remove"] = [form_bodies.ORIGINAL]
     if route.cors:
