@@ -23,7 +23,6 @@ SCORING_CODES: Mapping[str, int] = {
     "LengthRequired": 411,
     "UnsupportedMediaType": 415,
     "ModelError": 424,
-    "UpgradeRequired": 426,
     "TooManyRequests": 429,
     "HeadersTooLarge": 431,
     "ClientClosedRequest": 499,

@@ -155,6 +155,10 @@ REFUSED_REQUESTS = Section(
             (
                 ("scoring: a large tensor", "raise ML_LIMIT_SCORING_BODY_BYTES and start the server again"),
                 (
+                    "scoring: a large body whose length is not announced",
+                    "send the header `content-length`, or raise ML_LIMIT_SCORING_UNSIZED_BODY_BYTES",
+                ),
+                (
                     "scoring: a large body of a deployment that serves sequences",
                     "name the sequence in the header `amphitrite-sequence`",
                 ),

@@ -121,8 +121,9 @@ SCORING_ANSWERS = Section(
         ),
         Explanation(
             "LengthRequired",
-            "A body of unknown length is not accepted.",
-            (("the client streams the body", "send the header `content-length`"),),
+            "The length of the body is not known. Release 0.2.0 answers this to every such body. Later ones hold it up "
+            "to a limit, and above that the answer is `RequestTooLarge`.",
+            (("the client streams a large body", "send the header `content-length`"),),
         ),
         Explanation(
             "UnsupportedMediaType",
@@ -133,11 +134,6 @@ SCORING_ANSWERS = Section(
             "HeadersTooLarge",
             "The headers of the request are larger than the proxy accepts.",
             (("cookies or tokens add up", "send less"),),
-        ),
-        Explanation(
-            "UpgradeRequired",
-            "The request uses HTTP/1.0 or older.",
-            (("an old client or a proxy before it", "use HTTP/1.1 or HTTP/2"),),
         ),
         Explanation(
             "NotImplemented",
