@@ -24,6 +24,7 @@ from amphitrite.cli.session.interruption import Change
 from amphitrite.schemas import wire
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import compute_id
+from amphitrite.schemas.wire.display import show_endpoint
 
 if TYPE_CHECKING:
     import httpx
@@ -87,7 +88,7 @@ def update_endpoint(
         submission = document_input.validate_endpoint(
             edits.apply(document_input.with_options(document, options), field_edits)
         )
-        lost = traffic_names.lost_traffic(current, submission.document)
+        lost = traffic_names.lost_traffic(show_endpoint(resource), submission.document)
         return submission
 
     path = lookups.endpoint_path(session.client, name)

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from amphitrite.cli.resources import lookups
+from amphitrite.cli.resources import lookups, traffic_names
 from amphitrite.cli.terminal import durations
 from amphitrite.cli.terminal.tables import Column, Table
-from amphitrite.schemas.names import key, parse_asset, parse_compute
+from amphitrite.schemas.names import parse_asset, parse_compute
+from amphitrite.schemas.wire.display import show_endpoint
 
 if TYPE_CHECKING:
     from amphitrite.cli.session.rest_client import Client
@@ -39,8 +40,8 @@ def endpoints(session: Session, value: Any) -> Table:
         _text("Name", "name"),
         _state(),
         (Column("Ready"), lambda item: _instances(client, item["name"]) if counted else ""),
-        (Column("Traffic (%)"), lambda item: _pairs(item.get("traffic"))),
-        (Column("Mirror traffic (%)"), lambda item: _pairs(item.get("mirror_traffic"))),
+        (Column("Traffic (%)"), lambda item: _shares(item, "traffic")),
+        (Column("Mirror traffic (%)"), lambda item: _shares(item, "mirror_traffic")),
         _text("Auth", "auth_mode"),
         _age(client, "properties", "createdAt"),
         (Column("Compute", wide=True), lambda item: parse_compute(item.get("compute") or "") or ""),
@@ -53,15 +54,16 @@ def endpoints(session: Session, value: Any) -> Table:
 def deployments(session: Session, value: Any, endpoint: str) -> Table:
     """One deployment of ``endpoint``, or a list of them."""
     client, items = session.client, _items(value)
-    parent = (client.find(lookups.endpoint_path(client, endpoint)) or {}).get("properties") or {} if items else {}
+    resource = client.find(lookups.endpoint_path(client, endpoint)) if items else None
+    parent = show_endpoint(resource) if resource is not None else {}
     return _table(
         items,
         f"no deployments in endpoint {endpoint}",
         _text("Name", "name"),
         _state(),
         (Column("Ready"), lambda item: f"{_ready(item)}/{item.get('instance_count', 0)}"),
-        (Column("Traffic (%)"), lambda item: _share(parent.get("traffic") or {}, item["name"])),
-        (Column("Mirror traffic (%)"), lambda item: _share(parent.get("mirrorTraffic") or None, item["name"])),
+        (Column("Traffic (%)"), lambda item: _share(parent, "traffic", item["name"])),
+        (Column("Mirror traffic (%)"), lambda item: _share(parent, "mirror_traffic", item["name"])),
         (Column("Model"), lambda item: _asset(item.get("model"))),
         _text("Instance type", "instance_type"),
         _age(client, "creation_context", "created_at"),
@@ -203,11 +205,25 @@ def _pairs(shares: Mapping[str, Any] | None) -> str:
     return " ".join(f"{name}={value}" for name, value in (shares or {}).items())
 
 
-def _share(shares: Mapping[str, int] | None, name: str) -> str:
-    """The share of a deployment; 0 if others have all, empty if there are no shares at all."""
-    if shares is None:
+def _shares(endpoint: Item, field: str) -> str:
+    """The shares in force, and those that the endpoint asks for if they are others.
+
+    ``field``: ``traffic`` or ``mirror_traffic``.
+    """
+    wanted, live = endpoint.get(field) or {}, traffic_names.in_force(endpoint, field)
+    if traffic_names.is_same(wanted, live):
+        return _pairs(wanted)
+    return f"{_pairs(live) or 'none'} (not in force: {_pairs(wanted) or 'none'})"
+
+
+def _share(endpoint: Item, field: str, name: str) -> str:
+    """The share of a deployment; 0 if others have all, and for mirrored traffic empty if there is
+    none at all. With another share that the endpoint asks for but that is not in force."""
+    wanted, live = endpoint.get(field) or {}, traffic_names.in_force(endpoint, field)
+    if field == "mirror_traffic" and not wanted and not live:
         return ""
-    return str(next((share for other, share in shares.items() if key(other) == key(name)), 0))
+    share, other = traffic_names.share(live, name), traffic_names.share(wanted, name)
+    return str(share) if share == other else f"{share} (not in force: {other})"
 
 
 def _asset(reference: str | None) -> str:

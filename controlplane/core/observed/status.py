@@ -31,7 +31,8 @@ class Status:
     ``observed_generation`` equals the resource's generation once the outcome of that generation is
     known. ``phase``: one word of progress (``Starting``, ``Loading``, ``Routing``, ``Draining``,
     ...). ``message``: a sentence; if something went wrong, on a line after its cause. ``facts``:
-    JSON values that ``show`` adds (engine, ready instances, notes).
+    JSON values that ``show`` adds (engine, ready instances, notes; of an endpoint whose traffic has
+    not taken effect, the shares that are in force).
     """
 
     state: State

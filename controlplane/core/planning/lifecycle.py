@@ -154,7 +154,8 @@ def endpoint_status(
     """The status of an endpoint. ``route``: its route in the table.
 
     New traffic waits until the deployments that it names are ready. If one of them has failed, the
-    change has failed and the previous traffic stays in force.
+    change has failed and the previous traffic stays in force. Until the new traffic takes effect,
+    the facts have the shares that are in force.
     """
     if is_effective(endpoint, route):
         if in_force:
@@ -163,6 +164,7 @@ def endpoint_status(
             error = _rejected(rejected, endpoint.name)
             return Status("Failed", endpoint.generation, "Failed", error.message, error)
         return _waiting(endpoint, "Routing", "waiting for the proxies to apply the route")
+    shares = {"traffic_in_force": dict(route.split), "mirror_traffic_in_force": dict(route.mirrors)}
     traffic_names = {name for name, _ in (*endpoint.traffic, *endpoint.mirror_traffic)}
     blocking = [s for s in supplies if s.deployment.name in traffic_names and s.routed is None]
     failing = [s for s in blocking if s.failing]
@@ -173,9 +175,9 @@ def endpoint_status(
             target=endpoint.name,
             hint="the previous traffic stays in force; fix the deployment or choose another one",
         )
-        return Status("Failed", endpoint.generation, "Failed", error.message, error)
+        return Status("Failed", endpoint.generation, "Failed", error.message, error, shares)
     names = ", ".join(s.deployment.name for s in blocking) or "its deployments"
-    return _waiting(endpoint, "Waiting", f"traffic takes effect when {names} can serve")
+    return _waiting(endpoint, "Waiting", f"traffic takes effect when {names} can serve", shares)
 
 
 def _why(supply: Supply) -> str | None:
@@ -194,8 +196,8 @@ def unreachable_status(deployment: Deployment) -> Status | None:
     return Status("Deleting" if deployment.deleting else state, deployment.observed_generation, "Waiting", message)
 
 
-def _waiting(endpoint: Endpoint, phase: str, message: str) -> Status:
+def _waiting(endpoint: Endpoint, phase: str, message: str, facts: Mapping[str, Any] | None = None) -> Status:
     if endpoint.observed_generation >= endpoint.generation:
-        return Status("Succeeded", endpoint.generation, phase, message)
+        return Status("Succeeded", endpoint.generation, phase, message, None, facts or {})
     state: State = "Updating" if endpoint.observed_generation else "Creating"
-    return Status(state, endpoint.observed_generation, phase, message)
+    return Status(state, endpoint.observed_generation, phase, message, None, facts or {})

@@ -65,6 +65,20 @@ def test_a_deployment_that_failed_says_why(pictures: Stage) -> None:
     )
 
 
+def test_refused_traffic_is_not_shown_as_live(pictures: Stage) -> None:
+    """Nor is a deployment said to lose traffic that it never had."""
+    fail(pictures)
+    update = ("online-endpoint", "update", "-n", "pictures", "-o", "none", "--traffic")
+    code, _, err = pictures.run(*update, "green=10 blue=90")
+    assert code == 1 and "the previous traffic stays in force" in err
+    _, endpoints, _ = pictures.run("online-endpoint", "list", "-o", "table")
+    assert "  blue=100 (not in force: green=10 blue=90)  " in endpoints
+    blue, green = pictures.run(*LIST, "table")[1].splitlines()[2:]
+    assert "100 (not in force: 90)" in blue and "0 (not in force: 10)" in green
+    assert pictures.run(*update, "blue=100") == (0, "", "")
+    assert "not in force" not in pictures.run("online-endpoint", "list", "-o", "table")[1]
+
+
 def test_wide_has_more_columns(pictures: Stage) -> None:
     _, narrow, _ = pictures.run(*LIST, "table")
     _, wide, _ = pictures.run(*LIST, "wide")
