@@ -85,9 +85,13 @@ def failure(product: Product, text: str) -> str:
 
 
 def followed(product: Product, text: str) -> str:
-    """The same for a command that only Ctrl-C ends, once it has printed a line."""
+    """The same for a command that only Ctrl-C ends, once it has printed a line.
+
+    A shell starts what it runs in the background with SIGINT ignored, and children inherit that:
+    ``env`` gives the command the signal of a terminal.
+    """
     with subprocess.Popen(
-        ["bash", "-c", f"exec {text}"],
+        ["env", "--default-signal=INT", "bash", "-c", f"exec {text}"],
         env=product.environment,
         cwd=product.files,
         stdout=subprocess.PIPE,
@@ -97,5 +101,8 @@ def followed(product: Product, text: str) -> str:
         assert process.stdout is not None and process.stderr is not None
         line = process.stdout.readline()
         process.send_signal(signal.SIGINT)
-        process.wait(30)
+        try:
+            process.wait(60)
+        except subprocess.TimeoutExpired:
+            process.kill()
         return "" if line and process.returncode == 130 else f"{process.returncode}: {line}{process.stderr.read()}"
