@@ -44,4 +44,5 @@ def delete(
     session.confirm(f"Delete {what}?", yes)
     client.send("DELETE", path)
     if kind == "models":
-        session.note("note: `ml server prune` frees its files, once their upload is a day old (--older-than)")
+        kept = "files younger than 24 h are kept (--older-than HOURS), since an upload may still need them"
+        session.note(f"note: `ml server prune` frees its files; {kept}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from amphitrite.cli.terminal import sizes
 from amphitrite.cli.terminal.durations import remaining
 
 _BAR_MIN, _BAR_MAX = 10, 30
@@ -37,8 +38,8 @@ class Transfer:
 
 
 def facts(transfer: Transfer) -> str:
-    """``45 % of 1800.0 MB, 210.3 MB/s, 5 s left``."""
-    return ", ".join([f"{_percent(transfer).strip()} of {megabytes(transfer.total)}", *_speed(transfer)])
+    """``45 % of 1.8 GB, 210.3 MB/s, 5 s left``."""
+    return ", ".join([f"{_percent(transfer).strip()} of {sizes.text(transfer.total)}", *_speed(transfer)])
 
 
 def with_bar(head: str, transfer: Transfer, tail: str, width: int) -> str:
@@ -47,7 +48,7 @@ def with_bar(head: str, transfer: Transfer, tail: str, width: int) -> str:
     A narrow terminal loses the bar first, then the amounts, then the rate, then the end of the
     line.
     """
-    amounts = [f"{megabytes(transfer.done, unit=False)} of {megabytes(transfer.total)}"]
+    amounts = [sizes.of(transfer.done, transfer.total)]
     speed = _speed(transfer)
     begin = f"{head}{transfer.action} {_percent(transfer)}"
     for parts in ([*amounts, *speed], speed, speed[1:]):
@@ -63,11 +64,6 @@ def with_bar(head: str, transfer: Transfer, tail: str, width: int) -> str:
     return f"{begin} [{bar.ljust(cells)}]{text[len(begin) :]}"
 
 
-def megabytes(size: int, *, unit: bool = True) -> str:
-    """``812.3 MB``."""
-    return f"{size / 1e6:.1f}" + (" MB" if unit else "")
-
-
 def _percent(transfer: Transfer) -> str:
     return f"{int(transfer.share * 100):3d} %"
 
@@ -77,4 +73,4 @@ def _speed(transfer: Transfer) -> list[str]:
     if rate is None:
         return []
     left = (transfer.total - transfer.done) / rate
-    return [f"{megabytes(int(rate))}/s", *([f"{remaining(left)} left"] if left > 0 else [])]
+    return [f"{sizes.text(rate)}/s", *([f"{remaining(left)} left"] if left > 0 else [])]

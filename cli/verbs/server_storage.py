@@ -15,11 +15,14 @@ import typer
 
 from amphitrite.cli.session.session import Session
 from amphitrite.cli.session.verb_declaration import verb
-from amphitrite.cli.terminal import durations, tables
+from amphitrite.cli.terminal import durations, sizes, tables
 from amphitrite.cli.terminal.tables import Column, Table
+from amphitrite.schemas.errors import Error
 
 #: Seconds: an object store with many objects answers slowly.
 _TIMEOUT_S = 600.0
+#: Hours. The control plane refuses less.
+_AGE_MIN_H = 1
 
 
 def register(app: typer.Typer) -> None:
@@ -55,8 +58,7 @@ def prune(
         typer.Option(
             "--older-than",
             metavar="HOURS",
-            min=1,
-            help="Keep uploads without a version that are younger: somebody may be about to register them.",
+            help="Keep uploads without a version that are younger: somebody may be about to register them. At least 1.",
         ),
     ] = 24,
 ) -> dict[str, Any] | None:
@@ -64,18 +66,22 @@ def prune(
 
     Nothing in use is deleted. Uploads may be under way.
     """
+    if not older_than >= _AGE_MIN_H:
+        message = f"--older-than: found {older_than:g}; allowed: at least {_AGE_MIN_H} (hours)"
+        hint = "younger files are always kept: their upload may be under way, or about to become a version"
+        raise Error("UsageError", message, hint=hint)
     params = {"dryRun": str(dry_run).lower(), "olderThan": str(older_than * 3600)}
     answer = session.client.exchange_json("POST", "/maintenance/v1/prune", params=params, timeout_s=_TIMEOUT_S)
     if session.options.query is not None or session.options.output is not None:
         return _snake(answer)
     verb_ = "would free" if dry_run else "freed"
     for row in answer["freed"]:
-        sys.stdout.write(f"{row['name']}: {verb_} {_bytes(row['size'])} in {_files(row['files'])}\n")
-    sys.stdout.write(f"{verb_} {_bytes(answer['size'])}\n")
+        sys.stdout.write(f"{row['name']}: {verb_} {sizes.text(row['size'])} in {_files(row['files'])}\n")
+    sys.stdout.write(f"{verb_} {sizes.text(answer['size'])}\n")
     kept = answer["kept"]
     if kept["files"]:
-        what = f"{_bytes(kept['size'])} in {_files(kept['files'])} without a version"
-        session.note(f"note: kept {what}, younger than {kept['olderThan'] / 3600:g} h (--older-than)")
+        what = f"{sizes.text(kept['size'])} in {_files(kept['files'])} without a version"
+        session.note(f"note: kept {what}, younger than {kept['olderThan'] / 3600:g} h (--older-than HOURS)")
     return None
 
 
@@ -85,7 +91,7 @@ def _table(usage: Mapping[str, Any], now: float) -> Table:
         (
             f"model {one['name']}:{one['version']}",
             str(one["files"]),
-            _bytes(one["size"]),
+            sizes.text(one["size"]),
             "-",
             "now" if one["used_by"] else _ago(one["last_used"], now),
             ", ".join(one["used_by"]),
@@ -94,9 +100,9 @@ def _table(usage: Mapping[str, Any], now: float) -> Table:
         for one in usage["models"]
     ]
     for row in usage["rows"]:
-        size, freeable = _bytes(row["size"]), _bytes(row["freeable"])
+        size, freeable = sizes.text(row["size"]), sizes.text(row["freeable"])
         rows.append((row["name"], str(row["files"]), size, freeable, "", "", row["place"]))
-    rows.append(("total", "", _bytes(usage["size"]), _bytes(usage["freeable"]), "", "", ""))
+    rows.append(("total", "", sizes.text(usage["size"]), sizes.text(usage["freeable"]), "", "", ""))
     return Table((*columns, Column("Place", wide=True)), tuple(rows))
 
 
@@ -114,11 +120,3 @@ def _snake(answer: Mapping[str, Any]) -> dict[str, Any]:
 
 def _files(count: int) -> str:
     return f"{count} file{'' if count == 1 else 's'}"
-
-
-def _bytes(size: float) -> str:
-    for unit in ("B", "kB", "MB", "GB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.1f} TB"

@@ -10,7 +10,7 @@ import pytest
 
 from amphitrite.cli.session.rest_client import Client
 from amphitrite.cli.session.session import Session
-from amphitrite.cli.terminal import transfer_line
+from amphitrite.cli.terminal import sizes, transfer_line
 from amphitrite.cli.terminal.options import Options
 from amphitrite.cli.terminal.progress import SILENT_BYTES, Mode, Progress
 from amphitrite.cli.terminal.transfer_line import Transfer
@@ -123,9 +123,9 @@ def test_a_transfer_is_reported_at_its_start_and_then_every_ten_seconds(
             progress.transfer("uploading", (second - 4) * 50 * MB, 1000 * MB)
         progress.done("version 1 registered")
     assert capsys.readouterr().err.splitlines() == [
-        "model/pets: reading files 50 % of 1000.0 MB, 250.0 MB/s, 2 s left (2.0 s)",
-        "model/pets: uploading 0 % of 1000.0 MB (4.0 s)",
-        "model/pets: uploading 50 % of 1000.0 MB, 50.0 MB/s, 10 s left (14.0 s)",
+        "model/pets: reading files 50 % of 1.0 GB, 250.0 MB/s, 2 s left (2.0 s)",
+        "model/pets: uploading 0 % of 1.0 GB (4.0 s)",
+        "model/pets: uploading 50 % of 1.0 GB, 50.0 MB/s, 10 s left (14.0 s)",
         "model/pets version 1 registered in 23.0 s",
     ]
 
@@ -144,7 +144,7 @@ def test_one_phase_that_lasts_is_reported_though_nothing_changes(capsys: pytest.
     assert re.fullmatch(r"control plane: stopping \(\d\.\d s\)\n", seen)
 
 
-TRANSFER = Transfer("uploading", 450 * MB, 1000 * MB, started=10.0, now=13.0)
+TRANSFER = Transfer("uploading", 450 * MB, 999_900_000, started=10.0, now=13.0)
 
 
 @pytest.mark.parametrize(
@@ -152,9 +152,9 @@ TRANSFER = Transfer("uploading", 450 * MB, 1000 * MB, started=10.0, now=13.0)
     [
         (
             100,
-            "model/pets: uploading  45 % [=========>           ] 450.0 of 1000.0 MB, 150.0 MB/s, 4 s left (3.2 s)",
+            "model/pets: uploading  45 % [=========>            ] 450.0 of 999.9 MB, 150.0 MB/s, 4 s left (3.2 s)",
         ),
-        (80, "model/pets: uploading  45 % 450.0 of 1000.0 MB, 150.0 MB/s, 4 s left (3.2 s)"),
+        (80, "model/pets: uploading  45 % 450.0 of 999.9 MB, 150.0 MB/s, 4 s left (3.2 s)"),
         (70, "model/pets: uploading  45 % [====>      ] 150.0 MB/s, 4 s left (3.2 s)"),
         (50, "model/pets: uploading  45 % 4 s left (3.2 s)"),
         (20, "model/pets: uploadin"),
@@ -164,3 +164,25 @@ def test_a_bar_fits_the_terminal(width: int, line: str) -> None:
     drawn = transfer_line.with_bar("model/pets: ", TRANSFER, " (3.2 s)", width)
     assert len(drawn) <= width
     assert drawn == line
+
+
+def test_a_small_transfer_is_counted_in_its_own_unit() -> None:
+    transfer = Transfer("uploading", 90, 602, started=10.0, now=10.0)
+    assert transfer_line.with_bar("model/pets: ", transfer, "", 80).endswith("] 90 of 602 B")
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "1.0 kB"),
+        (1459, "1.5 kB"),
+        (999_949, "999.9 kB"),
+        (999_960, "1.0 MB"),
+        (1.8e9, "1.8 GB"),
+        (5e15, "5000.0 TB"),
+    ],
+)
+def test_sizes_have_one_form(size: float, text: str) -> None:
+    assert sizes.text(size) == text
