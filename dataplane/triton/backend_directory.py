@@ -1,9 +1,10 @@
 """The directory for Triton's option ``--backend-directory``.
 
 Decides where Triton finds the wheel's Python backend, the stub of the running Python and our
-``onnxruntime`` backend, native or in Python. Must not know instances or commands. A full Triton
-keeps its own directory: it has an ONNX Runtime backend of its own. Source: Triton's document
-"Triton Inference Server Backend", section "Where can I find all the backends".
+``onnxruntime`` backend, native or in Python; and that what a model prints is in the log at once.
+Must not know instances or commands. A full Triton keeps its own directory: it has an ONNX Runtime
+backend of its own. Source: Triton's document "Triton Inference Server Backend", section "Where can
+I find all the backends".
 """
 
 from __future__ import annotations
@@ -19,6 +20,19 @@ from amphitrite.dataplane.triton import native_backend
 from amphitrite.dataplane.triton.installation import Installation
 
 _MODEL = Path(__file__).parent / "backends" / "onnxruntime" / "model.py"
+#: The stub imports this module before the model.
+_UTILITIES = Path("python/triton_python_backend_utils.py")
+#: A log is no terminal, so Python would keep what a model prints until 8 KiB have come. The stub's
+#: interpreter does not read the environment: there PYTHONUNBUFFERED changes nothing, and a name
+#: like "Zoë" cannot be printed, because the encoding is ASCII.
+_LOG_EACH_LINE = """
+
+import sys
+
+for _stream in (sys.stdout, sys.stderr):
+    if hasattr(_stream, "reconfigure"):
+        _stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
+"""
 
 
 def prepare(installation: Installation, parent: Path, environ: Mapping[str, str] = os.environ) -> Path:
@@ -52,6 +66,8 @@ def prepare(installation: Installation, parent: Path, environ: Mapping[str, str]
         for name, source in links.items():
             (temporary / name).symlink_to(source)
         (temporary / "python" / installation.stub.name).chmod(0o755)
+        with (temporary / _UTILITIES).open("a") as utilities:
+            utilities.write(_LOG_EACH_LINE)
         os.rename(temporary, target)
     except OSError:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -62,7 +78,7 @@ def prepare(installation: Installation, parent: Path, environ: Mapping[str, str]
 
 def _fingerprint(files: dict[Path, Path]) -> str:
     """Identifies a content without reading the large files."""
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(_LOG_EACH_LINE.encode())
     for name, source in sorted(files.items()):
         status = source.stat()
         digest.update(f"{name}\0{source.resolve()}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())

@@ -95,6 +95,12 @@ def test_a_python_model_reads_its_parameters_and_strings_go_through(scoring: Sco
     assert {output["name"]: output["data"] for output in outputs}["greeting"] == greetings
 
 
+def test_what_a_python_model_prints_is_in_the_log_at_once(scoring: Scoring) -> None:
+    scoring.infer("greeter", {"name": text("Ada", "Zoë")})
+    log = scoring.product.run("online-deployment", "get-logs", "-n", "blue", "-e", "types").stdout
+    assert "greeting Ada Zoë" in log.splitlines()
+
+
 def test_business_logic_asks_another_model_until_it_is_content(scoring: Scoring) -> None:
     answer = scoring.infer("asks_others", {"X": fp32([1, 2, 3, 4], [9, 9, 9, 9])})
     assert answer.as_numpy("Y").tolist() == [[10, 11, 12, 13], [18, 18, 18, 18]]

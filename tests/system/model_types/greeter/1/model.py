@@ -15,6 +15,7 @@ class TritonPythonModel:
         answers = []
         for request in requests:
             names = triton.get_input_tensor_by_name(request, "name").as_numpy()
+            print("greeting", *(name.decode() for name in names))
             greetings = np.array([(self._greeting + name.decode()).encode() for name in names], np.object_)
             count = triton.Tensor("executions", np.array([self._executions], np.int32))
             answers.append(triton.InferenceResponse([triton.Tensor("greeting", greetings), count]))
