@@ -64,7 +64,8 @@ def run(settings: Settings, stop: threading.Event, on_running: Callable[[], None
         )
 
         threads = _Threads(stack, JOIN_S if settings.embedded else JOIN_POD_S)
-        threads.start("web", server.run, lambda: setattr(server, "should_exit", True))
+        listening = https_server.sockets(settings)
+        threads.start("web", lambda: server.run(listening), lambda: setattr(server, "should_exit", True))
         stack.callback(parts.services.feed.close)
         if not settings.embedded:
             stack.callback(_keep_answering, stop)
