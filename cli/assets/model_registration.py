@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from amphitrite.cli.assets import model_validation, uploads
 from amphitrite.cli.documents.document_input import is_remote
+from amphitrite.cli.session import near_names
 from amphitrite.schemas import wire
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import environment_id, model_id, parse_asset
@@ -116,7 +117,9 @@ def resolve_version(
         raise Error("BadArgument", f"unknown label `{label}`", hint="use the label `latest`")
     newest = find_latest(client, name, kind)
     if newest is None:
-        raise Error("ResourceNotFound", f"no {kind.removesuffix('s')} '{name}'", target=name)
+        one = kind.removesuffix("s")
+        hint = f"run `ml {one} list` to see all names"
+        raise Error("ResourceNotFound", f"no {one} '{name}'", target=name, hint=hint)
     return str(newest["name"])
 
 
@@ -141,7 +144,8 @@ def resolve_reference(client: Client, kind: Literal["models", "environments", "c
             hint=f"write azureml:{name}:<version> or azureml:{name}@latest",
         )
     assert kind in ("models", "environments")
-    return _IDS[kind](client.workspace, name, resolve_version(client, name, version, label, kind))
+    with near_names.suggested(client, *near_names.version_places(kind, client.workspace, name, version)):
+        return _IDS[kind](client.workspace, name, resolve_version(client, name, version, label, kind))
 
 
 def set_archived(

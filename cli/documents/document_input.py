@@ -41,6 +41,19 @@ class Submission:
         except Error as error:
             raise self._with_violation_locations(error) from error
 
+    @contextmanager
+    def naming(self, field: str) -> Iterator[None]:
+        """Says of a ResourceNotFound that is raised inside where ``field`` names what is not
+        there."""
+        try:
+            yield
+        except Error as error:
+            if error.code != "ResourceNotFound" or error.violations:
+                raise
+            named = [Violation((field,), error.message, error.hint)]
+            located = Error(error.code, error.message, target=error.target, hint=error.hint, violations=named)
+            raise self._with_violation_locations(located) from error
+
     def _with_violation_locations(self, error: Error) -> Error:
         if not error.violations or any(violation.location for violation in error.violations):
             return error

@@ -156,15 +156,17 @@ class Preview:
         document = item.submission.document
         endpoint, name = document["endpoint_name"], document["name"]
         path = lookups.deployment_path(self._client, endpoint, name)
-        references = {
-            field: self._reference(kind, document[field])
-            for field, kind in (("model", "models"), ("environment", "environments"))
-            if document.get(field) is not None
-        }
+        references = {}
+        for field, kind in (("model", "models"), ("environment", "environments")):
+            if document.get(field) is not None:
+                with item.submission.naming(field):
+                    references[field] = self._reference(kind, document[field])
         document = {**document, **references}
         existing = self._client.find(path) if key(endpoint) not in self._planned_endpoints else None
         planned = {field for field, reference in references.items() if key(reference) in self._planned_assets}
         if existing is None:
+            if key(endpoint) not in self._planned_endpoints:
+                resource_changes.require_endpoint(self._client, item.submission)
             if not planned and key(endpoint) not in self._planned_endpoints:
                 self._dry_run(path, self._body(document))
             return Step(item, item.name, "create", (), differences(None, document))

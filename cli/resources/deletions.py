@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 from amphitrite.cli.resources import lookups, subjects
 from amphitrite.cli.session import interruption, operation_polling
 from amphitrite.cli.session.interruption import Change
-from amphitrite.cli.session.near_names import Place, exists
+from amphitrite.cli.session.near_names import exists
 
 if TYPE_CHECKING:
-    from amphitrite.cli.session.rest_client import Client
     from amphitrite.cli.session.session import Session
 
 
@@ -23,15 +22,15 @@ def has_endpoint(session: Session, name: str, *, ignore_not_found: bool) -> bool
     """Whether there is such an endpoint. Raises Error ResourceNotFound unless that is ignored."""
     client = session.client
     path = lookups.endpoint_path(client, name)
-    return exists(session, path, _endpoint_place(client, name), ignore_not_found=ignore_not_found)
+    return exists(session, path, *lookups.endpoint_places(client, name), ignore_not_found=ignore_not_found)
 
 
 def has_deployment(session: Session, endpoint: str, name: str, *, ignore_not_found: bool) -> bool:
     """As ``has_endpoint``, for a deployment. Without the endpoint there is none."""
     client = session.client
     path = lookups.deployment_path(client, endpoint, name)
-    siblings = (name, f"{lookups.endpoint_path(client, endpoint)}/deployments")
-    return exists(session, path, _endpoint_place(client, endpoint), siblings, ignore_not_found=ignore_not_found)
+    places = lookups.deployment_places(client, endpoint, name)
+    return exists(session, path, *places, ignore_not_found=ignore_not_found)
 
 
 def delete_endpoint(session: Session, name: str, *, no_wait: bool) -> None:
@@ -58,7 +57,3 @@ def _delete(session: Session, subject: str, path: str, params: dict[str, str], c
 def _change(group: str, subject: str, names: str) -> Change:
     follow = f"{group} wait {names} --deleted"
     return Change(f"deleting {subject}", show=f"{group} show {names}", follow=follow, undo="")
-
-
-def _endpoint_place(client: Client, name: str) -> Place:
-    return name, f"{client.workspace}/onlineEndpoints"

@@ -19,7 +19,7 @@ from amphitrite.cli.documents.document_input import Submission
 from amphitrite.cli.documents.edits import Edit
 from amphitrite.cli.resources import creations, lookups, subjects, traffic_names
 from amphitrite.cli.resources.traffic_names import SHARES
-from amphitrite.cli.session import interruption, operation_polling
+from amphitrite.cli.session import interruption, near_names, operation_polling
 from amphitrite.cli.session.interruption import Change
 from amphitrite.schemas import wire
 from amphitrite.schemas.errors import Error
@@ -29,6 +29,7 @@ from amphitrite.schemas.wire.display import show_endpoint
 if TYPE_CHECKING:
     import httpx
 
+    from amphitrite.cli.session.near_names import Place
     from amphitrite.cli.session.rest_client import Client
     from amphitrite.cli.session.session import Session
 
@@ -96,6 +97,7 @@ def update_endpoint(
         session,
         subjects.endpoint(name),
         path,
+        lookups.endpoint_places(session.client, name),
         edit,
         lambda submission: endpoint_body(session.client, submission),
         _outcome(False, tell),
@@ -119,7 +121,7 @@ def put_deployment(
     path = lookups.deployment_path(client, endpoint, name)
     change = _deployment_change(endpoint, name, create=create)
     with interruption.explained(change):
-        client.get(lookups.endpoint_path(client, endpoint))  # before anything is uploaded
+        require_endpoint(client, submission)  # before anything is uploaded
         body = _deployment_body(session, submission)
     group = _DEPLOYMENT if create else None
     return _carry_out(
@@ -131,6 +133,14 @@ def put_deployment(
         no_wait,
         change,
     )
+
+
+def require_endpoint(client: Client, submission: Submission) -> None:
+    """Raises Error ResourceNotFound, with the nearest name, if there is no endpoint for this
+    deployment."""
+    name = submission.document["endpoint_name"]
+    with submission.naming("endpoint_name"), near_names.suggested(client, *lookups.endpoint_places(client, name)):
+        client.get(lookups.endpoint_path(client, name))
 
 
 def update_deployment(session: Session, endpoint: str, name: str, field_edits: Sequence[Edit], no_wait: bool) -> bool:
@@ -148,6 +158,7 @@ def update_deployment(session: Session, endpoint: str, name: str, field_edits: S
         session,
         subjects.deployment(endpoint, name),
         path,
+        lookups.deployment_places(session.client, endpoint, name),
         edit,
         lambda submission: _deployment_body(session, submission),
         _outcome(False, True),
@@ -175,16 +186,21 @@ def _update(
     session: Session,
     subject: str,
     path: str,
+    places: Sequence[Place],
     edit: Callable[[Any], Submission],
     body: Callable[[Submission], dict[str, Any]],
     outcome: str | None,
     no_wait: bool,
     change: Change,
 ) -> bool:
-    """Read, edit and write back a resource; retry if it changed meanwhile (If-Match)."""
+    """Read, edit and write back a resource; retry if it changed meanwhile (If-Match).
+
+    ``places``: where to look for its name if nothing is at ``path``.
+    """
     client = session.client
     for attempt in range(_ATTEMPTS):
-        answer = client.send("GET", path)
+        with near_names.suggested(client, *places):
+            answer = client.send("GET", path)
         submission = edit(answer.json())
         headers = {"If-Match": answer.headers["ETag"]}
         put = partial(client.send, "PUT", path, json=body(submission), headers=headers)
@@ -280,6 +296,9 @@ def _deployment_body(session: Session, submission: Submission) -> dict[str, Any]
                 **document,
                 "environment": environment_registration.register_inline(session.client, environment),
             }
-    return wire.deployment_to_wire(
-        document, LOCATION, lambda kind, text: model_registration.resolve_reference(session.client, kind, text)
-    )
+
+    def resolve(kind: Any, text: str) -> str:
+        with submission.naming(kind.removesuffix("s")):
+            return model_registration.resolve_reference(session.client, kind, text)
+
+    return wire.deployment_to_wire(document, LOCATION, resolve)

@@ -11,6 +11,7 @@ import os
 from typing import TYPE_CHECKING
 
 from amphitrite.cli.resources import lookups
+from amphitrite.cli.session import near_names
 from amphitrite.schemas.errors import CLIENT_CODES, CODES, Error
 
 if TYPE_CHECKING:
@@ -32,11 +33,13 @@ def invoke(client: Client, name: str, request_file: str | None, deployment: str 
     refusal, or ScoringFailed.
     """
     body = _read(request_file) if request_file is not None else b""
-    endpoint = client.get(lookups.endpoint_path(client, name))
+    with near_names.suggested(client, *lookups.endpoint_places(client, name)):
+        endpoint = client.get(lookups.endpoint_path(client, name))
     uri = endpoint["properties"]["scoringUri"]
     headers = {"Content-Type": "application/json"}
     if deployment is not None:
-        client.get(lookups.deployment_path(client, name, deployment))
+        with near_names.suggested(client, *lookups.deployment_places(client, name, deployment)):
+            client.get(lookups.deployment_path(client, name, deployment))
         headers["azureml-model-deployment"] = deployment.lower()
     headers["Authorization"] = f"Bearer {_credential(client, name, endpoint['properties']['authMode'])}"
     try:
