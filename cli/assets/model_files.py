@@ -61,7 +61,8 @@ def read(path: Path) -> LocalModel:
     Raises Error LocalFileError if it does not exist, is empty or has too many files.
     """
     if not path.exists():
-        raise Error("LocalFileError", f"No such file or directory: {path}", target=str(path))
+        hint = None if path.is_absolute() else f"the path starts in the working directory, {Path.cwd()}"
+        raise Error("LocalFileError", f"No such file or directory: {path}", target=str(path), hint=hint)
     path = path.resolve()
     try:
         if path.is_file():

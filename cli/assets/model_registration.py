@@ -112,7 +112,8 @@ def resolve_version(
     if version is not None:
         return version
     if label is None:
-        raise Error("UsageError", "Must provide either version or label")
+        hint = "add --version (-v), or --label latest (-l)"
+        raise Error("UsageError", "Must provide either version or label", hint=hint)
     if label != "latest":
         raise Error("BadArgument", f"unknown label `{label}`", hint="use the label `latest`")
     newest = find_latest(client, name, kind)

@@ -155,15 +155,20 @@ def validate_environment(document: Document) -> Submission:
     return Submission(checked, document)
 
 
-def parse_pairs(option: str, arguments: Sequence[str] | None) -> dict[str, str] | None:
-    """``["a=1", "b=2 c=3"]`` -> a mapping; None for None. Raises Error UsageError."""
+def parse_pairs(option: str, arguments: Sequence[str] | None, example: str = "yes") -> dict[str, str] | None:
+    """``["a=1", "b=2 c=3"]`` -> a mapping; None for None. ``example``: a value, for the hint.
+
+    Raises Error UsageError.
+    """
     if arguments is None:
         return None
     pairs = {}
     for pair in " ".join(arguments).split():
         name, equals, value = pair.partition("=")
         if not equals or not name:
-            raise Error("UsageError", f"{option}: found `{pair}`; allowed: NAME=VALUE")
+            first, _, rest = pair.partition(":")
+            hint = f"did you mean {first}={rest}?" if first and rest else f"for example {name or 'blue'}={example}"
+            raise Error("UsageError", f"{option}: found `{pair}`; allowed: NAME=VALUE", hint=hint)
         pairs[name] = value
     return pairs
 
@@ -173,7 +178,7 @@ def parse_shares(option: str, arguments: Sequence[str] | None) -> dict[str, int]
 
     Raises Error UsageError.
     """
-    pairs = parse_pairs(option, arguments)
+    pairs = parse_pairs(option, arguments, example="100")
     if pairs is None:
         return None
     for name, value in pairs.items():
@@ -209,6 +214,15 @@ def _local(path: str, document: Document, at: Path) -> str:
     resolved_path = FilePath(path) if at in document.origins else document.directory / path
     if not resolved_path.exists():
         message = f"No such file or directory: {resolved_path}"
-        violation = Violation(at, message, location=document.location(at))
+        violation = Violation(at, message, _base(path, document, at), document.location(at))
         raise Error("LocalFileError", message, target=str(resolved_path), violations=[violation])
     return str(resolved_path)
+
+
+def _base(path: str, document: Document, at: Path) -> str | None:
+    """Where a relative path that was not found starts, as a hint."""
+    if FilePath(path).is_absolute():
+        return None
+    if at in document.origins or document.name == "<stdin>":
+        return f"the path starts in the working directory, {FilePath.cwd()}"
+    return f"a path in a file starts in the file's directory, {document.directory.resolve()}"

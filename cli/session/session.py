@@ -91,14 +91,15 @@ class Session:
     def confirm(self, question: str, yes: bool) -> None:
         """Ask before something is deleted.
 
-        Raises Error BadArgument for the answer no, and UsageError with az's text if stdin is not a
-        terminal.
+        ``question``: such as ``Delete model pets?``. Raises Error BadArgument for the answer no,
+        and UsageError if stdin is not a terminal.
         """
         if yes:
             return
         if not sys.stdin.isatty():
-            message = f"{question} Unable to prompt for confirmation as no tty available. Use --yes."
-            raise Error("UsageError", message, target="--yes")
+            what = question[:1].lower() + question[1:].removesuffix("?")
+            message = f"cannot ask whether to {what}: stdin is no terminal; nothing was changed"
+            raise Error("UsageError", message, target="--yes", hint="add --yes")
         answer = ""
         while answer not in ("y", "yes", "n", "no"):
             sys.stderr.write(f"{question} (y/n): ")

@@ -122,7 +122,7 @@ class Progress:
         if self._transfer is not None:
             return transfer_line.with_bar(f"{self._subject}: ", self._transfer, tail, width)
         text = ": ".join(part for part in (self._subject, self._phase) if part)
-        return f"{text[: max(0, width - len(tail))]}{tail}"
+        return f"{_cut(text, width - len(tail))}{tail}"
 
     # -- elsewhere ---------------------------------------------------------------------------------
     def _first_line(self) -> None:
@@ -152,3 +152,11 @@ class Progress:
     def _write(self, text: str) -> None:
         sys.stderr.write(text)
         sys.stderr.flush()
+
+
+def _cut(text: str, width: int) -> str:
+    """At most ``width`` characters of the text: whole words and ``...`` where it is longer."""
+    if len(text) <= width:
+        return text
+    head = text[: max(0, width - 3)]
+    return f"{head.rpartition(' ')[0] or head}..."[: max(0, width)]

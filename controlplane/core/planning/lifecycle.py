@@ -61,9 +61,9 @@ def _progress(supply: Supply) -> tuple[str, str]:
     if supply.retry_at is not None and supply.failures:
         return "Retrying", _retry_note(supply)
     cause = supply.reason if supply.failures else None
-    if supply.missing:
-        return "Starting", _lines(cause, f"{supply.ready} of {count} instances ready")
-    return "Loading", _lines(cause, f"{supply.ready} of {count} instances ready; the others are loading their models")
+    # Short: a line of progress holds it and the names of the endpoint and the deployment.
+    phase = "Starting" if supply.missing else "Loading"
+    return phase, _lines(cause, f"{supply.ready} of {count} instances ready")
 
 
 def _lines(cause: str | None, state: str) -> str:

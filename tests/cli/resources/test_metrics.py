@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ import pytest
 from amphitrite.dataplane.table.routing_table import Secret
 
 from ..conftest import Stage
+
+METRICS_PAGE = Path(__file__).parents[3] / "docs/metrics.md"
 
 
 @pytest.fixture
@@ -45,6 +48,7 @@ def test_totals_of_each_deployment(counted: Stage) -> None:
         "green       36        6       60.0      69.0      69.8\n"
         "-           2         2\n"
     )
+    assert out.splitlines()[0] in METRICS_PAGE.read_text(), "the page shows another table"
     _, out, _ = counted.run("endpoint", "metrics", "-n", "EP-1", "-d", "green", "--query", "[].errors", "-o", "tsv")
     assert out == "6\n"
 

@@ -186,3 +186,19 @@ def test_a_small_transfer_is_counted_in_its_own_unit() -> None:
 )
 def test_sizes_have_one_form(size: float, text: str) -> None:
     assert sizes.text(size) == text
+
+
+@pytest.mark.parametrize(
+    ("columns", "line"),
+    [
+        (80, "deployment/math/blue: Loading: 0 of 1 instances ready (0.0 s)"),
+        (50, "deployment/math/blue: Loading: 0 of 1... (0.0 s)"),
+        (20, "deployme... (0.0 s)"),
+    ],
+)
+def test_a_phase_is_cut_behind_a_word(columns: int, line: str, clock: Clock) -> None:
+    progress = Progress("deployment/math/blue", mode="live", clock=clock)
+    progress.phase("Loading: 0 of 1 instances ready")
+    drawn = progress._live_text(columns - 1)
+    assert drawn == line
+    assert len(drawn) < columns

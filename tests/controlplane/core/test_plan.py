@@ -372,7 +372,7 @@ def test_the_second_attempt_says_why_the_first_one_failed() -> None:
     attempts = (exited(reason="cannot load"), instance(BLUE, 0, 2, "starting"))
     status = dict(plan(world(deployment(), published=table()), attempts, [agent()], NOW).statuses)[B]
     assert (status.state, status.phase) == ("Creating", "Loading")
-    assert status.message == "cannot load\n0 of 1 instances ready; the others are loading their models"
+    assert status.message == "cannot load\n0 of 1 instances ready"
 
 
 def test_a_gpu_type_on_the_cpu_is_told_with_the_outcome() -> None:
