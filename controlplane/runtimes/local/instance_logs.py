@@ -51,14 +51,20 @@ def rotate(directory: Path, max_bytes: int = MAX_BYTES) -> None:
 
 
 def tail(directory: Path, lines: int, since: float | None = None) -> list[str]:
-    """The last ``lines`` lines, across a rotation; only those that may be as young as ``since``
-    (seconds since the epoch) if it is not None."""
+    """The last ``lines`` lines, across a rotation, and blank ones between them, which do not count;
+    only those that may be as young as ``since`` (seconds since the epoch) if it is not None."""
     result = _end(directory / FILE, MAX_BYTES + 1)
-    if len(result) < lines:
+    if len(_written(result)) < lines:
         result = _end(directory / PREDECESSOR, MAX_BYTES + 1) + result
     if since is not None:
         result = log_times.younger(result, since, _written_at(directory / FILE))
-    return result[max(0, len(result) - lines) :] if lines > 0 else []
+    places = _written(result)[-lines:] if lines > 0 else []
+    return result[places[0] :] if places else []
+
+
+def _written(lines: list[str]) -> list[int]:
+    """Where the lines are that are not blank."""
+    return [place for place, line in enumerate(lines) if line.strip()]
 
 
 def _written_at(path: Path) -> float:

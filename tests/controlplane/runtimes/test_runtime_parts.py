@@ -141,6 +141,12 @@ def test_a_log_is_rotated_and_read_across_the_rotation(tmp_path: Path) -> None:
     assert instance_logs.tail(tmp_path / "nothing", 3) == []
 
 
+def test_blank_lines_of_a_log_do_not_count(tmp_path: Path) -> None:
+    (tmp_path / "server.log").write_text("one\n\ntwo\n\n\nthree\n\n")
+    assert instance_logs.tail(tmp_path, 2) == ["two", "", "", "three", ""]
+    assert instance_logs.tail(tmp_path, 9) == ["one", "", "two", "", "", "three", ""]
+
+
 @pytest.mark.parametrize(
     ("name", "cores", "gpus", "gpu_class"),
     [
