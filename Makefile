@@ -51,6 +51,7 @@ golden: $(VENV)/.test ## rewrite golden files and docs/reference from what the c
 	$(BIN)/python -m pytest -q --update-golden
 
 install: $(VENV)/.serve ## only install: the command ml, the server, Triton and Envoy, into .venv
+	@echo "Amphitrite is installed in $(VENV). Next: . $(BIN)/activate && ml server start -d"
 
 update: $(VENV)/.test ## write the newest versions into deploy/lock.txt and print what changed
 	@$(BIN)/python deploy/lock.py update $(UPDATE)
@@ -70,13 +71,14 @@ $(VENV)/.serve: $(LOCK) | $(BIN)/python
 	@touch $@
 
 $(VENV)/.test: $(LOCK) | $(BIN)/python
-	@$(call provide,$(COMPILER),g++,The tests hold the native onnxruntime backend against the one in Python)
+	@$(call provide,$(COMPILER),g++,a C++ compiler,The tests hold the native onnxruntime backend against the one in Python)
 	@set=test; $(INSTALL)
 	@touch $(VENV)/.serve $@
 
 # The versions of deploy/lock.txt: no resolver runs, and a file with another hash is refused. One
 # thing is not locked: the tools that compile NumPy on Python 3.13, which has no wheel of it.
 define INSTALL
+$(call provide,$(BIN)/python -IB -c "$(FIND_LIBRARY)",$(LIBRARY),$(LIBRARY).so,Triton's Python backend is linked with it); \
 $(TELL_TIME); \
 locked=$(VENV)/requirements.txt; $(BIN)/python deploy/lock.py select $$set >$$locked; \
 echo "Installing the set $$set of deploy/lock.txt into $(VENV). The largest are Triton, Envoy and ONNX Runtime."; \
@@ -92,7 +94,6 @@ else \
   $$pip --quiet --no-build-isolation --no-index -e .; \
   rm -rf "$$TMPDIR"; unset TMPDIR; \
 fi; \
-$(call provide,$(BIN)/python -c "$(FIND_TRITON)",$(LIBRARY),Triton's Python backend is linked with Python's library); \
 $(BIN)/python -c '$(COMPILE)'; \
 echo "Installed into $(VENV) after $$SECONDS s."
 endef
@@ -115,18 +116,20 @@ COMPILE := import logging, os; from amphitrite.dataplane.triton import native_ba
   logging.basicConfig(level="INFO", format="%(message)s"); native.find({**os.environ, native.VARIABLE: "auto"})
 
 COMPILER := command -v c++ || command -v g++ || command -v clang++
-FIND_TRITON := import os; from amphitrite.dataplane.triton.installation import locate; locate(os.environ)
-# Debian packs the shared library of Python apart from the interpreter, so a machine may lack it.
+# Debian packs the shared library of Python apart from the interpreter, so a machine may lack it. It
+# is looked for before anything is downloaded.
+FIND_LIBRARY := import os, sys; sys.path.insert(0, 'src'); \
+  from amphitrite.dataplane.triton.installation import require_python_library as require; require(os.environ)
 LIBRARY = libpython$$($(BIN)/python -c "import sys; print('%d.%d' % sys.version_info[:2])")
 
-# $(call provide,COMMAND,PACKAGE,WHY): where COMMAND fails, installs Debian's PACKAGE or says how.
+# $(call provide,COMMAND,PACKAGE,WHAT,WHY): where COMMAND fails, installs Debian's PACKAGE or says how.
 define provide
 if ! { $(1); } >/dev/null 2>&1; then \
   if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-    echo "$(3): apt-get install $(2)"; \
+    echo "$(3) is missing. $(4): apt-get install $(2)"; \
     apt-get update -qq && apt-get install -y -qq --no-install-recommends $(2) >/dev/null; \
   else \
-    echo "error: something is missing. $(3)." >&2; \
+    echo "error: $(3) is missing. $(4)." >&2; \
     echo "hint: sudo apt-get install $(2)" >&2; exit 1; \
   fi; \
 fi

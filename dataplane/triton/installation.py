@@ -20,6 +20,8 @@ from pathlib import Path
 
 from amphitrite.schemas.errors import Error
 
+#: The Python whose shared library is in the wheel.
+PYTHON_IN_WHEEL = (3, 13)
 _HINT = "run `make install` in a checkout of amphitrite, or set TRITON_SERVER to a full installation's tritonserver"
 
 
@@ -53,6 +55,14 @@ def locate(environ: Mapping[str, str]) -> Installation:
     if wheel is None or not wheel.submodule_search_locations:
         raise _unavailable("no Triton found: neither TRITON_SERVER, nor tritonserver on PATH, nor nvidia-pytriton")
     return installed_at(Path(wheel.submodule_search_locations[0]) / "tritonserver" / "bin" / "tritonserver")
+
+
+def require_python_library(environ: Mapping[str, str]) -> None:
+    """Raise Error("RuntimeUnavailable") when the wheel's Triton would lack Python's shared library
+    here. It can be asked before the wheel is installed, and needs the standard library alone."""
+    full = environ.get("TRITON_SERVER") or shutil.which("tritonserver", path=environ.get("PATH", os.defpath))
+    if not full and sys.version_info[:2] != PYTHON_IN_WHEEL:
+        _find_python_library()
 
 
 def installed_at(binary: Path) -> Installation:
@@ -99,13 +109,21 @@ def library_path(installation: Installation, environ: Mapping[str, str]) -> str:
 def _python_library(bundled: Path) -> tuple[Path, ...]:
     """The directory of the running Python's shared library, which the stub is linked with.
 
-    Empty when the loader finds the library by itself. Raises Error("RuntimeUnavailable") when there
-    is none: Debian's python3 and a CPython built with default options come without it.
+    Empty when the wheel includes it, which it does for one version of Python, or the loader finds
+    it by itself. For errors see :func:`_find_python_library`.
     """
-    major, minor = sys.version_info.major, sys.version_info.minor
-    name = f"libpython{major}.{minor}.so.1.0"
+    major, minor = sys.version_info[:2]
     if any(bundled.glob(f"libpython{major}-*.{minor}.so.1.0")):
-        return ()  # The wheel includes the library of one version of Python.
+        return ()
+    return _find_python_library()
+
+
+def _find_python_library() -> tuple[Path, ...]:
+    """The directory of the running Python's shared library; empty when the loader finds it by
+    itself. Raises Error("RuntimeUnavailable") when there is none: Debian's python3 and a CPython
+    built with default options come without it."""
+    major, minor = sys.version_info[:2]
+    name = f"libpython{major}.{minor}.so.1.0"
     for directory in (sysconfig.get_config_var("LIBDIR"), f"{sys.base_prefix}/lib"):
         # os.path, since Path raises where the directory may not be entered, as after a move.
         if directory and os.path.isfile(os.path.join(directory, name)):

@@ -46,6 +46,27 @@ def test_a_triton_that_does_not_run_is_refused_with_its_words(tmp_path: Path) ->
     assert caught.value.code == "RuntimeUnavailable"
 
 
+def test_a_missing_library_of_python_is_told_without_the_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "base_prefix", str(tmp_path))
+    monkeypatch.setattr("sysconfig.get_config_var", lambda name: None)
+    monkeypatch.setattr("ctypes.util.find_library", lambda name: None)
+    monkeypatch.setattr(sys, "version_info", (3, 11, 2))
+    machine = {"PATH": str(tmp_path)}
+    with pytest.raises(Error, match=r"libpython3\.11\.so\.1\.0 is missing") as caught:
+        installation.require_python_library(machine)
+    assert "apt-get install libpython3.11" in caught.value.hint
+    installation.require_python_library({**machine, "TRITON_SERVER": "/opt/tritonserver/bin/tritonserver"})
+    monkeypatch.setattr(sys, "version_info", (*installation.PYTHON_IN_WHEEL, 1))
+    installation.require_python_library(machine)
+
+
+def test_the_wheel_has_the_library_of_one_python(tmp_path: Path) -> None:
+    libraries = installation.locate({"PATH": str(tmp_path)}).libraries[0]
+    [library] = libraries.glob("libpython*")
+    major, minor = installation.PYTHON_IN_WHEEL
+    assert library.match(f"libpython{major}-*.{minor}.so.1.0")
+
+
 def test_the_wheel_runs_and_knows_its_options(tmp_path: Path) -> None:
     wheel = installation.locate({"PATH": str(tmp_path)})
     options = {"--exit-timeout-secs", HTTP_RESTRICTED, GRPC_RESTRICTED}
