@@ -65,9 +65,13 @@ def _fail(error: Error, debug: bool) -> int:
 
 
 def _usage(exc: Any) -> Error:
-    """A wrong command line; the hint names the help of the command."""
+    """A wrong command line; the hint names values of a missing option, and the help."""
+    from amphitrite.cli.session import missing_options
+
     path = exc.ctx.command_path if exc.ctx is not None else "ml"
-    return Error("UsageError", exc.format_message(), hint=f"run `{path} --help`")
+    names = missing_options.candidates(exc)
+    choice = f"use one of {names}; or " if names else ""
+    return Error("UsageError", exc.format_message(), hint=f"{choice}run `{path} --help`")
 
 
 def run() -> None:

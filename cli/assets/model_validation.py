@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from amphitrite.schemas.repository import Finding, Server
 
 TYPE = "triton_model"
+_UNREAD_HINT = "make the file readable for the account that runs `ml`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,8 @@ def findings(path: Path, server: Server) -> LocalChecks:
 
 
 def check(document: Mapping[str, Any]) -> None:
-    """Raises Error UserError if no Triton would load the triton_model of ``document``.
+    """Raises Error UserError if no Triton would load the triton_model of ``document``, and
+    LocalFileError if a file cannot be read.
 
     The control plane checks what depends on the server when the version is registered.
     """
@@ -65,14 +67,27 @@ def check(document: Mapping[str, Any]) -> None:
         return  # A single file is not a repository: the server refuses it and explains the layout.
     checks = findings(path, ANY_SERVER)
     problems = errors(checks.findings)
+    unread = [finding for finding in problems if _is_unread(finding)]
+    if unread:
+        raise Error(
+            "LocalFileError",
+            f"cannot read {path}: {'; '.join(str(finding) for finding in unread[:3])}",
+            target="path",
+            hint=_UNREAD_HINT,
+            violations=[violation(finding, checks.root) for finding in unread],
+        )
     if problems:
         raise Error(
             "UserError",
             f"Triton would not load {path}: {'; '.join(str(finding) for finding in problems[:3])}",
             target="path",
-            hint="run `ml model validate` to see all problems",
             violations=[violation(finding, checks.root) for finding in problems],
         )
+
+
+def _is_unread(finding: Finding) -> bool:
+    """Whether it is about this machine's file, so that nothing is known of Triton's opinion."""
+    return finding.code == "unreadable"
 
 
 def violation(finding: Finding, root: Path) -> Violation:
@@ -136,13 +151,17 @@ def report(session: Session, path: str, instance_type: str | None) -> bool:
         session.note(f"note: {single_model_note(checks.single)}")
     for finding in all_findings:
         # The code with which `create` refuses the repository.
-        code = " [UserError]" if finding.severity == "error" else ""
+        refused = "LocalFileError" if _is_unread(finding) else "UserError"
+        code = f" [{refused}]" if finding.severity == "error" else ""
         session.note(f"{finding.severity}: {violation(finding, checks.root)}{code}")
-        if finding.hint:
-            session.note(f"hint: {finding.hint}")
-    if problems:
-        count = f"{len(problems)} error{'s' if len(problems) != 1 else ''}"
-        session.note(f"{path}: Triton would not load this repository ({count})")
+        hint = _UNREAD_HINT if _is_unread(finding) else finding.hint
+        if hint:
+            session.note(f"hint: {hint}")
+    unread = sum(map(_is_unread, problems))
+    if unread:
+        session.note(f"{path}: not checked completely ({_count(unread, 'unreadable file')})")
+    elif problems:
+        session.note(f"{path}: Triton would not load this repository ({_count(len(problems), 'error')})")
     else:
         session.note(f"{path}: Triton would load this repository")
     if session.options.output is not None or session.options.query is not None:
@@ -150,3 +169,7 @@ def report(session: Session, path: str, instance_type: str | None) -> bool:
             [finding.to_document() for finding in all_findings], ("severity", "file", "line", "column", "message")
         )
     return not problems
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
 from amphitrite.cli.assets import ignore_files, model_files, uploads
 from amphitrite.schemas.errors import Error
+from amphitrite.schemas.repository.files.local_directory import LocalRepository
 
 from ..conftest import Stage
 
@@ -178,3 +180,23 @@ def test_patterns(lines: str, ignored: str, kept: str) -> None:
 
     assert [path for path in ignored.split() if not is_ignored(path)] == []
     assert [path for path in kept.split() if is_ignored(path)] == []
+
+
+def test_a_file_that_cannot_be_read_is_not_judged(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree(stage.directory / "files", m__1__model_DOT_onnx="x", m__config_DOT_pbtxt="max_batch_sise: 8")
+    opened = LocalRepository.open
+
+    def refuse(repository: LocalRepository, path: str) -> BinaryIO:
+        if path.endswith("config.pbtxt"):
+            raise PermissionError(13, "Permission denied", path)
+        return opened(repository, path)
+
+    monkeypatch.setattr(LocalRepository, "open", refuse)  # Root may read every file.
+    said = (
+        "error: files/m/config.pbtxt: cannot read `m/config.pbtxt`: Permission denied [LocalFileError]\n"
+        "hint: make the file readable for the account that runs `ml`\n"
+    )
+    code, _, err = stage.run("model", "validate", "files")
+    assert (code, err) == (1, f"{said}files: not checked completely (1 unreadable file)\n")
+    code, _, err = stage.run("model", "create", "-n", "pets", "-p", "files", "-t", "triton_model")
+    assert (code, err) == (1, said)

@@ -135,6 +135,23 @@ def test_values_come_from_the_server(served: Stage) -> None:
     assert played == dict(OFFERED)
 
 
+@pytest.mark.parametrize(
+    ("line", "option", "names"),
+    [
+        ("online-deployment list", "'--endpoint-name' / '--endpoint' / '-e'", "pictures"),
+        ("online-deployment show -e pictures", "'--name' / '-n'", "blue, green"),
+        ("model show -l latest", "'--name' / '-n'", "pets"),
+    ],
+)
+def test_the_names_for_a_missing_option(served: Stage, line: str, option: str, names: str) -> None:
+    command = " ".join(line.split()[:2])
+    code, _, err = served.run(*line.split())
+    assert (code, err) == (
+        2,
+        f"error: Missing option {option}. [UsageError]\nhint: use one of {names}; or run `ml {command} --help`\n",
+    )
+
+
 def offered(stage: Stage, line: str) -> list[str]:
     stage.capture.readouterr()
     assert main(["completion", "candidates", "--", *line.split(" ")], connect) == 0
