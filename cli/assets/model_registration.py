@@ -26,6 +26,11 @@ _WITHOUT = {
     "codes": "scoring scripts are not supported; Triton serves the model's files directly",
     "data": "data assets are not supported",
 }
+#: Type of a model -> what to do for a deployment of it.
+_SERVING = {
+    "custom_model": "a deployment of this custom_model needs an environment with a container image of your own",
+    "mlflow_model": "no deployment can have this mlflow_model: export it (to ONNX, for example) and register that",
+}
 
 
 def register(client: Client, document: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
@@ -63,6 +68,17 @@ def register_inline(client: Client, document: Mapping[str, Any], progress: Progr
 def notes(resource: Mapping[str, Any]) -> list[str]:
     """What the control plane tells of a version that it has just registered."""
     return [f"note: {note}" for note in resource["properties"].get("notes", ())]
+
+
+def serving_notes(resource: Mapping[str, Any]) -> list[str]:
+    """What a deployment of a registered version needs, if Triton alone cannot serve its type.
+
+    Such a version is the latest one too, so a deployment of ``@latest`` would be refused.
+    """
+    kind = resource["properties"].get("modelType")
+    if kind not in _SERVING:
+        return []
+    return [f"note: this server serves triton_model; {_SERVING[kind]}"]
 
 
 def content_name(uri: str) -> str:

@@ -24,6 +24,8 @@ _HINTS = {
     404: "run `ml online-endpoint update --traffic` to send traffic to a deployment",
     503: "run `ml online-deployment get-logs` to see the reason",
 }
+#: The hint on a model's failure after a request without a body.
+_EMPTY = "the request had no body: add --request-file with the JSON that the model takes"
 
 
 def invoke(client: Client, name: str, request_file: str | None, deployment: str | None) -> str:
@@ -47,7 +49,7 @@ def invoke(client: Client, name: str, request_file: str | None, deployment: str 
     except Error as error:
         raise Error("ScoringFailed", f"no answer from {uri}: {error.message}", target=uri) from error
     if not answer.is_success:
-        raise _failure(uri, answer)
+        raise _failure(uri, answer, is_empty=request_file is None)
     return answer.text
 
 
@@ -73,7 +75,8 @@ def _read(file: str) -> bytes:
     return data
 
 
-def _failure(uri: str, answer: httpx.Response) -> Error:
+def _failure(uri: str, answer: httpx.Response, *, is_empty: bool) -> Error:
+    """``is_empty``: there was no request file. Some models of one's own containers need none."""
     code = "ScoringFailed"
     try:
         error = answer.json()["error"]
@@ -85,5 +88,5 @@ def _failure(uri: str, answer: httpx.Response) -> Error:
             message = f"{error['code']}: {error['message']}"
     except (ValueError, KeyError, TypeError):
         message = answer.text.strip()[:2000] or "no body"
-    hint = _HINTS.get(answer.status_code)
+    hint = _EMPTY if is_empty and answer.status_code == 424 else _HINTS.get(answer.status_code)
     return Error(code, f"{uri} answered {answer.status_code}: {message}", target=uri, hint=hint)

@@ -79,7 +79,7 @@ def create(
         again = "repeat the command; files sent without a version are deleted after a day"
         interruption.report(f"no version of {submission.document['name']} was registered", again)
         raise
-    for note in model_registration.notes(resource):
+    for note in (*model_registration.notes(resource), *model_registration.serving_notes(resource)):
         session.note(note)
     if no_wait:
         session.note(f"model/{submission.document['name']}:{resource['name']} created")

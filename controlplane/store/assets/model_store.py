@@ -102,7 +102,7 @@ class ModelStore:
                 version = model_versions.anonymous_version(connection, name, version, document.get("type"))
             row = model_versions.find_version(connection, name, version)
             if row is not None:
-                self._check_same_content(connection, row, document)
+                self._check_same_content(connection, row, document, f"{row['name']}:{version}")
                 values = {
                     "document": {**document, "path": row["document"]["path"]},
                     "is_anonymous": is_anonymous,
@@ -284,18 +284,24 @@ class ModelStore:
         self._check(StoredFiles(self.blobs.content, files))
         return manifest_digest(files)
 
-    def _check_same_content(self, connection: Connection, row: RowMapping, document: Mapping[str, Any]) -> None:
-        """The same URL means the files that were there when the version was registered."""
+    def _check_same_content(
+        self, connection: Connection, row: RowMapping, document: Mapping[str, Any], label: str
+    ) -> None:
+        """The same URL means the files that were there when the version was registered.
+
+        ``label``: the name and the version. The message is Azure's, which its SDK compares.
+        """
         same_type = document.get("type") == row["document"].get("type")
         if same_type and _address(document) == row["document"]["path"]:
             return
         if same_type and manifest_digest(self._manifest(connection, document)) == row["digest"]:
             return
+        what = "with other files" if same_type else f"as a {row['document'].get('type')}"
         raise Error(
             "UserError",
             "Asset paths cannot be updated.",
             target="path" if same_type else "type",
-            hint="register it as a new version",
+            hint=f"{label} exists {what}: register this as another version, or leave out the version for the next one",
         )
 
 

@@ -1,0 +1,29 @@
+"""What ``invoke`` says of a model's failure."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from ..conftest import Stage
+
+PARSING = "failed to parse the request JSON buffer: The document is empty."
+HINT = "hint: the request had no body: add --request-file with the JSON that the model takes\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "status", "hint"),
+    [((), 424, HINT), ((), 413, ""), (("--request-file", "request.json"), 424, "")],
+)
+def test_a_failure_without_a_request_file(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...], status: int, hint: str
+) -> None:
+    """Triton's answer to an empty body says nothing of the option."""
+    (stage.directory / "request.json").write_text("{}")
+    stage.run("online-endpoint", "create", "-n", "pictures", "-o", "none")
+    answer = httpx.Response(status, json={"error": PARSING})
+    monkeypatch.setattr(stage.machine, "_score", lambda request: answer)
+    code, out, err = stage.run("online-endpoint", "invoke", "-n", "pictures", *more)
+    uri = "https://127.0.0.1:9443/endpoints/pictures/"
+    assert (code, out) == (1, "")
+    assert err == f"error: {uri} answered {status}: {PARSING} [ScoringFailed]\n{hint}"
