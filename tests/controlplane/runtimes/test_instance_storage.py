@@ -61,8 +61,10 @@ def test_backends_stay_for_the_next_instance_and_for_running_ones(home: Home) ->
     for age, name in enumerate(("new", "running", "old")):
         (parent / name).mkdir(parents=True)
         os.utime(parent / name, (1000 - age, 1000 - age))
-    command = [sys.executable, "-c", "input()", f"--backend-directory={parent / 'running'}"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
+    command = [sys.executable, "-c", "print(flush=True); input()", f"--backend-directory={parent / 'running'}"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        # The kernel shows no arguments for a moment after the program has been replaced.
+        assert process.stdout is not None and process.stdout.readline()
         found = {item.name: item for item in instance_storage.backend_items(parent, None, [process.pid])}
         process.communicate(b"\n")
     assert {name: item.needed for name, item in found.items()} == {"new": True, "running": True, "old": False}
