@@ -5,8 +5,10 @@ Modules are counted rather than milliseconds, which depend on the machine.
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -70,3 +72,27 @@ def test_reading_needs_neither_yaml_nor_schemas() -> None:
     found = imported("--server-url", "https://127.0.0.1:1", "online-endpoint", "show", "-n", "ep1")
     assert (SLOW - {"pydantic", "httpx", "ssl"}) & found == set()
     assert "httpx" in found
+
+
+INTERRUPTED = """
+import importlib, os, signal, sys
+
+interrupted_at = sys.argv.pop(1)
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == interrupted_at:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Finder())
+getattr(importlib.import_module(sys.argv.pop(1)), sys.argv.pop(1))()
+"""
+
+
+@pytest.mark.parametrize("module", ["typer", "amphitrite.cli.session.connection", "amphitrite.cli.verbs.server"])
+def test_an_interrupt_during_the_imports_leaves_no_traceback(module: str) -> None:
+    project = (Path(__file__).parents[2] / "pyproject.toml").read_text()
+    [script] = re.findall(r'^ml = "(.*):(.*)"$', project, re.MULTILINE)
+    command = [sys.executable, "-c", INTERRUPTED, module, *script, "server", "status"]
+    done = subprocess.run(command, env={"ML_HOME": "/nowhere"}, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
