@@ -96,6 +96,8 @@ def _ca_file(environ: Mapping[str, str]) -> Path | None:
 def _read_token(path: Path) -> str:
     try:
         return path.read_text().strip()
+    except PermissionError as exc:
+        raise home_directory.permission_denied(path) from exc
     except OSError as exc:
         raise Error("LocalFileError", f"cannot read the token in ML_HOME: {exc}") from exc
 

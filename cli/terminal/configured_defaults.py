@@ -36,6 +36,8 @@ def read(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
         text = file.read_text(encoding="utf-8")
     except (FileNotFoundError, NotADirectoryError):
         return {}
+    except PermissionError as exc:
+        raise home_directory.permission_denied(file) from exc
     except (OSError, UnicodeDecodeError) as exc:
         raise _unreadable(file, exc) from exc
     import configparser

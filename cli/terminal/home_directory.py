@@ -38,11 +38,19 @@ def read_state(home: Path) -> dict[str, Any] | None:
         state = json.loads(file.read_bytes())
     except FileNotFoundError:
         return None
+    except PermissionError as exc:
+        raise permission_denied(file) from exc
     except (OSError, ValueError) as exc:
         raise Error("LocalFileError", f"cannot read {file}: {exc}", hint=_REPAIR) from exc
     if not isinstance(state, dict) or "api_url" not in state:
         raise Error("LocalFileError", f"{file} does not describe a control plane: it has no api_url", hint=_REPAIR)
     return state
+
+
+def permission_denied(file: Path) -> Error:
+    """The Error for a file of ML_HOME that belongs to somebody else."""
+    hint = "set ML_HOME to a directory of yours"
+    return Error("LocalFileError", f"cannot read {file}: permission denied", target=str(file), hint=hint)
 
 
 def log_directory(home: Path) -> Path:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from amphitrite.cli.session import connection
 from amphitrite.cli.session.connection import Server
+from amphitrite.cli.terminal import configured_defaults
 from amphitrite.schemas.errors import Error
 
 
@@ -80,3 +83,20 @@ def test_a_damaged_file_is_named(text: str, tmp_path: Path) -> None:
     with pytest.raises(Error) as caught:
         connection.find_server(None, {"ML_HOME": str(tmp_path)})
     assert caught.value.code == "LocalFileError" and str(tmp_path / "server.json") in caught.value.message
+
+
+@pytest.mark.parametrize("name", ["server.json", "token", "config"])
+def test_a_home_of_somebody_else(name: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Path, *arguments: object, **more: object) -> io.BufferedIOBase:
+        if self.name == name:
+            raise PermissionError(13, "Permission denied", str(self))
+        return real(self, *arguments, **more)
+
+    # No file is closed to root, who may run the tests.
+    real: Any = Path.open
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(Error) as caught:
+        connection.find_server(None, {"ML_HOME": str(home)})
+        configured_defaults.read({"ML_HOME": str(home)})
+    message = f"cannot read {home / name}: permission denied"
+    assert (caught.value.message, caught.value.hint) == (message, "set ML_HOME to a directory of yours")
