@@ -8,6 +8,8 @@ from __future__ import annotations
 import errno
 import socket
 
+import psutil
+
 from amphitrite.schemas.errors import Error
 
 
@@ -31,11 +33,25 @@ def require_free(host: str, port: int, option: str) -> None:
 
 def _refusal(cause: OSError, host: str, port: int, option: str) -> Error:
     if cause.errno == errno.EADDRINUSE:
+        program = _listener(port)
+        stop = "stop that program" if program else "stop the program; root can see which one it is"
         return Error(
             "PortInUse",
-            f"port {port} on {host} is in use by another program",
+            f"port {port} on {host} is in use by {program or 'another program'}",
             target=f"{host}:{port}",
-            hint=f"choose another port with {option}, or find the program: ss -ltnp 'sport = :{port}'",
+            hint=f"choose another port with {option}, or {stop}",
         )
     message = f"cannot listen on {host}:{port}: {cause.strerror}"
     return Error("BadArgument", message, target=f"{host}:{port}")
+
+
+def _listener(port: int) -> str:
+    """Name and pid of the program that listens on ``port``; empty if the kernel does not tell us,
+    as of another user's."""
+    try:
+        for connection in psutil.net_connections("tcp"):
+            if connection.status == psutil.CONN_LISTEN and connection.laddr[1:] == (port,) and connection.pid:
+                return f"{psutil.Process(connection.pid).name()} (pid {connection.pid})"
+    except (psutil.Error, OSError):
+        return ""
+    return ""
