@@ -30,7 +30,8 @@ $ ml explain ResourceNotFound
 
 `ml explain 404` lists the codes of an HTTP status. This page is generated from
 `schemas/explanations/` by `docs/generate.py`. What can go wrong in a cluster besides is in
-[Kubernetes](kubernetes.md#troubleshooting).
+[Kubernetes](kubernetes.md#troubleshooting). Some lines of a healthy log sound like failures:
+[instances without a GPU](model-repositories.md#instances-without-a-gpu).
 """
 
 
