@@ -84,6 +84,8 @@ class Finder:
         if name == interrupted_at:
             os.kill(os.getpid(), signal.SIGINT)
 
+# As on a terminal. What a shell runs in the background starts with SIGINT ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.meta_path.insert(0, Finder())
 getattr(importlib.import_module(sys.argv.pop(1)), sys.argv.pop(1))()
 """
