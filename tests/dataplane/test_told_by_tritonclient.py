@@ -15,6 +15,7 @@ import pytest
 import tritonclient.http
 from tritonclient.utils import InferenceServerException
 
+from ..waiting import wait_until
 from .agents import BEARER, RunningAgent
 from .rule_table import MAX_BODY
 from .upstream import Upstream
@@ -90,15 +91,26 @@ def test_a_refusal_is_its_exception(row: Row, connect: Callable[[str], Client]) 
 
 
 def test_past_the_bound(connect: Callable[[str], Client], scoring: RunningAgent, rules: Rules) -> None:
-    held = "/endpoints/solo/v2/models/held/infer"
-    with ThreadPoolExecutor(2) as pool:
-        waiting = [pool.submit(scoring.client.post, held, headers=BEARER) for _ in range(2)]
-        for _ in waiting:
-            assert rules[1]["solo"].arrived.acquire(timeout=30)
-        with pytest.raises(InferenceServerException) as refused:
-            infer(connect("/endpoints/solo"), Row("429", "TooManyRequests", ""))
-        rules[1]["solo"].release()
-    told(refused.value, Row("429", "TooManyRequests", "'solo' has 2 requests in flight"))
+    held, solo, client = "/endpoints/solo/v2/models/held/infer", rules[1]["solo"], connect("/endpoints/solo")
+
+    def refused() -> InferenceServerException | None:
+        """What a third request gets. None if it came late: both places are free after 0.5 s."""
+        solo.hold()
+        with ThreadPoolExecutor(2) as pool:
+            try:
+                for _ in [pool.submit(scoring.client.post, held, headers=BEARER) for _ in range(2)]:
+                    solo.arrived.acquire(timeout=30)
+                infer(client, Row("429", "TooManyRequests", ""))
+            except InferenceServerException as refusal:
+                return refusal
+            finally:
+                solo.release()
+        return None
+
+    told(
+        wait_until(refused, "a third request is refused"),
+        Row("429", "TooManyRequests", "'solo' has 2 requests in flight"),
+    )
 
 
 def test_what_cannot_be_reached(connect: Callable[[str], Client]) -> None:
