@@ -117,7 +117,7 @@ ROOMS: dict[str, dict[str, set[str]]] = {
         "agent": {"machine", "proxy", "table"},
         "envoy": {"machine", "metrics", "proxy", "table"},
         "proxy": {"table"},
-        "triton": {"table"},
+        "triton": {"machine", "table"},
         "fetch": set(),
         "metrics": {"table"},
         "table": {"machine"},

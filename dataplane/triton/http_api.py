@@ -1,7 +1,11 @@
 """Questions to a running Triton over its HTTP API: is it live, is every model ready, what is it?
 
-Decides what counts as an answer. Must not know how often one asks. Imports the standard library
-only, so that a probe starts fast. Source: Triton's document "HTTP/REST and GRPC Protocol".
+Decides what counts as an answer. Must not know how often one asks. Imports little besides the
+standard library, so that a probe starts fast. Source: Triton's document "HTTP/REST and GRPC
+Protocol".
+
+Each function raises OSError if this process could not ask (``own_faults``): it has no descriptor
+left, for example. That says nothing about the server.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
+from amphitrite.dataplane.machine import own_faults
 from amphitrite.dataplane.table.routing_table import Address
 
 
@@ -50,7 +55,9 @@ def all_ok(address: Address, paths: Sequence[str], timeout_s: float) -> bool:
             response.read()
             if response.status != http.HTTPStatus.OK:
                 return False
-    except (OSError, http.client.HTTPException):
+    except (OSError, http.client.HTTPException) as exc:
+        if own_faults.is_own(exc):
+            raise
         return False
     finally:
         connection.close()
@@ -63,7 +70,9 @@ def _json(address: Address, path: str, timeout_s: float) -> dict[str, Any] | Non
         connection.request("GET", path)
         response = connection.getresponse()
         value = json.loads(response.read()) if response.status == http.HTTPStatus.OK else None
-    except (OSError, http.client.HTTPException, ValueError):
+    except (OSError, http.client.HTTPException, ValueError) as exc:
+        if own_faults.is_own(exc):
+            raise
         return None
     finally:
         connection.close()

@@ -101,7 +101,7 @@ def find(matches: Callable[[str], bool]) -> dict[int, str]:
         try:
             variables = (entry / "environ").read_bytes().split(b"\0")
             is_leader = os.getsid(int(entry.name)) == int(entry.name)
-        except OSError:
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
             continue  # It has exited, or belongs to another user.
         for variable in variables:
             name, _, value = variable.partition(b"=")

@@ -30,8 +30,9 @@ from amphitrite.controlplane.runtimes.local import (
 )
 from amphitrite.controlplane.runtimes.local.instance_records import InstanceRecord
 from amphitrite.controlplane.runtimes.local.probe_counts import ProbeState, step
-from amphitrite.dataplane.machine import processes
+from amphitrite.dataplane.machine import own_faults, processes
 from amphitrite.dataplane.triton import http_api
+from amphitrite.schemas.errors import Error
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +43,9 @@ ROTATION_PERIOD_S = 10.0
 #: Seconds that a Python stub may be dead while a model is loaded. Triton waits forever for a stub
 #: that died while reading the model, for example out of memory, so the supervisor must detect it.
 DEAD_STUB_S = 5.0
+#: Seconds until the next attempt after supervision itself has failed: for example, this process has
+#: no descriptor left.
+FAULT_PAUSE_S = 1.0
 #: How often a chosen port may be taken before the instance counts as failed.
 MAX_RESTARTS = 3
 
@@ -95,10 +99,22 @@ class Supervision:
 
     def _run(self) -> None:
         while not self._closing:
-            if not self._supervise_process():
+            try:
+                if self._supervise_process():
+                    continue
                 self._handle_exit()
                 if self._record.phase == "exited":
                     return
+            except Exception:
+                # Whatever it is, the instance must not be left alone.
+                log.exception("supervision of %s failed; it goes on", self._record.id)
+                self._pause()
+
+    def _pause(self) -> None:
+        """Waits FAULT_PAUSE_S, or until ``close``, without a new descriptor."""
+        poll = select.poll()
+        poll.register(self._wake, select.POLLIN)
+        poll.poll(FAULT_PAUSE_S * 1000)
 
     def _supervise_process(self) -> bool:
         """Supervises one process until it exits (False) or the thread is to end (True)."""
@@ -126,9 +142,9 @@ class Supervision:
                     wake_at = record.stop_by if now < record.stop_by else now + 1.0
                 else:
                     if now >= next_readiness:
-                        next_readiness = now + self._probe_readiness(record)
+                        next_readiness = now + self._probe(self._probe_readiness, record)
                     if now >= next_liveness and record.ready_at is not None:
-                        next_liveness = now + self._probe_liveness(record)
+                        next_liveness = now + self._probe(self._probe_liveness, record)
                     wake_at = next_readiness if record.ready_at is None else min(next_readiness, next_liveness)
                 if now >= next_rotation:
                     next_rotation = now + ROTATION_PERIOD_S
@@ -143,6 +159,17 @@ class Supervision:
         finally:
             os.close(pidfd)
         return True
+
+    @staticmethod
+    def _probe(probe: Callable[[InstanceRecord], float], record: InstanceRecord) -> float:
+        """The seconds until the next probe. A probe that failed for a fault of this process is no
+        result: it counts neither as passed nor as failed."""
+        try:
+            return probe(record)
+        except Exception as exc:
+            known = own_faults.is_own(exc)
+            log.warning("cannot probe %s, which says nothing about it: %s", record.id, exc, exc_info=not known)
+            return FAULT_PAUSE_S
 
     def _probe_readiness(self, record: InstanceRecord) -> float:
         """Probes once and records the result. Returns the seconds until the next probe."""
@@ -204,14 +231,15 @@ class Supervision:
     def _handle_exit(self) -> None:
         """Cleans up after the process, and records why it exited or restarts it on other ports."""
         record = self._record
-        exit_code = instance_processes.reap(record.process.pid) if record.process else None
         instance_processes.kill_all(self._marker)
         instance_processes.remove_shared_memory([self._shm_prefix])
         text = instance_logs.end(self._directory).rpartition(START_MARK)[2]
+        # After what may fail and be tried again: the exit code can be read only once.
+        exit_code = instance_processes.reap(record.process.pid) if record.process else None
         why = None
         if record.stop_by is None:
             if record.ready_at is None and exit_reasons.port_taken(text) and record.restarts < MAX_RESTARTS:
-                with contextlib.suppress(OSError):
+                with contextlib.suppress(OSError, Error):
                     self._update(**_process_fields(self._launch(replace(record, restarts=record.restarts + 1))))
                     return
             why = self._kill_reason or exit_reasons.reason(text, exit_code, was_ready=record.ready_at is not None)
