@@ -63,6 +63,9 @@ class IssuerKeys:
                     "cannot fetch the keys of issuer %s: %s; the last keys stay in use", self._issuer, error.message
                 )
                 pause = RETRY_S
+            except Exception:
+                log.exception("cannot fetch the keys of issuer %s; the last keys stay in use", self._issuer)
+                pause = RETRY_S
             stop.wait(pause)
 
 

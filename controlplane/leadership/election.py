@@ -89,6 +89,9 @@ class Election:
             self._claim(requested_at)
         except Error as error:
             log.warning("%s", error.message)
+        except Exception:
+            # As a renewal that has failed: the term must end in time, and not by this thread's end.
+            log.exception("the Lease could not be renewed")
         return self.leading()
 
     def _claim(self, requested_at: float) -> None:

@@ -1,16 +1,20 @@
 """The tasks of the leading control plane, from the start of its term to its end.
 
 Decides that they start together, and that all have ended before another leader's begin. Must not
-know how a leader is elected.
+know how a leader is elected. A task that fails is started again in the same term.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
 
 from amphitrite.controlplane.reconciliation.reconciler import Reconciler
+from amphitrite.dataplane.machine.kept_tasks import keep_running
+
+log = logging.getLogger(__name__)
 
 #: Runs until the event is set.
 Work = Callable[[threading.Event], None]
@@ -31,7 +35,9 @@ class LeaderTasks:
         self.since = time.time()
         try:
             works = [("reconciler", self._reconciler.run), *self._other_tasks]
-            threads = [threading.Thread(target=work, args=(term,), name=name, daemon=True) for name, work in works]
+            threads = [
+                threading.Thread(target=_run, args=(name, work, term), name=name, daemon=True) for name, work in works
+            ]
             for thread in threads:
                 thread.start()
             term.wait()
@@ -40,3 +46,7 @@ class LeaderTasks:
                 thread.join()
         finally:
             self.since = None
+
+
+def _run(name: str, work: Work, term: threading.Event) -> None:
+    keep_running(lambda: work(term), term, lambda _: log.exception("the leader's task %s failed; it goes on", name))

@@ -2,8 +2,9 @@
 
 Decides when a connection is aborted: its head is not complete in time, its body stalls, it is idle,
 or the client does not read the answer. A client that waits for an answer is never aborted. Above
-the limit of connections, the one that has been idle longest is aborted. Uses undocumented parts of
-uvicorn (decision 0007). Must not know requests.
+the limit of connections, the one that has been idle longest is aborted. It sees a connection only
+after its TLS handshake (``handshakes``). Uses undocumented parts of uvicorn (decision 0007). Must
+not know requests.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from amphitrite.controlplane.process.handshakes import Handshakes
 from amphitrite.controlplane.process.http_protocol import BodyProtocol
 
 
@@ -21,8 +23,10 @@ class ConnectionLimitsProtocol(BodyProtocol):
     HEAD_S = 30.0
     #: Seconds without a byte in either direction.
     IDLE_S = 60.0
-    #: The number of connections. A process may have 1,024 open files by default.
+    #: The number of connections after their TLS handshake. ``handshakes`` limits those before.
     CONNECTIONS_MAX = 512
+    #: The server's connections before the handshake; None where it has no TLS.
+    handshakes: Handshakes | None = None
 
     _last_activity = 0.0
     _head_started: float | None = None
@@ -31,6 +35,8 @@ class ConnectionLimitsProtocol(BodyProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        if self.handshakes is not None:
+            self.handshakes.complete(transport.get_extra_info("socket").fileno())
         self._last_activity = self.loop.time()
         if len(self.connections) > self.CONNECTIONS_MAX:
             self._abort_idlest()

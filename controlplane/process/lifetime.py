@@ -20,8 +20,11 @@ from amphitrite.controlplane.process import agent_process, https_server, logs, s
 from amphitrite.controlplane.process.agent_process import AgentProcess
 from amphitrite.controlplane.process.app import create_app
 from amphitrite.controlplane.process.assembly import ControlPlane, assemble
+from amphitrite.controlplane.process.handshakes import Handshakes
+from amphitrite.controlplane.process.threads import Threads
 from amphitrite.controlplane.settings import addresses
 from amphitrite.controlplane.settings.settings import Settings
+from amphitrite.dataplane.machine import open_files
 from amphitrite.schemas.errors import Error
 
 log = logging.getLogger(__name__)
@@ -40,7 +43,7 @@ JOIN_S, JOIN_POD_S = 10.0, 2.0
 def run(settings: Settings, stop: threading.Event, on_running: Callable[[], None] = lambda: None) -> None:
     """Runs a control plane. Returns after ``stop`` is set and all threads have ended.
 
-    ``on_running`` is called once it runs.
+    ``on_running`` is called once it runs. Raises Error, also if an indispensable thread is lost.
     """
     home = settings.home
     logs.configure(
@@ -55,7 +58,9 @@ def run(settings: Settings, stop: threading.Event, on_running: Callable[[], None
         stack.callback(server_file.ended, home)
         fetch_ca = None if tls.ca_file == tls.bundle_file else tls.ca_file.read_text(encoding="ascii")
         parts = assemble(settings, secrets, fetch_ca, stack, stop)
-        server = https_server.server(settings, tls, create_app(parts.services))
+        files_max = open_files.raise_limit()
+        pending = Handshakes(https_server.pending_at_most(files_max))
+        server = https_server.server(settings, tls, create_app(parts.services), pending, files_max)
         renewal_task = Renewal(
             load,
             https_server.reloader(server),
@@ -63,9 +68,9 @@ def run(settings: Settings, stop: threading.Event, on_running: Callable[[], None
             renewal.period_s(settings),
         )
 
-        threads = _Threads(stack, JOIN_S if settings.embedded else JOIN_POD_S)
-        listening = https_server.sockets(settings)
-        threads.start("web", lambda: server.run(listening), lambda: setattr(server, "should_exit", True))
+        threads = Threads(stack, stop, JOIN_S if settings.embedded else JOIN_POD_S)
+        listening = https_server.sockets(settings, pending)
+        threads.start_once("web", lambda: server.run(listening), lambda: setattr(server, "should_exit", True))
         stack.callback(parts.services.feed.close)
         if not settings.embedded:
             stack.callback(_keep_answering, stop)
@@ -84,23 +89,9 @@ def run(settings: Settings, stop: threading.Event, on_running: Callable[[], None
             on_running()
         stop.wait()
         log.info("stopping; the data plane keeps serving")
-
-
-class _Threads:
-    """Threads that the stack stops and joins, in reverse order of their start."""
-
-    def __init__(self, stack: ExitStack, join_s: float) -> None:
-        self._stack, self._join_s = stack, join_s
-
-    def start(self, name: str, target: Callable[[], None], ask_to_end: Callable[[], None]) -> None:
-        thread = threading.Thread(target=target, name=name, daemon=True)
-
-        def end() -> None:
-            ask_to_end()
-            thread.join(self._join_s)
-
-        thread.start()
-        self._stack.callback(end)
+    if threads.lost is not None:
+        message = f"the control plane ended, because its thread {threads.lost} did"
+        raise Error("InternalServerError", message, hint="run `ml server logs`")
 
 
 def _hosts(settings: Settings) -> tuple[str, ...]:

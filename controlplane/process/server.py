@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from amphitrite.controlplane.process import agent_process, lifetime, server_file
+from amphitrite.controlplane.process import agent_process, lifetime, server_file, threads
 from amphitrite.controlplane.settings.home import Home
 from amphitrite.controlplane.settings.settings import Settings
 from amphitrite.dataplane.machine import garbage_collection, ports
@@ -34,6 +34,7 @@ def start(settings: Settings, on_running: Callable[[], None] = lambda: None) -> 
             everything.set()
         stop.set()
 
+    threading.excepthook = threads.log_unhandled
     garbage_collection.limit_pauses()
     os.umask(0o077)  # For logs and sockets of all our processes.
     signal.signal(signal.SIGTERM, ask)

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from amphitrite.dataplane.agent.control_plane_client import deregister, follow, report, report_metrics
 from amphitrite.dataplane.agent.settings import Settings
-from amphitrite.dataplane.machine import garbage_collection, processes
+from amphitrite.dataplane.machine import garbage_collection, open_files, processes
 from amphitrite.dataplane.machine.json_log import log
 from amphitrite.dataplane.proxy.proxy import AgentCallbacks, GracefulShutdown, ProxyFactory
 from amphitrite.dataplane.table import saved_table
@@ -115,6 +115,8 @@ class Agent:
             self._proxy.maintain()
         except Error as error:
             log("warning", "maintenance failed", error=error.message)
+        except Exception as exc:  # Such as no descriptor left. The next attempt is in a second.
+            log("error", "maintenance failed", error=repr(exc))
         if processes.is_init():
             processes.reap_orphans(self._proxy.children())
 
@@ -153,6 +155,8 @@ def serve(settings: Settings, make_proxy: ProxyFactory) -> int:
     # another mode.
     os.umask(0o077)
     garbage_collection.limit_pauses()
+    open_files.raise_limit()  # Envoy inherits it.
+    threading.excepthook = _log_unhandled
     proxy = settings.proxy
     for directory in filter(None, (proxy.state, proxy.run, proxy.logs)):
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -167,6 +171,11 @@ def serve(settings: Settings, make_proxy: ProxyFactory) -> int:
             return agent.run()
         finally:
             settings.agent_record.unlink(missing_ok=True)
+
+
+def _log_unhandled(arguments: threading.ExceptHookArgs) -> None:
+    name = arguments.thread.name if arguments.thread is not None else "?"
+    log("error", "a thread ended", thread=name, error=repr(arguments.exc_value))
 
 
 def _predecessor_grace_s(saved: SavedTable | None, seed: RoutingTable | None) -> float:

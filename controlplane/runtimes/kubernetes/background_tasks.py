@@ -85,6 +85,8 @@ class BackgroundTasks:
                     if self._failed.get(task.__name__) != error.message:
                         log.warning("background task failed: %s", error.message)
                     self._failed[task.__name__] = error.message
+                except Exception:
+                    log.exception("background task %s failed; the next attempt is in %g s", task.__name__, _RESYNC_S)
 
     def _delete_finished(self, now: Snapshot) -> None:
         for deployment in finished_deployments(now, self._clock()):

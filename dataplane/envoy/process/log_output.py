@@ -5,6 +5,7 @@ Decides that, and which line is the last error. Must not know why Envoy runs or 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import subprocess
@@ -116,7 +117,9 @@ class StreamOutput:
                 level, logger, text = parse_line(raw.decode(errors="replace").rstrip())
                 if level == "error":
                     self._last_error = text
-                log(level, text, logger=logger)
+                # Envoy stops when nobody reads: reading goes on even where nothing can be written.
+                with contextlib.suppress(OSError):
+                    log(level, text, logger=logger)
 
 
 def parse_line(line: str) -> tuple[Literal["info", "warning", "error"], str, str]:

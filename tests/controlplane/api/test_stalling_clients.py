@@ -4,6 +4,7 @@ server as it is."""
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import ssl
 import threading
@@ -18,13 +19,17 @@ import pytest
 from amphitrite.controlplane.auth import certificates
 from amphitrite.controlplane.process import connection_limits, https_server
 from amphitrite.controlplane.process.app import create_app
+from amphitrite.controlplane.process.handshakes import BURST, Handshakes
 
+from ...ports import free_port
 from ...waiting import wait_until
 from .conftest import BLOBS, opened
 
 pytestmark = pytest.mark.slow  # Each waits for a limit of the server.
 
 CONNECTIONS = 12
+#: Connections before TLS: how many there may be, and for how many seconds.
+HANDSHAKES, HANDSHAKE_S = 20, 0.8
 
 
 class Quick(connection_limits.ConnectionLimitsProtocol):
@@ -39,12 +44,12 @@ class Live:
     """A server on a free port."""
 
     def __init__(self, world: Any, port: int, trust: Path) -> None:
-        self.world, self._port, self._trust = world, port, trust
+        self.world, self.port, self._trust = world, port, trust
         self.token = world.services.credentials.token.reveal().encode()
 
     def connect(self) -> ssl.SSLSocket:
         context = ssl.create_default_context(cafile=str(self._trust))
-        plain = socket.create_connection(("127.0.0.1", self._port), timeout=60)
+        plain = socket.create_connection(("127.0.0.1", self.port), timeout=60)
         return context.wrap_socket(plain, server_hostname="127.0.0.1")
 
     def head(self, name: bytes, *headers: bytes, query: bytes = b"") -> bytes:
@@ -82,16 +87,16 @@ def read(connection: ssl.SSLSocket) -> bytes:
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     with opened(tmp_path_factory.mktemp("live") / "home") as world:
         made = certificates.ensure(world.services.settings.home, ["127.0.0.1"], time.time())
-        server = https_server.server(replace(world.services.settings, port=0), made, create_app(world.services))
-        server.config.http = Quick
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            thread = threading.Thread(target=server.run, args=([listener],))
-            thread.start()
-            try:
-                yield Live(world, listener.getsockname()[1], made.ca_file)
-            finally:
-                server.should_exit = True
-                thread.join(60)
+        settings, pending = replace(world.services.settings, port=free_port()), Handshakes(HANDSHAKES, HANDSHAKE_S)
+        server = https_server.server(settings, made, create_app(world.services), pending, 65_536)
+        server.config.http = type("Quick", (Quick,), {"handshakes": pending})
+        thread = threading.Thread(target=server.run, args=(https_server.sockets(settings, pending),))
+        thread.start()
+        try:
+            yield Live(world, settings.port, made.ca_file)
+        finally:
+            server.should_exit = True
+            thread.join(60)
         assert not thread.is_alive()
 
 
@@ -192,3 +197,31 @@ def test_stalling_clients_keep_nobody_else_out(live: Live) -> None:
         assert all(read(connection) == b"" for connection in stalling)
     assert live.cleaned()
     assert live.world.client.get(f"{BLOBS}/honest").content == b"ok"
+
+
+def plain(live: Live) -> socket.socket:
+    """A connection without TLS, which needs no credentials."""
+    return socket.create_connection(("127.0.0.1", live.port), timeout=60)
+
+
+def test_connections_without_tls_take_few_descriptors_for_a_short_time(live: Live) -> None:
+    """Ten times as many as there may be. The oldest make room, whoever comes then is answered, and
+    all of them end in time, whether silent or with a part of a handshake."""
+    before = descriptors()
+    with contextlib.ExitStack() as stack:
+        silent = [stack.enter_context(plain(live)) for _ in range(10 * HANDSHAKES)]
+        for connection in silent[::2]:
+            with contextlib.suppress(OSError):
+                connection.sendall(b"\x16\x03\x01\x02\x00\x01")
+        said = live.says(live.head(b"after", b"Content-Length: 2", b"Connection: close") + b"ok", end=False)
+        assert said.startswith(b"HTTP/1.1 201"), said
+        assert descriptors() - before - len(silent) <= HANDSHAKES + BURST
+        for connection in silent:
+            with contextlib.suppress(ConnectionError):
+                assert connection.recv(1) == b""
+    wait_until(lambda: descriptors() <= before + 4, "their descriptors are closed")
+
+
+def descriptors() -> int:
+    """How many this process has: the server's, and the clients'."""
+    return len(os.listdir("/proc/self/fd"))

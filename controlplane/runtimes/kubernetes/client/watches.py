@@ -61,9 +61,10 @@ class Watch:
                     version = self._list()
                     self.problem, failures = None, 0
                 version = self._watch(version)
-            except Error as error:
+            except Exception as exc:
                 if self._stop.is_set():
                     return
+                error = exc if isinstance(exc, Error) else _unexpected(self._path, exc)
                 if error.code == "ResourceNotFound" and version:
                     log.info("the cluster has compacted the history of %s; listing again", self._path)
                     version = ""
@@ -102,3 +103,10 @@ class Watch:
             if kind != "BOOKMARK":
                 self._changed(kind, obj)
         return version
+
+
+def _unexpected(path: str, exc: Exception) -> Error:
+    """An object that is not as expected, or a fault of ours, interrupts the watch. If it ended the
+    thread, the objects would be out of date unseen."""
+    log.error("the watch of %s failed", path, exc_info=exc)
+    return Error("KubernetesUnaccessible", f"the watch of {path} failed: {type(exc).__name__}: {exc}")
