@@ -6,10 +6,14 @@ who listens.
 The server's private key is created once and kept when its certificate is renewed. So certificate
 and key match at any time, even for a reader such as Envoy that opens one file before a renewal and
 the other after it. Deleting ``server.key`` creates a new pair at the next start.
+
+The authority is never replaced: clients trust it. Its validity does not depend on the clock, which
+may be wrong when it is created. Without both its files a new one is created.
 """
 
 from __future__ import annotations
 
+import logging
 import ssl
 from collections.abc import Iterable
 from contextlib import suppress
@@ -24,11 +28,15 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from amphitrite.controlplane.auth import name_constraints
 from amphitrite.controlplane.settings.home import Home
 from amphitrite.dataplane.machine.atomic_files import write_atomically
 from amphitrite.schemas.errors import Error
 
-AUTHORITY_DAYS = 3650
+log = logging.getLogger(__name__)
+
+#: The validity of an authority: from before this program until nobody uses it.
+AUTHORITY_FROM, AUTHORITY_UNTIL = datetime(2000, 1, 1, tzinfo=timezone.utc), datetime(2100, 1, 1, tzinfo=timezone.utc)
 LEAF_DAYS = 90
 RENEW_BEFORE_DAYS = 30
 #: A certificate is valid from a little before its creation, for clients whose clock is behind.
@@ -53,21 +61,30 @@ class Certificates:
     bundle_file: Path
 
 
-def ensure(home: Home, hosts: Iterable[str], now: float) -> Certificates:
+def ensure(home: Home, hosts: Iterable[str], now: float, others: Iterable[str] = ()) -> Certificates:
     """Creates, keeps or renews the files in ``home.certificates``, valid at ``now`` for exactly
-    ``hosts``.
+    ``hosts`` and those of ``others`` that the authority permits.
 
-    ``hosts``: names and IP addresses (see ``addresses.certificate_hosts``). Idempotent; writes only
-    what changes. Raises Error("BadArgument") for a host that cannot be in a certificate.
+    ``hosts``, ``others``: names and IP addresses (see ``addresses.certificate_hosts`` and
+    ``machine_hosts``). Idempotent; writes only what changes. Raises Error("BadArgument") for a host
+    that cannot be in a certificate or that the authority does not permit, and LocalFileError for an
+    authority that is damaged or of which a part is missing.
     """
     at = datetime.fromtimestamp(now, timezone.utc)
     directory = home.certificates
-    names = [_general_name(host) for host in sorted(set(hosts))]
-    authority, authority_key = _authority(directory, at)
+    names, more = _general_names(hosts), _general_names(others)
+    authority, authority_key = _authority(directory, [*names, *more])
+    for name in names:
+        if not name_constraints.permits(authority, name):
+            raise _not_permitted(directory, authority, str(name.value))
+    left_out = [str(one.value) for one in more if not name_constraints.permits(authority, one)]
+    names = [*names, *(one for one in more if one not in names and str(one.value) not in left_out)]
     leaf, key = _load(directory / "server.pem", directory / "server.key")
     if key is None:
         key = _new_key(directory / "server.key")
     if leaf is None or not _is_valid(leaf, key, authority, names, at):
+        if left_out:
+            log.warning("the authority does not permit %s: the certificate does not name it", ", ".join(left_out))
         leaf = _issue(authority, authority_key, key, names, at)
         write_atomically(directory / "server.pem", _pem(leaf) + _pem(authority), mode=0o644)
     bundle = system_roots() + _pem(authority)
@@ -99,13 +116,24 @@ def system_roots() -> bytes:
     return Path(certifi.where()).read_bytes().rstrip(b"\n") + b"\n"
 
 
-def _authority(directory: Path, at: datetime) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
-    certificate, key = _load(directory / "ca.pem", directory / "ca.key")
+def _authority(
+    directory: Path, names: Iterable[x509.GeneralName]
+) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+    """The authority of ``directory``, or a new one for ``names``."""
+    certificate_file, key_file = directory / "ca.pem", directory / "ca.key"
+    certificate, key = _load(certificate_file, key_file)
     if certificate is not None and key is not None and _matches(certificate, key):
-        lasts = certificate.not_valid_after_utc - at
-        if lasts > timedelta(days=LEAF_DAYS) and certificate.not_valid_before_utc <= at:
-            return certificate, key
-    key = _new_key(directory / "ca.key")
+        return certificate, key
+    if certificate_file.exists() or (key_file.exists() and key is None):
+        message = f"{certificate_file} and {key_file.name} are not a certificate authority and its key"
+        raise Error(
+            "LocalFileError",
+            message,
+            target=str(certificate_file),
+            hint="restore both from a backup, or remove both for a new authority, which clients must then trust",
+        )
+    # A key alone is what a process leaves that dies here.
+    key = key or _new_key(key_file)
     identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
     # The name contains the key's identifier, so a client that trusts the authorities of two homes
     # can distinguish them.
@@ -116,14 +144,15 @@ def _authority(directory: Path, at: datetime) -> tuple[x509.Certificate, ec.Elli
         ]
     )
     certificate = (
-        _builder(name, name, key, at, AUTHORITY_DAYS)
+        _builder(name, name, key, AUTHORITY_FROM, AUTHORITY_UNTIL)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_key_usage(key_cert_sign=True, crl_sign=True), critical=True)
+        .add_extension(name_constraints.permitting(tuple(names)), critical=True)
         .add_extension(identifier, critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier), critical=False)
         .sign(key, hashes.SHA256())
     )
-    write_atomically(directory / "ca.pem", _pem(certificate), mode=0o644)
+    write_atomically(certificate_file, _pem(certificate), mode=0o644)
     return certificate, key
 
 
@@ -137,7 +166,7 @@ def _issue(
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Amphitrite server")])
     issuer_identifier = authority.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
     return (
-        _builder(subject, authority.subject, key, at, LEAF_DAYS)
+        _builder(subject, authority.subject, key, at - BACKDATE, at + timedelta(days=LEAF_DAYS))
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_key_usage(digital_signature=True), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
@@ -170,7 +199,7 @@ def _is_valid(
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, at: datetime, days: int
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, begin: datetime, end: datetime
 ) -> x509.CertificateBuilder:
     return (
         x509.CertificateBuilder()
@@ -178,8 +207,8 @@ def _builder(
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(at - BACKDATE)
-        .not_valid_after(at + timedelta(days=days))
+        .not_valid_before(begin)
+        .not_valid_after(end)
     )
 
 
@@ -196,6 +225,21 @@ def _key_usage(
         key_agreement=False,
         encipher_only=False,
         decipher_only=False,
+    )
+
+
+def _general_names(hosts: Iterable[str]) -> list[x509.GeneralName]:
+    return [_general_name(host) for host in sorted(set(hosts))]
+
+
+def _not_permitted(directory: Path, authority: x509.Certificate, name: str) -> Error:
+    message = f"the certificate authority of this server does not permit {name}, only "
+    return Error(
+        "BadArgument",
+        message + name_constraints.described(authority),
+        target="host",
+        hint=f"for a new authority, which clients must then trust: rm {directory}/ca.pem {directory}/ca.key; "
+        "or set ML_TLS_DIRECTORY to a certificate of yours",
     )
 
 

@@ -22,8 +22,9 @@ log = logging.getLogger(__name__)
 #: Provided files are checked this often. The kubelet itself takes up to a minute to update a
 #: Secret.
 FILES_PERIOD_S = 5.0
-#: A certificate of our own authority is renewed weeks before it expires.
-OWN_PERIOD_S = 3600.0
+#: A certificate of our own authority is renewed weeks before it expires. After a correction of the
+#: clock it may be due at once.
+OWN_PERIOD_S = 60.0
 
 
 class Renewal:
@@ -66,12 +67,15 @@ class Renewal:
             log.info("renewed credentials are in use")
 
 
-def certificate_loader(settings: Settings, hosts: tuple[str, ...]) -> Callable[[float], Certificates]:
-    """Loads this control plane's certificates: provided ones, or those of its own authority."""
+def certificate_loader(
+    settings: Settings, hosts: tuple[str, ...], others: tuple[str, ...]
+) -> Callable[[float], Certificates]:
+    """Loads this control plane's certificates: provided ones, or those of its own authority for
+    ``hosts`` and, if it permits them, ``others``."""
     home, directory = settings.home, settings.tls_directory
     if directory is not None:
         return lambda now: provided_certificates.load(directory, home)
-    return lambda now: certificates.ensure(home, hosts, now)
+    return lambda now: certificates.ensure(home, hosts, now, others)
 
 
 def load_credentials(settings: Settings, home: Home) -> Credentials:

@@ -52,7 +52,7 @@ def run(settings: Settings, stop: threading.Event, on_running: Callable[[], None
         text=settings.log_format == "text",
     )
     with ExitStack() as stack:
-        load = renewal.certificate_loader(settings, _hosts(settings))
+        load = renewal.certificate_loader(settings, _hosts(settings), addresses.machine_hosts(settings.host))
         tls, secrets = load(time.time()), renewal.load_credentials(settings, home)
         server_file.write(settings, tls, "starting")
         stack.callback(server_file.ended, home)
@@ -95,7 +95,7 @@ def run(settings: Settings, stop: threading.Event, on_running: Callable[[], None
 
 
 def _hosts(settings: Settings) -> tuple[str, ...]:
-    """The hosts for our own certificate: where the server listens, and the URLs for clients."""
+    """The hosts that our own certificate must name: the server's, and those of URLs for clients."""
     public_urls = [
         url for url in (settings.public_api_url, settings.public_scoring_url, settings.cluster.fetch_url) if url
     ]

@@ -20,10 +20,9 @@ def url(host: str, port: int) -> str:
 
     A wildcard address becomes this machine's name, because no certificate is valid for 0.0.0.0.
     """
-    address = _address(host)
-    if address is not None and address.is_unspecified:
+    if _is_wildcard(host):
         return f"https://{socket.gethostname()}:{port}"
-    return f"https://[{host}]:{port}" if isinstance(address, IPv6Address) else f"https://{host}:{port}"
+    return f"https://[{host}]:{port}" if isinstance(_address(host), IPv6Address) else f"https://{host}:{port}"
 
 
 def host(url: str) -> str:
@@ -38,15 +37,20 @@ def url_for_host(url: str, host: str) -> str:
 
 
 def certificate_hosts(host: str, extra: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Loopback names, this machine's name, ``host`` (all interface addresses for a wildcard) and
-    ``extra``."""
-    hosts = {*LOOPBACK, socket.gethostname(), *extra}
+    """What a certificate must name: the loopback names, ``host`` (this machine's name for a
+    wildcard) and ``extra``."""
+    return tuple(sorted({*LOOPBACK, *extra, socket.gethostname() if _is_wildcard(host) else host}))
+
+
+def machine_hosts(host: str) -> tuple[str, ...]:
+    """What a certificate should name too, though nobody has chosen it: this machine's name, and all
+    interface addresses if ``host`` is a wildcard. They may change with each network."""
+    return tuple(sorted({socket.gethostname(), *(_interface_addresses() if _is_wildcard(host) else ())}))
+
+
+def _is_wildcard(host: str) -> bool:
     address = _address(host)
-    if address is None or not address.is_unspecified:
-        hosts.add(host)
-    else:
-        hosts.update(_interface_addresses())
-    return tuple(sorted(hosts))
+    return address is not None and address.is_unspecified
 
 
 def _address(host: str) -> IPv4Address | IPv6Address | None:

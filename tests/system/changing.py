@@ -96,7 +96,7 @@ class Changing:
     def _certificate(self, number: int) -> None:
         """By the product's own code; for one more name, since the present one is good for weeks."""
         shown = ssl.get_server_certificate(self._product.scoring)
-        certificates.ensure(Home(self._product.home), ("127.0.0.1", f"renewal-{number}.example"), time.time())
+        certificates.ensure(Home(self._product.home), ("127.0.0.1", f"renewal-{number}.localhost"), time.time())
         wait_until(lambda: ssl.get_server_certificate(self._product.scoring) != shown, "the new certificate is shown")
 
     def _key(self, number: int) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ssl
 import stat
 from collections.abc import Iterator
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
+from cryptography import x509
 
 from amphitrite.controlplane.auth import certificates
 from amphitrite.controlplane.settings.home import Home
@@ -56,9 +58,9 @@ def test_a_second_start_changes_nothing(home: Home, now: float) -> None:
         (59, HOSTS, False),
         (61, HOSTS, True),
         (-1, HOSTS, True),
-        (1, (*HOSTS, "other"), True),
+        (1, (*HOSTS, "other.localhost"), True),
         (1, HOSTS[:2], True),
-        (1, (*HOSTS, "*.ml.test"), True),
+        (1, (*HOSTS, "*.ml.localhost"), True),
     ],
 )
 def test_the_leaf_is_renewed_with_its_old_key(
@@ -73,8 +75,13 @@ def test_the_leaf_is_renewed_with_its_old_key(
     assert (second > first) == (renewed and days > 0)
 
 
-@pytest.mark.parametrize("lost", ["ca.pem", "ca.key", "server.pem", "server.key", "bundle.pem"])
-@pytest.mark.parametrize("damage", [b"", None])
+@pytest.mark.parametrize(
+    ("lost", "damage"),
+    [
+        *((name, damage) for name in ("server.pem", "server.key", "bundle.pem") for damage in (b"", None)),
+        ("ca.pem", None),
+    ],
+)
 def test_whatever_is_lost_or_damaged_a_matching_set_comes_back(
     home: Home, now: float, lost: str, damage: bytes | None
 ) -> None:
@@ -87,11 +94,102 @@ def test_whatever_is_lost_or_damaged_a_matching_set_comes_back(
     assert handshake(made, "localhost") == "localhost"
 
 
-def test_an_authority_that_ends_soon_is_replaced(home: Home, now: float) -> None:
+@pytest.mark.parametrize(("lost", "damage"), [("ca.pem", b""), ("ca.key", b""), ("ca.key", None), ("ca.key", b"other")])
+def test_an_authority_that_is_damaged_is_not_replaced_unasked(
+    home: Home, now: float, lost: str, damage: bytes | None
+) -> None:
+    """Clients trust it. What is left of it is not touched, and the hint leads to a new one."""
     certificates.ensure(home, HOSTS, now)
-    before = files(home)["ca.pem"]
-    certificates.ensure(home, HOSTS, now + 3600 * DAY)
-    assert files(home)["ca.pem"] != before
+    if damage is None:
+        (home.certificates / lost).unlink()
+    else:
+        other = (home.certificates / "server.key").read_bytes()
+        (home.certificates / lost).write_bytes(damage and other)
+    before = files(home)
+    with pytest.raises(Error, match="are not a certificate authority and its key") as caught:
+        certificates.ensure(home, HOSTS, now)
+    assert "remove both" in (caught.value.hint or "")
+    assert files(home) == before
+    for name in ("ca.pem", "ca.key"):
+        (home.certificates / name).unlink(missing_ok=True)
+    assert handshake(certificates.ensure(home, HOSTS, now), "localhost") == "localhost"
+
+
+def test_an_authority_whose_certificate_is_lost_is_trusted_as_before(home: Home, now: float) -> None:
+    made = certificates.ensure(home, HOSTS, now)
+    trusted = made.ca_file.read_bytes()
+    made.ca_file.unlink()
+    again = certificates.ensure(home, (*HOSTS, "cats.localhost"), now)
+    made.bundle_file.write_bytes(trusted)
+    assert handshake(again, "cats.localhost") == "cats.localhost"
+
+
+@pytest.mark.parametrize("wrong", [0.0, -400 * DAY, -1 * DAY, 100 * DAY, 3600 * DAY, 20_000 * DAY], ids=str)
+@pytest.mark.parametrize("at_creation", [True, False])
+def test_a_clock_that_is_wrong_for_a_while_changes_no_authority(
+    home: Home, now: float, wrong: float, at_creation: bool
+) -> None:
+    """Neither a clock without a battery (1970), nor one that is behind or ahead. Once it is right,
+    clients that trusted the authority before still do."""
+    then = now + wrong if wrong else 0.0
+    trusted = certificates.ensure(home, HOSTS, then if at_creation else now).ca_file.read_bytes()
+    authority = {name: files(home)[name] for name in ("ca.pem", "ca.key")}
+    certificates.ensure(home, HOSTS, then)
+    right = certificates.ensure(home, HOSTS, now)
+    assert {name: files(home)[name] for name in authority} == authority
+    right.bundle_file.write_bytes(trusted)
+    assert handshake(right, "localhost") == "localhost"
+
+
+@pytest.mark.parametrize(
+    ("name", "permitted"),
+    [
+        *((name, True) for name in ("localhost", "cats.localhost", "box", "a.box", "ml.test", "cats.ml.test")),
+        *((name, True) for name in ("127.8.8.8", "10.1.2.3", "192.168.7.7", "::1", "fd00::7", "203.0.113.7")),
+        *((name, False) for name in ("login.microsoftonline.com", "test", "xml.test", "box.example", "203.0.113.8")),
+    ],
+)
+def test_the_authority_can_pretend_to_be_nobody_else(home: Home, now: float, name: str, permitted: bool) -> None:
+    """Its key and OpenSSL make a certificate for any name. Clients accept those of this server."""
+    own = (*HOSTS, "*.ml.test", "203.0.113.7")
+    made = certificates.ensure(home, own, now)
+    forged = forge(home, name, now)
+    if permitted:
+        assert handshake(forged, name) == name
+        assert handshake(certificates.ensure(home, (*own, name), now), name) == name
+        return
+    with pytest.raises(ssl.SSLCertVerificationError, match="permitted subtree violation"):
+        handshake(forged, name)
+    before = files(home)
+    with pytest.raises(Error, match=f"does not permit {name}, only box, localhost, ml.test, 203.0.113.7/32") as caught:
+        certificates.ensure(home, (*own, name), now)
+    assert f"rm {home.certificates}/ca.pem {home.certificates}/ca.key" in (caught.value.hint or "")
+    assert files(home) == before
+    # What nobody has chosen is left out instead, such as the machine's name in another network.
+    assert certificates.ensure(home, own, now, [name]) == made
+    assert files(home) == before
+
+
+def test_an_authority_of_an_earlier_release_is_kept(home: Home, now: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without constraints, and valid for ten years. Nobody has to trust another one."""
+    monkeypatch.setattr(certificates.name_constraints, "permitting", lambda _: x509.PolicyConstraints(0, None))
+    monkeypatch.setattr(certificates, "AUTHORITY_UNTIL", datetime.fromtimestamp(now + 80 * DAY, timezone.utc))
+    before = certificates.ensure(home, HOSTS, now).ca_file.read_bytes()
+    monkeypatch.undo()
+    made = certificates.ensure(home, (*HOSTS, "elsewhere.test"), now)
+    assert made.ca_file.read_bytes() == before
+
+
+def forge(home: Home, name: str, now: float) -> certificates.Certificates:
+    """What somebody with the authority's key can make."""
+    made = home.certificates
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(certificates.name_constraints, "permits", lambda *_: True)
+        elsewhere = Home(home.root / "forger")
+        elsewhere.create()
+        for path in ("ca.pem", "ca.key"):
+            (elsewhere.certificates / path).write_bytes((made / path).read_bytes())
+        return certificates.ensure(elsewhere, [name], now)
 
 
 def test_the_bundle_is_the_systems_roots_and_ours_and_does_not_grow(

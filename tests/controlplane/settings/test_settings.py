@@ -161,7 +161,8 @@ def test_a_wildcard_is_called_by_the_machines_name_and_covered_by_every_address(
     import socket
 
     assert addresses.url("0.0.0.0", 1) == f"https://{socket.gethostname()}:1"
-    covered = set(addresses.certificate_hosts("0.0.0.0"))
+    covered = {*addresses.certificate_hosts("0.0.0.0"), *addresses.machine_hosts("0.0.0.0")}
+    assert set(addresses.machine_hosts("127.0.0.1")) == {socket.gethostname()}
     assert {"localhost", "127.0.0.1", "::1", socket.gethostname()} <= covered
     assert "0.0.0.0" not in covered
     assert {"10.1.2.3", "other"} <= set(addresses.certificate_hosts("10.1.2.3", ("other",)))
