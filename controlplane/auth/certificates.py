@@ -233,10 +233,10 @@ def _general_names(hosts: Iterable[str]) -> list[x509.GeneralName]:
 
 
 def _not_permitted(directory: Path, authority: x509.Certificate, name: str) -> Error:
-    message = f"the certificate authority of this server does not permit {name}, only "
+    domains = ", ".join(name_constraints.permitted(authority) or ())
     return Error(
         "BadArgument",
-        message + name_constraints.described(authority),
+        f"the certificate authority of this server does not permit {name}, only {domains}",
         target="host",
         hint=f"for a new authority, which clients must then trust: rm {directory}/ca.pem {directory}/ca.key; "
         "or set ML_TLS_DIRECTORY to a certificate of yours",
