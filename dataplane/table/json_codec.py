@@ -67,6 +67,8 @@ def route_to_json(r: Route) -> dict[str, Any]:
                 "retry_lost": t.retry_lost,
                 "container": t.container,
                 "per_instance": t.per_instance,
+                # An older agent knows no such field.
+                **({"number_ids": True} if t.number_ids else {}),
             }
             for t in r.targets
         ],

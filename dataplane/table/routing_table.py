@@ -118,6 +118,8 @@ class Target:
     - ``score_path``: the upstream path for a POST to the route's root. None when there is no single
       model (404, with ``score_reason`` in the body).
     - ``sequences``: as of its cluster.
+    - ``number_ids``: its models take the ids of sequences as numbers, so a long text for one is
+      refused.
     - ``retry_lost``: a request whose instance is lost before the response runs again on another
       one, though it may have run. If false, only a request that certainly did not run is repeated.
     - ``container``: a user's own server answers, and no Triton that we start. Any of its addresses
@@ -134,6 +136,7 @@ class Target:
     retry_lost: bool = False
     container: bool = False
     per_instance: int = 1
+    number_ids: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,8 +110,18 @@ SCORING_ANSWERS = Section(
         ),
         Explanation(
             "BadRequest",
-            "The proxy could not read the request: it breaks HTTP.",
-            (("a client of its own making, or a broken connection", "look at what the client sends"),),
+            "The proxy could not read the request: it breaks HTTP, or its sequence cannot be told.",
+            (
+                ("a client of its own making, or a broken connection", "look at what the client sends"),
+                (
+                    "a deployment that serves sequences, and a request with many fields or names",
+                    "name the sequence in the header `amphitrite-sequence`",
+                ),
+                (
+                    "a model that takes sequence ids as numbers, and a long text for `sequence_id`",
+                    "send a number, or a text of at most 20 bytes",
+                ),
+            ),
         ),
         Explanation(
             "Forbidden",
@@ -128,7 +138,10 @@ SCORING_ANSWERS = Section(
         Explanation(
             "UnsupportedMediaType",
             "The deployment serves sequences, and a compressed body does not show its sequence.",
-            (("the client compresses", "name the sequence in the header `amphitrite-sequence`"),),
+            (
+                ("the client compresses", "name the sequence in the header `amphitrite-sequence`"),
+                ("the same, and a model takes sequence ids as numbers", "send the body uncompressed"),
+            ),
         ),
         Explanation(
             "HeadersTooLarge",

@@ -142,7 +142,8 @@ class Deployment:
 
     ``endpoint`` and ``name`` are lower case (names are compared without case). ``changed_at``: when
     the user last changed it, in seconds since the epoch; failures before that do not count.
-    ``sequences``: one of its models keeps state between the requests of a sequence.
+    ``sequences``: one of its models keeps state between the requests of a sequence. ``number_ids``:
+    one of these takes the id of the sequence as a number.
     """
 
     endpoint: str
@@ -161,6 +162,7 @@ class Deployment:
     changed_at: float
     capacity_policy: CapacityPolicy = "refuse"
     sequences: bool = False
+    number_ids: bool = False
     retry: Retry = "not-run"
 
 
@@ -198,6 +200,7 @@ def deployment_from_document(
     model: ModelReference,
     container: Container | None = None,
     sequences: bool = False,
+    number_ids: bool = False,
     compute: str = LOCAL,
     generation: int,
     observed_generation: int,
@@ -238,6 +241,7 @@ def deployment_from_document(
         changed_at=changed_at,
         capacity_policy=properties.get(CAPACITY_POLICY, "refuse"),
         sequences=sequences,
+        number_ids=number_ids,
         retry=properties.get(RETRY, "not-run"),
     )
 

@@ -144,6 +144,7 @@ def _target(supply: Supply) -> Target:
         score_path=score_path,
         score_reason=reason,
         sequences=deployment.sequences,
+        number_ids=deployment.number_ids,
         per_instance=deployment.max_concurrent_requests_per_instance,
         container=_is_users_own((workload or deployment.workload).container),
         retry_lost=deployment.retry == "lost-requests" and not deployment.sequences,

@@ -31,9 +31,9 @@ from amphitrite.controlplane.store.content.manifests import (
     uploaded_folder,
 )
 from amphitrite.controlplane.store.content.repository_directories import (
-    keeps_sequences,
     materialise,
     missing_directories,
+    sequence_facts,
 )
 from amphitrite.controlplane.store.content.spool import Scratch
 from amphitrite.controlplane.store.sql.tables import model_files
@@ -201,17 +201,19 @@ class ModelStore:
 
     def reference(self, name: str, version: str) -> dict[str, Any]:
         """What ``Store.put_deployment`` takes: {"name", "version", "digest", "model_names",
-        "sequences"}.
+        "sequences", "number_ids"}.
 
         Raises Error ResourceNotFound.
         """
         model = self.get_version(name, version)
+        sequences, number_ids = sequence_facts(self.blobs.content, self._files(model.digest))
         return {
             "name": model.name,
             "version": model.version,
             "digest": model.digest,
             "model_names": list(model.model_names),
-            "sequences": self.keeps_sequences(model),
+            "sequences": sequences,
+            "number_ids": number_ids,
         }
 
     def folder(self, version: ModelVersion) -> str:
@@ -223,8 +225,8 @@ class ModelStore:
 
     def keeps_sequences(self, version: ModelVersion) -> bool:
         """Whether one of its Triton models keeps state between requests. Raises as
-        ``repository_directories.keeps_sequences``."""
-        return keeps_sequences(self.blobs.content, self._files(version.digest))
+        ``repository_directories.sequence_facts``."""
+        return sequence_facts(self.blobs.content, self._files(version.digest))[0]
 
     def repository(self, digest: str) -> Path:
         """The model repository for a manifest's digest, created if it does not exist.

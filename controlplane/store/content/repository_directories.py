@@ -17,6 +17,7 @@ from amphitrite.controlplane.store.content.manifests import File
 from amphitrite.controlplane.store.content.spool import Scratch, disk_errors, sync_directory
 from amphitrite.dataplane.triton.repository_layout import empty_directories
 from amphitrite.schemas.errors import Error
+from amphitrite.schemas.repository.config.syntax_tree import Message
 from amphitrite.schemas.repository.config.text_format import parse
 from amphitrite.schemas.repository.files.file_listing import TEXT_BYTES_MAX
 from amphitrite.schemas.repository.models.layout import CONFIG
@@ -60,18 +61,29 @@ def missing_directories(content: Content, manifest: Sequence[File]) -> tuple[str
     return empty_directories([file.path for file in manifest], read_text)
 
 
-def keeps_sequences(content: Content, manifest: Sequence[File]) -> bool:
-    """Whether a model keeps state between the requests of a sequence. Raises as :func:`require`.
+def sequence_facts(content: Content, manifest: Sequence[File]) -> tuple[bool, bool]:
+    """Whether a model keeps state between the requests of a sequence, and whether one of these asks
+    for the id of the sequence as a number. Raises as :func:`require`.
 
     A configuration that cannot be parsed counts as no; registration checks that it can.
     """
+    keeps, numbers = False, False
     for file in manifest:
         if PurePosixPath(file.path).name == CONFIG and file.size <= TEXT_BYTES_MAX:
             require(content, file)
             text = b"".join(content.read(file.digest, 0, file.size)).decode("utf-8", errors="replace")
-            if parse(text, file.path)[0].has("sequence_batching"):
-                return True
-    return False
+            batcher = parse(text, file.path)[0].child("sequence_batching")
+            keeps = keeps or batcher is not None
+            numbers = numbers or (batcher is not None and _takes_numbers(batcher))
+    return keeps, numbers
+
+
+def _takes_numbers(batcher: Message) -> bool:
+    controls = [control for entry in batcher.children("control_input") for control in entry.children("control")]
+    return any(
+        control.enum_name("kind") == "CONTROL_SEQUENCE_CORRID" and control.enum_name("data_type") != "TYPE_STRING"
+        for control in controls
+    )
 
 
 def require(content: Content, file: File) -> None:

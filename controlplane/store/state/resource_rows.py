@@ -104,6 +104,7 @@ def deployment(row: Row) -> resources.Deployment:
         model=model,
         container=container,
         sequences=bool(row["model"].get("sequences")),
+        number_ids=bool(row["model"].get("number_ids")),
         compute=row["compute"],
         generation=row["generation"],
         observed_generation=row["observed_generation"],

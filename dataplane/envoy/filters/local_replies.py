@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from amphitrite.dataplane.envoy.filters import sequence_affinity
 from amphitrite.dataplane.envoy.filters.bodiless_requests import MAX_BYTES
 from amphitrite.dataplane.envoy.filters.request_ids import CLIENT_REQUEST_ID, ORIGIN
 
@@ -215,6 +216,7 @@ def _bodies() -> tuple[Refusal, ...]:
         ),
         Refusal(large, code, _GIVEN, found=413),
         Refusal(_has_status(415), "UnsupportedMediaType", _GIVEN, found=415),
+        Refusal(_all(_has_status(400), sequence_affinity.refused()), "BadRequest", _GIVEN),
     )
 
 

@@ -30,7 +30,7 @@ from amphitrite.dataplane.envoy.filters.local_replies import (
 )
 from amphitrite.dataplane.envoy.filters.local_replies import refusals as refusals_of_http
 from amphitrite.dataplane.envoy.translate.clusters import grpc_name
-from amphitrite.dataplane.envoy.translate.target_routes import DEPLOYMENT, RoutedTarget, forward_below
+from amphitrite.dataplane.envoy.translate.target_routes import DEPLOYMENT, RoutedTarget, forward_below, search
 
 #: The metadata that names the endpoint.
 ENDPOINT = "amphitrite-endpoint"
@@ -75,17 +75,12 @@ _GRPC_MESSAGES = {
     ),
     "ResourceNotFound": f"there is no such endpoint: name one in the metadata {ENDPOINT}",
 }
-#: The refusals of ``sequence_affinity``, by their status.
-_SEQUENCE_MESSAGE = (
-    "this deployment serves sequences, and {what}: name the sequence in the metadata " + sequence_affinity.SEQUENCE
-)
-_SEQUENCE_REFUSALS = (
-    (
-        413,
-        "RequestTooLarge",
-        f"a message of more than {sequence_affinity.BUFFERED_BYTES} bytes is not searched for its sequence",
-    ),
-    (415, "UnsupportedMediaType", "a compressed message does not show its sequence"),
+#: The refusal of a message that ``sequence_affinity`` would read, by its status.
+_LARGE_MESSAGE = by_status(
+    413,
+    "RequestTooLarge",
+    f"a message of more than {sequence_affinity.BUFFERED_BYTES} bytes is not searched for its sequence: name the "
+    f"sequence in the metadata {sequence_affinity.SEQUENCE} (which does not help where models take ids as numbers)",
 )
 _GRPC: dict[str, Any] = {"grpc": {}}
 _CONTENT = {"name": "content-type", "string_match": {"safe_regex": {"regex": r"application/grpc(\+.*)?"}}}
@@ -157,12 +152,17 @@ def target_routes(
     # Limited by its pauses alone. It is not mirrored: a mirrored request begins when its original
     # has ended.
     stream = {**action, "timeout": "0s", "idle_timeout": bound}
-    yield {**below, "match": {**_GRPC, **match, "path": _STREAM}, "route": stream}
+    checked = {"typed_per_filter_config": sequence_affinity.enabled(numbers=True, stream=True)}
+    yield {
+        **below,
+        **(checked if routed.target.number_ids else {}),
+        "match": {**_GRPC, **match, "path": _STREAM},
+        "route": stream,
+    }
     # The client's deadline, up to the limit.
     unary = {**action, "request_mirror_policies": copies, "max_stream_duration": {"grpc_timeout_header_max": bound}}
     # A stream stays on one instance with all its sequences, so none need be known before it begins.
-    sequences = {"typed_per_filter_config": sequence_affinity.enabled()} if routed.target.sequences else {}
-    yield {**below, **sequences, "match": {**_GRPC, **match, "prefix": "/"}, "route": unary}
+    yield {**below, **search(routed.target, mirrors), "match": {**_GRPC, **match, "prefix": "/"}, "route": unary}
 
 
 def as_grpc(route: Mapping[str, Any]) -> dict[str, Any]:
@@ -178,8 +178,10 @@ def as_grpc(route: Mapping[str, Any]) -> dict[str, Any]:
 def local_reply_config() -> dict[str, Any]:
     """The ``LocalReplyConfig`` for both protocols: the message of a status for gRPC, and a body of
     ``local_replies`` for HTTP."""
-    own = [by_status(status, code, _SEQUENCE_MESSAGE.format(what=what)) for status, code, what in _SEQUENCE_REFUSALS]
-    mapped = [replace(item, headers={**item.headers, **_status_of(item.code)}) for item in (*own, *refusals_of_http())]
+    mapped = [
+        replace(item, headers={**item.headers, **_status_of(item.code)})
+        for item in (_LARGE_MESSAGE, *refusals_of_http())
+    ]
     return {"mappers": [*map(_mapper, (*mapped, given())), *local_reply()["mappers"]]}
 
 

@@ -91,14 +91,23 @@ def target_routes(
     for accept in (timeouts.BY_PATH, *by_accept):
         events = {**post, "headers": [accept, *post["headers"]]}
         streamed = _forward(routed, mirrors, "/", stream=True)
-        yield {"match": {**events, **below}, **_for_posts(routed.target, streamed)}
-    yield {"match": {**post, **below}, **_for_posts(routed.target, _forward(routed, mirrors, "/"))}
+        yield {"match": {**events, **below}, **_for_posts(routed.target, mirrors, streamed)}
+    yield {"match": {**post, **below}, **_for_posts(routed.target, mirrors, _forward(routed, mirrors, "/"))}
     # Other methods run no model.
     yield {
         "match": {**match, **below},
         **_forward(routed, mirrors, "/", retry_on=_LOST),
         "typed_per_filter_config": bodiless(),
     }
+
+
+def search(target: Target, mirrors: Sequence[Mirror]) -> dict[str, Any]:
+    """The part of a route that searches requests to ``target`` for their sequences. A mirror gets
+    whatever the target gets, so what it cannot take is refused too."""
+    numbers = any(one.number_ids for one in (target, *(copy.target for copy, _ in mirrors)))
+    if not target.sequences and not numbers:
+        return {}
+    return {"typed_per_filter_config": sequence_affinity.enabled(numbers=numbers)}
 
 
 def forward_below(routed: RoutedTarget, mirrors: Sequence[Mirror]) -> dict[str, Any]:
@@ -113,16 +122,17 @@ def _score(routed: RoutedTarget, mirrors: Sequence[Mirror], *, stream: bool = Fa
         refusal = direct(404, "NoScoringModel", reason, {DEPLOYMENT: target.name})
         return {**refusal, "name": f"{routed.endpoint}/{target.name}/NoScoringModel"}
     stream = stream or timeouts.is_stream(target.score_path)
-    return _for_posts(target, _forward(routed, mirrors, target.score_path, stream=stream), at_address=True)
+    forward = _forward(routed, mirrors, target.score_path, stream=stream)
+    return _for_posts(target, mirrors, forward, at_address=True)
 
 
-def _for_posts(target: Target, route: Mapping[str, Any], *, at_address: bool = False) -> dict[str, Any]:
+def _for_posts(
+    target: Target, mirrors: Sequence[Mirror], route: Mapping[str, Any], *, at_address: bool = False
+) -> dict[str, Any]:
     """``route``, with what only requests that run a model need."""
     posted = model_errors.metadata(at_address=at_address)
-    result = {**route, "metadata": {"filter_metadata": {**route["metadata"]["filter_metadata"], **posted}}}
-    if target.sequences:
-        result["typed_per_filter_config"] = sequence_affinity.enabled()
-    return result
+    metadata = {"filter_metadata": {**route["metadata"]["filter_metadata"], **posted}}
+    return {**route, "metadata": metadata, **search(target, mirrors)}
 
 
 def _forward(

@@ -76,11 +76,13 @@ def test_what_documents_say_of_requests_is_in_the_table() -> None:
         endpoint="ep", model=model(), ever_succeeded=False, changed_at=0.0, **known,
     )  # fmt: skip
     made = endpoint_from_document(asked, keys=KEYS, **known)
-    for deployment, again in ((wanted, True), (replace(wanted, sequences=True), False)):
+    keeping = replace(wanted, sequences=True)
+    for deployment, again in ((wanted, True), (keeping, False), (replace(keeping, number_ids=True), False)):
         served = supply(deployment, (), None, NOW)
         route = routing_table([made], {"ep": [served]}, RoutingTable(0)).routes[0]
         assert route.cors == ("https://a.example", "*")
         assert route.targets[0].retry_lost is again
+        assert route.targets[0].number_ids is deployment.number_ids
         assert from_json(json.loads(json.dumps(to_json(RoutingTable(1, (route,)))))).routes == (route,)
 
 

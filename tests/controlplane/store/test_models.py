@@ -36,23 +36,32 @@ def test_a_version_has_what_was_uploaded(models: ModelStore, register: Register)
     assert models.get_version("MINE", "1") == version
     assert models.reference("mine", "1") == {
         "name": "Mine", "version": "1", "digest": version.digest, "model_names": ["model_1"], "sequences": False,
+        "number_ids": False,
     }  # fmt: skip
+
+
+ID_CONTROL = b"""sequence_batching { control_input { name: "ID"
+  control { kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_%s } } }"""
 
 
 @pytest.mark.parametrize(
     ("config", "want"),
     [
-        (b"sequence_batching { direct {} }", True),
-        (b"max_batch_size: 8 # sequence_batching {}", False),
-        (b'parameters { key: "sequence_batching" value { string_value: "x" } }', False),
-        (b"not a configuration {", False),
+        (b"sequence_batching { direct {} }", (True, False)),
+        (ID_CONTROL % b"UINT64", (True, True)),
+        (ID_CONTROL % b"INT32", (True, True)),
+        (ID_CONTROL % b"STRING", (True, False)),
+        (b"max_batch_size: 8 # sequence_batching {}", (False, False)),
+        (b'parameters { key: "sequence_batching" value { string_value: "x" } }', (False, False)),
+        (b"not a configuration {", (False, False)),
     ],
 )
 def test_sequences_are_known_by_the_configuration(
-    models: ModelStore, register: Register, config: bytes, want: bool
+    models: ModelStore, register: Register, config: bytes, want: tuple[bool, bool]
 ) -> None:
     register("mine", "1", {"a/1/model.py": b"", "b/1/model.onnx": b"onnx", "a/config.pbtxt": config})
-    assert models.reference("mine", "1")["sequences"] is want
+    found = models.reference("mine", "1")
+    assert (found["sequences"], found["number_ids"]) == want
 
 
 @pytest.mark.parametrize("address", [LONG, SHORT, LONG.replace("resourcegroups", "resourceGroups")])
