@@ -201,19 +201,23 @@ def regenerate_keys(
     key_type: Annotated[str, typer.Option("--key-type", help="Key to replace: primary or secondary.")] = "primary",
     no_wait: options.NoWait = False,
 ) -> None:
-    """Replace one key by a new one. The other key stays valid."""
+    """Replace one key by a new one. The other key stays valid.
+
+    For an endpoint with auth_mode aml_token: revoke all tokens given out so far.
+    """
     from amphitrite.cli.resources import lookups, subjects
     from amphitrite.cli.session import operation_polling
 
     if key_type.lower() not in ("primary", "secondary"):
         raise Error("UsageError", "Key type must be 'primary' or 'secondary'.")
     client = session.client
+    tokens = lookups.endpoint(client, name)["auth_mode"] == "aml_token"
     address, body = lookups.endpoint_path(client, name), {"keyType": key_type.capitalize()}
     operation_polling.run_operation(
         session,
         subjects.endpoint(name),
         lambda: client.send("POST", f"{address}/regenerateKeys", json=body),
-        outcome=f"{key_type.lower()} key regenerated",
+        outcome="tokens revoked" if tokens else f"{key_type.lower()} key regenerated",
         no_wait=no_wait,
     )
 

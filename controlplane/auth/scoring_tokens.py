@@ -58,10 +58,14 @@ class ScoringTokens:
     ) -> None:
         self._keys, self._settings, self._subject, self._clock = keys, settings, subject, clock
 
-    def for_endpoint(self, name: str) -> EndpointToken:
-        """A token for the endpoint of this name, spelled as the user wrote it, and for no other."""
+    def for_endpoint(self, name: str, binding: str) -> EndpointToken:
+        """A token for the endpoint of this name, spelled as the user wrote it, and for no other.
+
+        ``binding``: the endpoint's (``core.desired.resources.token_binding``).
+        """
         now = self._clock()
-        text, expires_at = self._sign({"iss": ENDPOINTS, "aud": SCORING, "endpoint": name}, now)
+        claims = {"iss": ENDPOINTS, "aud": SCORING, "endpoint": name, "binding": binding}
+        text, expires_at = self._sign(claims, now)
         return EndpointToken(text, expires_at, int(now + key_rotation.refresh_after_s(self._settings.schedule)))
 
     def for_resource(self, resource: str) -> tuple[Secret, int]:
@@ -80,9 +84,12 @@ class ScoringTokens:
         text, _ = self._sign({"iss": IDENTITY, "aud": resource}, self._clock())
         return text, self._settings.lifetime_s
 
-    def accepts(self, text: str, mode: str, endpoint: str) -> bool:
-        """Whether ``text`` is a token of this server that the endpoint's proxies accept in ``mode``
-        (``aml_token`` or ``aad_token``). Tokens of another issuer are not: only proxies know it."""
+    def accepts(self, text: str, mode: str, binding: str) -> bool:
+        """Whether ``text`` is a token of this server that proxies accept in ``mode`` (``aml_token``
+        or ``aad_token``) for the endpoint with this ``binding``.
+
+        Tokens of another issuer are not: only proxies know it.
+        """
         own_issuer = mode == "aml_token" or self._settings.issuer is None
         issuer, audience = (ENDPOINTS, SCORING) if mode == "aml_token" else (IDENTITY, SCORING_RESOURCE)
         keys = {key.id: key for key in self._keys()}
@@ -103,7 +110,7 @@ class ScoringTokens:
             return False
         # By our own clock, as for issuing.
         current = int(claims.get("nbf", 0)) <= self._clock() < int(claims.get("exp", 0))
-        return current and (mode == "aad_token" or claims.get("endpoint") == endpoint)
+        return current and (mode == "aad_token" or claims.get("binding") == binding)
 
     def _sign(self, claims: Mapping[str, Any], now: float) -> tuple[Secret, int]:
         key = key_rotation.signing_key(self._keys(), self._settings.schedule, now)

@@ -76,6 +76,8 @@ def route_to_json(r: Route) -> dict[str, Any]:
         "mirrors": [list(share) for share in r.mirrors],
         "auth": r.auth,
         "cors": list(r.cors),
+        # Only routes with tokens have it, and agents of earlier releases do not know it.
+        **({"binding": r.binding} if r.binding else {}),
     }
 
 
@@ -123,6 +125,7 @@ def route_from_json(r: dict[str, Any]) -> Route:
         mirrors=tuple((name, percent) for name, percent in r["mirrors"]),
         auth=r["auth"],
         cors=tuple(r["cors"]),
+        binding=r.get("binding", ""),
     )
 
 

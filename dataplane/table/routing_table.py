@@ -151,6 +151,9 @@ class Route:
       credential is answered 404 NoTraffic.
     - ``mirrors``: (target name, percent of the split requests that are mirrored there). The
       response is dropped.
+    - ``binding``: the claim that a token of ``aml_token`` must have, so that it opens this route
+      and no later one of the same name. Empty in a table of an earlier release: then the claim
+      ``endpoint`` decides.
     - ``cors``: the origins whose pages may read the responses, ``*`` for any. None: no CORS
       headers.
     """
@@ -162,6 +165,7 @@ class Route:
     mirrors: tuple[tuple[str, int], ...] = ()
     auth: Auth = "key"
     cors: tuple[str, ...] = ()
+    binding: str = ""
 
     def __post_init__(self) -> None:
         """Raise ValueError when the route contradicts itself."""
@@ -186,7 +190,7 @@ class TokenIssuer:
 
     A token is valid when a key of ``jwks`` (a JSON Web Key Set of public keys, RFC 7517) signed it,
     ``iss`` is ``issuer``, it has not expired, and ``aud`` is one of ``audiences``. A token of
-    ``aml_token`` is also bound to one route: its claim ``endpoint`` is the route's name.
+    ``aml_token`` is also bound to one route: its claim ``binding`` is the route's.
     """
 
     auth: Literal["aml_token", "aad_token"]

@@ -36,16 +36,22 @@ def issuer(*kids: str) -> TokenIssuer:
 ISSUERS = (TokenIssuer("aad_token", OIDC_ISSUER, (OIDC_AUDIENCE,), jwks("oidc")), issuer("one", "two"))
 
 
+def binding(endpoint: str) -> str:
+    """What binds a token to this endpoint, and to no earlier one of its name."""
+    return f"the second {endpoint}"
+
+
 def mint(endpoint: str = "tokens", kid: str = "one", *, key: Any = None, alg: str = "RS256", **changed: Any) -> str:
     """A token for ``endpoint``. ``key``: signs instead of the one that ``kid`` names; claims of
-    None are left out."""
+    None are left out, and so is ``binding`` for what is no endpoint."""
     now = int(time.time())
     claims = {"iss": ISSUER, "aud": AUDIENCE, "sub": "test", "iat": now, "nbf": now, "exp": now + 3600}
-    claims = {**claims, "endpoint": endpoint, **changed}
+    bound = binding(endpoint) if isinstance(endpoint, str) else None
+    claims = {**claims, "endpoint": endpoint, "binding": bound, **changed}
     given = {name: value for name, value in claims.items() if value is not None}
     return jwt.encode(given, pair(kid) if key is None else key, algorithm=alg, headers={"kid": kid})
 
 
 def oidc(**changed: Any) -> str:
     """A token of the OpenID Connect issuer."""
-    return mint(kid="oidc", **{"iss": OIDC_ISSUER, "aud": OIDC_AUDIENCE, "endpoint": None, **changed})
+    return mint(kid="oidc", **{"iss": OIDC_ISSUER, "aud": OIDC_AUDIENCE, "endpoint": None, "binding": None, **changed})

@@ -9,7 +9,7 @@ from amphitrite.dataplane.table.routing_table import Address, Cluster, Route, Ro
 
 from .agents import CHECK, PATIENCE_S
 from .grpc_upstream import GrpcUpstream
-from .minting import ISSUERS, issuer
+from .minting import ISSUERS, binding, issuer
 from .upstream import FAILURES, Upstream
 
 MAX_BODY = 2_000_000
@@ -62,7 +62,7 @@ def rule_table(upstreams: Mapping[str, Upstream], by_grpc: Mapping[str, GrpcUpst
             Route("mirrored", keys, copied, split, (("grey", MIRROR_PERCENT), ("red", 100))),
             Route("oidc", (), images, split, auth="aad_token"),
             Route("other", (Secret("other-key"),), (Target("blue", "blue", PATIENCE_S),), (("blue", 100),)),
-            Route("other-tokens", (), images, split, auth="aml_token"),
+            Route("other-tokens", (), images, split, auth="aml_token", binding=binding("other-tokens")),
             Route("own", keys, own, (("green", 100),), (("blue", 100),)),
             Route("own-copied", keys, own, (("blue", 100),), (("green", 100),)),
             Route(
@@ -73,7 +73,9 @@ def rule_table(upstreams: Mapping[str, Upstream], by_grpc: Mapping[str, GrpcUpst
             ),
             Route("solo", keys, (Target("solo", "solo", 0.5, "/v2/models/m/infer", per_instance=2),), (("solo", 100),)),
             Route("streams", keys, (Target("red", "red", 1.0),), (("red", 100),)),
-            Route("tokens", (), images, split, (("green", 50),), auth="aml_token", cors=("*",)),
+            Route(
+                "tokens", (), images, split, (("green", 50),), auth="aml_token", cors=("*",), binding=binding("tokens")
+            ),
         ),
         clusters=tuple(
             # Copies may pile up on a busy machine, and those above the bound would be dropped.

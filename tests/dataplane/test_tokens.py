@@ -23,7 +23,7 @@ from amphitrite.dataplane.table.seed import encode_seed
 
 from .agents import KEY, RunningAgent, cluster, eventually
 from .conftest import MakeAgent
-from .minting import AUDIENCE, ISSUER, OIDC_AUDIENCE, OIDC_ISSUER, issuer, mint, oidc, pair
+from .minting import AUDIENCE, ISSUER, OIDC_AUDIENCE, OIDC_ISSUER, binding, issuer, mint, oidc, pair
 from .refusals import code_and_message
 from .rule_table import MAX_BODY, MAX_UNSIZED_BODY
 from .upstream import Upstream
@@ -41,7 +41,8 @@ def bearer(token: str) -> dict[str, str]:
 
 def by_hand(header: Mapping[str, str], signature: Callable[[bytes], bytes]) -> str:
     """A token that no library makes."""
-    claims = {"iss": ISSUER, "aud": AUDIENCE, "exp": int(time.time()) + 3600, "endpoint": "tokens"}
+    claims = {"iss": ISSUER, "aud": AUDIENCE, "exp": int(time.time()) + 3600}
+    claims |= {"endpoint": "tokens", "binding": binding("tokens")}
     signed = b".".join(_part(json.dumps(one).encode()) for one in ({"typ": "JWT", **header}, claims))
     return (signed + b"." + _part(signature(signed))).decode()
 
@@ -83,6 +84,10 @@ OPENS = {
     "another endpoint's": (lambda: bearer(mint("other-tokens")), None),
     "of an endpoint in other case": (lambda: bearer(mint("Tokens")), None),
     "of a longer name": (lambda: bearer(mint("tokens2")), None),
+    "of an earlier endpoint of the name": (lambda: bearer(mint(binding="the first tokens")), None),
+    "of an endpoint of the name, unbound": (lambda: bearer(mint(binding=None)), None),
+    "of another endpoint, bound to this": (lambda: bearer(mint("other", binding=binding("tokens"))), "tokens"),
+    "the issuer's, bound to this": (lambda: bearer(oidc(binding=binding("tokens"))), "oidc"),
     "of no endpoint": (lambda: bearer(mint(endpoint=None)), None),  # type: ignore[arg-type]
     "of a list of endpoints": (lambda: bearer(mint(["tokens"])), None),  # type: ignore[arg-type]
     "expired": (lambda: bearer(mint(exp=past())), None),

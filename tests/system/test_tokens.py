@@ -118,6 +118,24 @@ def test_the_mode_of_an_endpoint_can_change(product: Product) -> None:
     assert (status(product, "other", token), status(product, "other", key)) == (404, 401)
 
 
+def test_a_token_ends_with_its_endpoint_and_when_it_is_revoked(product: Product) -> None:
+    """A new endpoint of the same name is another one, whose owner never gave that token out."""
+
+    def create() -> str:
+        product.run("online-endpoint", "create", "-n", "again", "--auth-mode", "aml_token")
+        return str(credentials(product, "again")["accessToken"])
+
+    first = create()
+    assert status(product, "again", first) == 404
+    product.run("online-endpoint", "delete", "-n", "again", "-y")
+    second = create()
+    assert (status(product, "again", first), status(product, "again", second)) == (401, 404)
+    product.run("online-endpoint", "regenerate-keys", "-n", "again")
+    third = credentials(product, "again")["accessToken"]
+    assert [status(product, "again", token) for token in (first, second, third)] == [401, 401, 404]
+    product.run("online-endpoint", "delete", "-n", "again", "-y")
+
+
 def test_no_secret_is_logged(product: Product) -> None:
     """Neither a token nor the private key that signs them."""
     token = credentials(product, "pass")["accessToken"]

@@ -16,6 +16,7 @@ from amphitrite.controlplane.api.http.dependencies import Here
 from amphitrite.controlplane.api.http.paging import Page
 from amphitrite.controlplane.api.http.request_bodies import Body, IfMatch
 from amphitrite.controlplane.api.http.workspace_scope import IN_WORKSPACE, WORKSPACE
+from amphitrite.controlplane.core.desired.resources import token_binding
 from amphitrite.controlplane.services import endpoint_changes, wire_documents
 from amphitrite.controlplane.services.services import Services
 from amphitrite.controlplane.store.state.store import Record, Ref
@@ -76,8 +77,9 @@ def list_keys(name: str, services: Here) -> dict[str, str]:
 
 @router.post("/{name}/regenerateKeys")
 def regenerate_keys(request: Request, name: str, body: Body, services: Here) -> Response:
-    """Ignores ``keyValue``: Azure's SDK sends the current key there, not the new one."""
-    _require_mode(services, name, "key")
+    """Ignores ``keyValue``: Azure's SDK sends the current key there, not the new one. Tokens are
+    bound to the keys, so all tokens of an endpoint with ``aml_token`` are revoked."""
+    _require_mode(services, name, "key", "aml_token")
     operation = services.store.regenerate_key(name, _key_type(body), now=services.clock())
     services.wake()
     return operations.accepted(request, services, operation)
@@ -86,7 +88,8 @@ def regenerate_keys(request: Request, name: str, body: Body, services: Here) -> 
 @router.post("/{name}/token")
 def token(name: str, services: Here) -> dict[str, Any]:
     record = _require_mode(services, name, "aml_token")
-    made = services.tokens.for_endpoint(record.name)
+    binding = token_binding(record.name, services.store.get_keys(name))
+    made = services.tokens.for_endpoint(record.name, binding)
     return {
         "accessToken": made.text.reveal(),
         "expiryTimeUtc": made.expires_at,
@@ -95,14 +98,14 @@ def token(name: str, services: Here) -> dict[str, Any]:
     }
 
 
-def _require_mode(services: Services, name: str, wanted: Auth) -> Record:
-    """The endpoint, if it has the auth mode ``wanted``. Raises Error("UserError") with Azure's
-    message."""
+def _require_mode(services: Services, name: str, *wanted: Auth) -> Record:
+    """The endpoint, if it has one of the auth modes ``wanted``. Raises Error("UserError") with
+    Azure's message, about the first one."""
     record = services.store.get_endpoint(name)
     mode = record.document.get("auth_mode", "key")
-    if mode == wanted:
+    if mode in wanted:
         return record
-    what = {"key": "keys", "aml_token": "tokens of this server"}[wanted]
+    what = {"key": "keys", "aml_token": "tokens of this server"}[wanted[0]]
     message = f"Endpoint '{record.name}' does not use {what} for authentication. Its auth_mode is {mode}."
     raise Error("UserError", message, target=name, hint=_HINTS[mode])
 

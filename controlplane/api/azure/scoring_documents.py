@@ -15,6 +15,7 @@ from starlette.responses import JSONResponse, Response
 
 from amphitrite.controlplane.api.http.dependencies import Here
 from amphitrite.controlplane.api.http.middleware import bearer, secrets_equal
+from amphitrite.controlplane.core.desired.resources import token_binding
 from amphitrite.controlplane.services import scoring_descriptions, scoring_openapi
 from amphitrite.controlplane.services.services import Services
 from amphitrite.controlplane.store.state.store import Record
@@ -61,7 +62,7 @@ def _authorized(request: Request, here: Services, name: str) -> Record:
 
 def _scores(here: Services, endpoint: Record, given: str) -> bool:
     """Whether requests with this key or token are scored."""
-    mode = endpoint.document.get("auth_mode", "key")
+    mode, keys = endpoint.document.get("auth_mode", "key"), here.store.get_keys(endpoint.name)
     if mode == "key":
-        return any([secrets_equal(given, one) for one in here.store.get_keys(endpoint.name)])
-    return here.tokens.accepts(given, mode, endpoint.name)
+        return any([secrets_equal(given, one) for one in keys])
+    return here.tokens.accepts(given, mode, token_binding(endpoint.name, keys))

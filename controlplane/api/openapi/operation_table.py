@@ -167,7 +167,11 @@ _ENDPOINTS: Mapping[str, Operation] = {
     "POST /{name}/token": _read(
         "A token for it, where its authMode is AMLToken.", "EndpointToken", "Unsupported", "UserError"
     ),
-    "POST /{name}/regenerateKeys": _begin("Replace one of its keys.", body="RegenerateKeysBody", body_required=True),
+    "POST /{name}/regenerateKeys": _begin(
+        "Replace one of its keys. Revokes all tokens of an endpoint with aml_token.",
+        body="RegenerateKeysBody",
+        body_required=True,
+    ),
     "GET /{name}/keyUsage": _read("When each of its keys, or any token, was last used.", "KeyUsage"),
     "GET /{name}/providers/microsoft.insights/metrics": _read("Its metrics, in the form of Azure Monitor.", "Metrics"),
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -183,6 +183,18 @@ class Endpoint:
     deleting: bool
     auth_mode: Auth = "key"
     cors: tuple[str, ...] = ()
+
+    @property
+    def token_binding(self) -> str:
+        """What binds a token to this very endpoint until its keys change (``token_binding``)."""
+        return token_binding(self.name, self.keys)
+
+
+def token_binding(name: str, keys: Iterable[Secret]) -> str:
+    """32 hexadecimal digits that no other endpoint has, also no later one of the same name, since
+    keys are random. Regenerating one of ``keys`` changes it, which revokes all tokens with it."""
+    content = json.dumps([key(name), *(one.reveal() for one in keys)])
+    return hashlib.sha256(content.encode()).hexdigest()[:32]
 
 
 def stored_model(model: Mapping[str, Any]) -> tuple[ModelReference, Container | None]:

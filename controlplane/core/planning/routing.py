@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from amphitrite.controlplane.core.desired.containers import Container
 from amphitrite.controlplane.core.desired.resources import Endpoint, WorkloadSpec
@@ -19,7 +20,6 @@ from amphitrite.dataplane.table.routing_table import (
     HealthCheck,
     Route,
     RoutingTable,
-    Secret,
     Target,
     TokenIssuer,
 )
@@ -79,7 +79,7 @@ def with_published_routes(
     unknown.
     """
     kept = [
-        replace(route, auth=endpoints[key(route.name)].auth_mode, credentials=_keys(endpoints[key(route.name)]))
+        replace(route, **_authentication(endpoints[key(route.name)]))
         for route in previous.routes
         if key(route.name) in endpoints
     ]
@@ -111,13 +111,25 @@ def _route(endpoint: Endpoint, supplies: Sequence[Supply], before: Route | None)
         split = _former_shares(before.split if before else (), known, whole=True)
     if not {name for name, _ in mirrors} <= ready:
         mirrors = _former_shares(before.mirrors if before else (), known, whole=False)
-    return Route(endpoint.name, _keys(endpoint), targets, split, mirrors, endpoint.auth_mode, endpoint.cors)
+    return Route(
+        endpoint.name,
+        targets=targets,
+        split=split,
+        mirrors=mirrors,
+        cors=endpoint.cors,
+        **_authentication(endpoint),
+    )
 
 
-def _keys(endpoint: Endpoint) -> tuple[Secret, ...]:
-    """The keys that the endpoint accepts. With tokens it keeps its keys, but does not
-    accept them."""
-    return endpoint.keys if endpoint.auth_mode == "key" else ()
+def _authentication(endpoint: Endpoint) -> dict[str, Any]:
+    """The fields of a route that say whom it lets in. With tokens an endpoint keeps its keys, but
+    does not accept them."""
+    mode = endpoint.auth_mode
+    return {
+        "auth": mode,
+        "credentials": endpoint.keys if mode == "key" else (),
+        "binding": endpoint.token_binding if mode == "aml_token" else "",
+    }
 
 
 def is_effective(endpoint: Endpoint, route: Route) -> bool:

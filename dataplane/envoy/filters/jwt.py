@@ -102,7 +102,8 @@ def _verified(route: Route) -> dict[str, Any]:
     claim: str
     value: dict[str, Any]
     if route.auth == "aml_token":
-        claim, value = "endpoint", {"string_match": {"exact": route.name}}
+        claim, bound = ("binding", route.binding) if route.binding else ("endpoint", route.name)
+        value = {"string_match": {"exact": bound}}
     else:
         claim, value = "iss", {"present_match": True}
     return {"filter": FILTER, "path": [{"key": route.auth}, {"key": claim}], "value": value}

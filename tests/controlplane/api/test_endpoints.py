@@ -138,7 +138,7 @@ def test_regenerating_a_key_changes_it_alone_whatever_key_value_says(ready: Any)
         ("AADToken", "token", "tokens of this server"),
         ("AMLToken", "listKeys", "keys"),
         ("AADToken", "listKeys", "keys"),
-        ("AMLToken", "regenerateKeys", "keys"),
+        ("AADToken", "regenerateKeys", "keys"),
     ],
 )
 def test_credentials_of_another_mode_are_refused(world: Any, mode: str, verb: str, kind: str) -> None:

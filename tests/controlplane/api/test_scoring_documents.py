@@ -176,9 +176,14 @@ def test_tokens_that_score_open_it(world: Any, mode: str) -> None:
         )
     else:
         token = world.services.tokens.for_resource("https://ml.azure.com")[0].reveal()
-        other = world.services.tokens.for_endpoint("ep1").text.reveal()
+        other = world.services.tokens.for_endpoint("ep1", "x").text.reveal()
     forged = jwt.encode(jwt.decode(token, options={"verify_signature": False}), "x" * 32, "HS256")
     key = world.client.get(f"{WS}/onlineEndpoints/ep1").json()["name"]
     assert [status(one) for one in (token, other, forged, key, "a.b.c")] == [200, 401, 401, 401, 401]
+    if mode == "AMLToken":
+        revoked = world.client.post(f"{WS}/onlineEndpoints/ep1/regenerateKeys", json={"keyType": "Secondary"})
+        assert (revoked.status_code, status(token)) == (202, 401)
+        token = world.client.post(f"{WS}/onlineEndpoints/ep1/token").json()["accessToken"]
+        assert status(token) == 200
     world.now[0] += 10**6
     assert status(token) == 401

@@ -172,7 +172,7 @@ def test_our_keys_come_sign_and_go(store: SqlStore, tmp_path: Path) -> None:
     issuers = Issuers(store, settings, lambda: None)
     signer = scoring_tokens.ScoringTokens(store.signing_keys, settings, "test", lambda: now[0])
     with pytest.raises(Error, match="no key to sign a token yet"):
-        signer.for_endpoint("cats")
+        signer.for_endpoint("cats", "b")
 
     def look() -> list[str]:
         found = issuers((), now[0])
@@ -183,7 +183,7 @@ def test_our_keys_come_sign_and_go(store: SqlStore, tmp_path: Path) -> None:
         return kids(found, "aml_token")
 
     def signed() -> str:
-        return str(jwt.get_unverified_header(signer.for_endpoint("cats").text.reveal())["kid"])
+        return str(jwt.get_unverified_header(signer.for_endpoint("cats", "b").text.reveal())["kid"])
 
     (first,) = look()
     assert (look(), signed()) == ([first], first)
@@ -205,14 +205,14 @@ def test_what_a_token_says(store: SqlStore) -> None:
     settings = TokenSettings(lifetime_s=600)
     (theirs, ours) = Issuers(store, settings, lambda: None)((), now)
     signer = scoring_tokens.ScoringTokens(store.signing_keys, settings, "a workspace", lambda: now)
-    token = signer.for_endpoint("Cats")
+    token = signer.for_endpoint("Cats", "b")
     claims = jwt.decode(
         token.text.reveal(), jwt.PyJWKSet.from_json(ours.jwks).keys[0], ["RS256"], audience=ours.audiences,
         issuer=ours.issuer, options={"verify_exp": False, "verify_iat": False, "verify_nbf": False},
     )  # fmt: skip
     assert len(claims.pop("jti")) == 32
     assert claims == {
-        "iss": ours.issuer, "aud": ours.audiences[0], "sub": "a workspace", "endpoint": "Cats",
+        "iss": ours.issuer, "aud": ours.audiences[0], "sub": "a workspace", "endpoint": "Cats", "binding": "b",
         "iat": int(now), "nbf": int(now), "exp": int(now) + 600,
     }  # fmt: skip
     assert (token.expires_at, token.refresh_after) == (int(now) + 600, int(now + 300))
