@@ -1,16 +1,18 @@
 """Limits on time and number of connections of the HTTPS server.
 
-Decides when a connection is aborted: its head is not complete in time, its body stalls, it is idle,
-or the client does not read the answer. A client that waits for an answer is never aborted. Above
-the limit of connections, the one that has been idle longest is aborted. It sees a connection only
-after its TLS handshake (``handshakes``). Uses undocumented parts of uvicorn (decision 0007). Must
-not know requests.
+Decides when a connection is aborted: its head is not complete in time, its body stalls or goes on
+after the answer, it is idle, or the client does not read the answer. A client that waits for an
+answer is never aborted. Above the limit of connections, the one that has been idle longest is
+aborted. It sees a connection only after its TLS handshake (``handshakes``). Uses undocumented parts
+of uvicorn (decision 0007). Must not know requests.
 """
 
 from __future__ import annotations
 
 import asyncio
 from typing import Any
+
+import h11
 
 from amphitrite.controlplane.process.handshakes import Handshakes
 from amphitrite.controlplane.process.http_protocol import BodyProtocol
@@ -25,12 +27,16 @@ class ConnectionLimitsProtocol(BodyProtocol):
     IDLE_S = 60.0
     #: The number of connections after their TLS handshake. ``handshakes`` limits those before.
     CONNECTIONS_MAX = 512
+    #: The rest of a body that is read after its answer, such as 401: bytes, and seconds. Most
+    #: clients read the answer only when they have sent all. Azure's send at most 64 MiB at a time.
+    REST_BYTES, REST_S = 64 * 1024 * 1024, 30.0
     #: The server's connections before the handshake; None where it has no TLS.
     handshakes: Handshakes | None = None
 
     _last_activity = 0.0
     _head_started: float | None = None
     _unsent = 0
+    _rest_bytes, _rest_until = 0, 0.0
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -51,11 +57,23 @@ class ConnectionLimitsProtocol(BodyProtocol):
         super().buffer_updated(nbytes)
         if self._answering():
             self._head_started = None
+        self._limit_rest(nbytes)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._timer is not None:
             self._timer.cancel()
         super().connection_lost(exc)
+
+    def _limit_rest(self, nbytes: int) -> None:
+        """Ends the connection if it goes on with a body that was answered long ago."""
+        if self.cycle is None or self._answering() or self.conn.their_state is not h11.SEND_BODY:
+            self._rest_bytes = 0
+            return
+        if not self._rest_bytes:
+            self._rest_until = self._last_activity + self.REST_S
+        self._rest_bytes += nbytes
+        if self._rest_bytes > self.REST_BYTES or self._last_activity > self._rest_until:
+            self.transport.abort()
 
     def _answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete

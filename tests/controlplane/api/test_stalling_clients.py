@@ -28,6 +28,8 @@ from .conftest import BLOBS, opened
 pytestmark = pytest.mark.slow  # Each waits for a limit of the server.
 
 CONNECTIONS = 12
+#: What is read of a body after its answer.
+REST_BYTES = 4_000_000
 #: Connections before TLS: how many there may be, and for how many seconds.
 HANDSHAKES, HANDSHAKE_S = 20, 0.8
 
@@ -38,6 +40,7 @@ class Quick(connection_limits.ConnectionLimitsProtocol):
     HEAD_S = 0.8
     IDLE_S = 0.8
     CONNECTIONS_MAX = CONNECTIONS
+    REST_BYTES, REST_S = REST_BYTES, 2.5
 
 
 class Live:
@@ -225,3 +228,48 @@ def test_connections_without_tls_take_few_descriptors_for_a_short_time(live: Liv
 def descriptors() -> int:
     """How many this process has: the server's, and the clients'."""
     return len(os.listdir("/proc/self/fd"))
+
+
+LENGTHS = {"announced": b"Content-Length: 1000000000000", "chunked": b"Transfer-Encoding: chunked"}
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize(("size", "pause_s"), [(0x10000, 0.0), (1, 0.02)], ids=["fast", "slow"])
+def test_a_body_is_not_read_without_end_after_its_answer(live: Live, length: str, size: int, pause_s: float) -> None:
+    """Nobody is known to have sent it: the answer is 401. Fast clients meet the limit of bytes,
+    slow ones the limit of time, though they never stop."""
+    head = b"\r\n".join([b"PUT " + BLOBS.encode() + b"/flood HTTP/1.1", b"Host: test", LENGTHS[length], b"", b""])
+    piece = b"x" * size if length == "announced" else b"%x\r\n" % size + b"x" * size + b"\r\n"
+    # The kernel holds a few megabytes on the way.
+    most, pause = 3 * REST_BYTES // size if pause_s == 0 else 1000, threading.Event()
+    with live.connect() as connection:
+        connection.sendall(head)
+        assert connection.recv(12) == b"HTTP/1.1 401"
+        sent, ended = 0, False
+        while sent < most and not ended:
+            try:
+                connection.sendall(piece)
+            except OSError:
+                ended = True
+            sent += 1
+            pause.wait(pause_s)
+        assert ended
+        assert sent > 10
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+def test_a_body_of_any_usual_size_may_end_after_its_answer(live: Live, length: str) -> None:
+    """And the connection is kept."""
+    size = REST_BYTES // 2
+    announced = b"Content-Length: %d" % size if length == "announced" else LENGTHS[length]
+    body = b"x" * size if length == "announced" else b"%x\r\n" % size + b"x" * size + b"\r\n0\r\n\r\n"
+    head = b"\r\n".join([b"PUT " + BLOBS.encode() + b"/refused HTTP/1.1", b"Host: test", announced, b"", b""])
+    with live.connect() as connection:
+        for _ in range(3):
+            connection.sendall(head + body)
+            said = b""
+            while b"AuthenticationFailed" not in said:
+                said += connection.recv(65536)
+            assert said.startswith(b"HTTP/1.1 401")
+            while not said.endswith(b"}}"):
+                said += connection.recv(65536)
