@@ -1,11 +1,13 @@
 """An Error as people read it: the lines ``error:`` and ``hint:``.
 
 Decides these words and where the code stands: in brackets at the end of the line ``error:``, so
-that ``ml explain CODE`` can be asked about it. Must not know where an error comes from or is shown.
+that ``ml explain CODE`` can be asked about it. What is quoted cannot write on the terminal
+elsewhere. Must not know where an error comes from or is shown.
 """
 
 from __future__ import annotations
 
+from amphitrite.schemas import printable_text
 from amphitrite.schemas.errors import Error
 
 
@@ -32,4 +34,4 @@ def _line(message: str, code: str) -> str:
 
 def _indent(text: str) -> str:
     """Indent all lines but the first, so that each ``error:`` stands out."""
-    return text.strip().replace("\n", "\n  ")
+    return printable_text.lines(text).strip().replace("\n", "\n  ")

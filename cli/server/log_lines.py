@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
+from amphitrite.schemas.printable_text import one_line
+
 #: Envoy's default format: ``[time][thread][level][logger] [file:line] message``.
 _ENVOY = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3})\]\[\d+\]\[(\w+)\]\[([\w.]+)\] (?:\[[^\]]*\] )?(.*)")
 _SHOWN = frozenset({"time", "level", "logger", "message", "traceback"})
@@ -31,18 +33,19 @@ class LogLine:
 
     def to_json(self) -> str:
         """One JSON object, with the name of the log."""
-        return json.dumps({"log": self.log, **self.values}, ensure_ascii=False)
+        return one_line(json.dumps({"log": self.log, **self.values}, ensure_ascii=False))
 
     def to_text(self) -> str:
         """``2026-11-22 22:10:48.123 info controlplane: message name=value``, in UTC."""
         time = "" if self.at is None else f"{_utc(self.at):%Y-%m-%d %H:%M:%S.%f}"[:23]
-        message = str(self.values.get("message", ""))
+        message = one_line(str(self.values.get("message", "")))
         # The line of a request has its method, path and status in the message too.
         more = {name: value for name, value in self.values.items() if name not in _SHOWN and value is not None}
-        fields = "".join(f" {name}={value}" for name, value in more.items() if str(value) not in message)
+        texts = {one_line(name): one_line(str(value)) for name, value in more.items()}
+        fields = "".join(f" {name}={value}" for name, value in texts.items() if value not in message)
         begin = " ".join(part for part in (time, str(self.values.get("level", "")), f"{self.log}:") if part)
-        traceback = "".join(f"\n  {line}" for line in str(self.values.get("traceback", "")).splitlines())
-        return f"{begin} {message}{fields}{traceback}"
+        traceback = "".join(f"\n  {one_line(line)}" for line in str(self.values.get("traceback", "")).splitlines())
+        return f"{one_line(begin)} {message}{fields}{traceback}"
 
 
 def parse(log: str, line: str) -> LogLine:

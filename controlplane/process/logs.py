@@ -13,6 +13,8 @@ from datetime import datetime, timezone
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
+from amphitrite.schemas import printable_text
+
 MAX_BYTES = 10 * 1024 * 1024
 BACKUP_COUNT = 3
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
@@ -33,17 +35,24 @@ class JsonFormatter(logging.Formatter):
         line.update(getattr(record, "fields", {}))
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False, default=str)
+        # JSON escapes what ends a line, but not all that moves a cursor.
+        return printable_text.one_line(json.dumps(line, ensure_ascii=False, default=str))
 
 
 class TextFormatter(logging.Formatter):
-    """For people: ``time level logger: message name=value ...``, with the traceback below."""
+    """For people: ``time level logger: message name=value ...``, with the traceback below. Whatever
+    the message contains, it is one line."""
 
     def format(self, record: logging.LogRecord) -> str:
         time = datetime.fromtimestamp(record.created, timezone.utc).isoformat(timespec="milliseconds")
         fields = "".join(f" {name}={value}" for name, value in getattr(record, "fields", {}).items())
-        line = f"{time[:23]}Z {record.levelname.lower()} {record.name}: {record.getMessage()}{fields}"
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        message = printable_text.one_line(f"{record.getMessage()}{fields}")
+        line = f"{time[:23]}Z {record.levelname.lower()} {record.name}: {message}"
+        if not record.exc_info:
+            return line
+        # Indented, because the text of an exception may have lines too.
+        traceback = printable_text.lines(self.formatException(record.exc_info))
+        return "\n  ".join([line, *traceback.splitlines()])
 
 
 def configure(path: Path | None, level: str = "info", *, text: bool = False) -> None:

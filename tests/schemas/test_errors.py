@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from amphitrite.schemas import error_text
 from amphitrite.schemas.errors import CODES, Error, Violation
 
 
@@ -41,3 +42,9 @@ def test_a_newer_servers_code_is_kept_in_the_message() -> None:
 )
 def test_a_violation_says_where(violation: Violation, text: str) -> None:
     assert str(violation) == text
+
+
+def test_what_an_error_quotes_stays_on_its_place() -> None:
+    error = Error("BadArgument", "no \x1b[2Jsuch\r\x9b name\nbut\ttwo lines", hint="h\u202eint")
+    said = "error: no \\u001b[2Jsuch\\u000d\\u009b name [BadArgument]\n  but\ttwo lines\nhint: h\\u202eint\n"
+    assert error_text.render(error) == said

@@ -51,6 +51,28 @@ def test_text_for_people_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.endswith("Z info somewhere: said status=200\n")
 
 
+#: What a path may contain once it is decoded, to look like another line or to hide its own.
+FORGED = "/a\n2026-11-23T03:00:00.000Z info amphitrite.controlplane: stopped\r\x1b[2K\x9b2K\x85\u2028\u202eb\ud800"
+
+
+@pytest.mark.parametrize("text", [True, False], ids=["text", "json"])
+def test_a_path_cannot_write_a_line_of_its_own(text: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    logs.configure(None, text=text)
+    logging.getLogger("request").info("GET %s 404", FORGED, extra={"fields": {"path": FORGED}})
+    try:
+        raise ValueError(FORGED)
+    except ValueError:
+        logging.getLogger("request").exception("failed")
+    said = capsys.readouterr().out
+    first, second, *traceback = said.removesuffix("\n").split("\n")
+    assert FORGED not in first + second
+    assert all(line.startswith("  ") for line in traceback)
+    assert [character for character in said if not (character.isprintable() or character == "\n")] == []
+    if not text:
+        assert json.loads(first)["path"] == FORGED
+        assert (FORGED in json.loads(second)["traceback"], traceback) == (True, [])
+
+
 @pytest.mark.parametrize(
     ("level", "said"),
     [
