@@ -14,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from amphitrite.schemas import bounded_yaml
 from amphitrite.schemas.errors import Error
 
 #: A kubeconfig has a few KiB, and so have the files that it names.
@@ -33,15 +34,22 @@ def embed_files(file: Path) -> str:
     InvalidDocument if it is not a kubeconfig or runs a program to log in.
     """
     try:
-        config = yaml.safe_load(_read(file))
+        config = bounded_yaml.load(_read(file))
     except yaml.YAMLError as exc:
-        raise Error("InvalidDocument", f"{file} is not YAML") from exc
+        raise Error("InvalidDocument", f"{file} {exc}") from exc
     if not isinstance(config, Mapping) or not config.get("clusters"):
         raise Error("InvalidDocument", f"{file} is not a kubeconfig: it has no clusters")
     result = dict(config)
     result["clusters"] = _each(config, "clusters", "cluster", lambda entry: _inline(entry, file.parent))
     result["users"] = _each(config, "users", "user", lambda entry: _user(entry, file))
-    return yaml.safe_dump(result, sort_keys=False)
+    return yaml.dump(result, Dumper=_Dumper, sort_keys=False)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Without anchors and aliases, for readers that do not know them."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
 
 
 def _each(

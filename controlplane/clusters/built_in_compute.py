@@ -17,6 +17,7 @@ from amphitrite.controlplane.core.desired.compute_clusters import (
     instance_types_from_document,
 )
 from amphitrite.controlplane.settings.settings import Settings
+from amphitrite.schemas import bounded_yaml
 from amphitrite.schemas.errors import Error
 
 
@@ -34,7 +35,7 @@ def built_in(settings: Settings) -> Compute | None:
 
 def _instance_types(file: Path) -> tuple[PodShape, ...]:
     try:
-        document = yaml.safe_load(file.read_text(encoding="utf-8"))
+        document = bounded_yaml.load(file.read_text(encoding="utf-8"))
     except (OSError, yaml.YAMLError) as exc:
         message = f"cannot read the instance types in {file}: {exc}"
         raise Error("BadArgument", message, target="ML_INSTANCE_TYPES") from exc

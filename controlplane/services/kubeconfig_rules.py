@@ -24,12 +24,14 @@ def check(text: str) -> list[Violation]:
     """Violations of a kubeconfig. No violation quotes it, because it holds secrets."""
     import yaml
 
+    from amphitrite.schemas import bounded_yaml
+
     if len(text) > MAX_CHARACTERS:
         return [Violation(_AT, f"has {len(text)} characters; at most {MAX_CHARACTERS} are allowed", _SHORTEN)]
     try:
-        config = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError):
-        return [Violation(_AT, "is not YAML", _GIVE)]
+        config = bounded_yaml.load(text)
+    except yaml.YAMLError as exc:
+        return [Violation(_AT, str(exc), _GIVE)]
     if not isinstance(config, Mapping) or not _entries(config, "clusters"):
         return [Violation(_AT, "has no clusters", _GIVE)]
     contexts = [entry.get("name") for entry in config.get("contexts") or () if isinstance(entry, Mapping)]

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import yaml
 from urllib3.exceptions import HTTPError
 
+from amphitrite.schemas import bounded_yaml
 from amphitrite.schemas.errors import Error
 
 try:
@@ -77,7 +78,7 @@ def from_text(text: str) -> official.ApiClient:
     """
     configuration = official.Configuration()
     try:
-        value = yaml.safe_load(text)
+        value = bounded_yaml.load(text)
         _check(value)
         login.load_kube_config_from_dict(value, client_configuration=configuration)
     except (ConfigException, yaml.YAMLError, KeyError, TypeError, AttributeError, ValueError) as exc:
