@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO
 
 import httpx
+import pytest
 
 from amphitrite.dataplane.envoy.process.hot_restart import HotRestart, RunningEnvoy, find_running
 from amphitrite.dataplane.machine import processes
@@ -30,6 +31,9 @@ BEARER = {"authorization": f"Bearer {KEY}"}
 INFER = "/endpoints/images/v2/models/m/infer"
 #: Soon, and patient: the instances of tests are threads of one busy process.
 CHECK = HealthCheck(interval_s=0.5, timeout_s=10.0)
+#: For tests that kill Envoy. Python does not close a connection that is reset between its start and
+#: its handshake (CPython's SSLSocket._create), and warns of it.
+RESET_CONNECTIONS = pytest.mark.filterwarnings("ignore:unclosed <ssl.SSLSocket:ResourceWarning")
 #: Seconds that a request may take, where a test does not wait for it to take too long.
 PATIENCE_S = 30.0
 

@@ -11,11 +11,11 @@ import pytest
 from amphitrite.dataplane.envoy.process.admin_client import AdminClient
 from amphitrite.dataplane.machine import processes
 
-from .agents import BEARER, INFER, cluster, eventually, serves, table
+from .agents import BEARER, INFER, RESET_CONNECTIONS, cluster, eventually, serves, table
 from .conftest import MakeAgent
 from .upstream import Upstream
 
-pytestmark = pytest.mark.serving
+pytestmark = [pytest.mark.serving, RESET_CONNECTIONS]
 
 
 def test_envoy_is_killed_while_the_control_plane_is_away(make_agent: MakeAgent) -> None:

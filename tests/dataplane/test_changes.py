@@ -17,11 +17,11 @@ import pytest
 from amphitrite.dataplane.table.routing_table import RoutingTable, Secret
 
 from ..certificate import write_certificate
-from .agents import BEARER, INFER, RunningAgent, cluster, eventually, serves, table
+from .agents import BEARER, INFER, RESET_CONNECTIONS, RunningAgent, cluster, eventually, serves, table
 from .conftest import MakeAgent
 from .upstream import Upstream
 
-pytestmark = pytest.mark.serving
+pytestmark = [pytest.mark.serving, RESET_CONNECTIONS]
 
 HELD = INFER.replace("/m/", "/held/")
 

@@ -10,7 +10,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,19 +39,25 @@ PROBES = 2 * PROBE.failure_threshold + 1
 
 
 @contextlib.contextmanager
-def no_descriptors(spare: int = 0) -> Iterator[None]:
-    """This process can open nothing more, but ``spare`` descriptors."""
+def no_descriptors(spare: int = 0) -> Iterator[Callable[[], None]]:
+    """This process can open nothing more, but ``spare`` descriptors. The function that it yields
+    takes what has been closed since, for example by threads of other tests or the collector of
+    garbage."""
     limits, taken = resource.getrlimit(resource.RLIMIT_NOFILE), []
     highest = os.dup(0)
     os.close(highest)
     resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 32, limits[1]))
-    try:
+
+    def take_all() -> None:
         with contextlib.suppress(OSError):
             while True:
                 taken.append(os.dup(0))
+
+    try:
+        take_all()
         for _ in range(spare):
             os.close(taken.pop())
-        yield
+        yield take_all
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
         for one in taken:
@@ -107,8 +113,13 @@ def test_probes_without_descriptors_are_no_results(instance: Instance, caplog: p
     supervised = instance.supervise()
     try:
         wait_until(lambda: instance.requests() > asked, "the first probe")
-        with no_descriptors():
-            wait_until(lambda: said(caplog, "cannot probe one") > PROBES, "probes were tried without descriptors")
+        with no_descriptors() as take_all:
+
+            def tried() -> bool:
+                take_all()
+                return said(caplog, "cannot probe one") > PROBES
+
+            wait_until(tried, "probes were tried without descriptors")
             assert (supervised.record.phase, supervised.record.live) == ("ready", True)
         # It is supervised as before.
         supervised.stop(0)

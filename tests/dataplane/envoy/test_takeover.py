@@ -26,7 +26,7 @@ from amphitrite.dataplane.machine import processes
 from amphitrite.dataplane.machine.processes import ProcessRecord
 
 from ...load.background import Client, load
-from ..agents import BEARER, INFER, KEY, RunningAgent, cluster, eventually, serves, table
+from ..agents import BEARER, INFER, KEY, RESET_CONNECTIONS, RunningAgent, cluster, eventually, serves, table
 from ..conftest import MakeAgent
 from ..upstream import Upstream
 
@@ -95,6 +95,7 @@ def test_a_rendezvous_has_a_name_that_fits(number: int) -> None:
     assert highest < 2**31 and len(f"hot_udp_parent_{highest}") <= len(LONGEST_SOCKET_NAME)
 
 
+@RESET_CONNECTIONS
 @pytest.mark.serving
 def test_no_request_fails(make_agent: MakeAgent, tmp_path: Path) -> None:
     agent = make_agent()
@@ -116,6 +117,7 @@ def test_no_request_fails(make_agent: MakeAgent, tmp_path: Path) -> None:
     assert list(agent.run.iterdir()) == []
 
 
+@RESET_CONNECTIONS
 @pytest.mark.serving
 def test_what_has_begun_ends_first(make_agent: MakeAgent) -> None:
     """A request in flight on the older Envoy is answered, and what it runs on does not count as
