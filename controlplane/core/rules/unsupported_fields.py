@@ -24,7 +24,6 @@ _FIELDS = (
         "of run in TritonPythonModel.execute), register it as type: triton_model, and remove code_configuration",
     ),
     ("data_collector", "data collection is not supported", "remove data_collector"),
-    ("app_insights_enabled", "Application Insights is not supported", "set it to false or remove it"),
     ("private_network_connection", "private networks are not supported", "remove private_network_connection"),
 )
 #: The same, where instances are processes on this machine.

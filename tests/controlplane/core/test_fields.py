@@ -1,5 +1,5 @@
-"""Every field of a deployment document has one place: it replaces instances, changes in place, or
-is refused."""
+"""Every field of a deployment document has one place: it replaces instances, changes in place, is
+noted, or is refused."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ IDENTITY = {"$schema", "name", "endpoint_name", "type"}
 READ_ONLY = {"id", "provisioning_state", "creation_context", "status"}
 #: A value of each field that is refused; other values of some of them mean what happens anyway.
 REFUSED: dict[str, Any] = {
-    "app_insights_enabled": True,
     "code_configuration": {"code": ".", "scoring_script": "score.py"},
     "data_collector": {"collections": {"request": {"enabled": "true"}}},
     "egress_public_network_access": "disabled",
@@ -28,6 +27,8 @@ REFUSED: dict[str, Any] = {
     "private_network_connection": True,
     "scale_settings": {"type": "target_utilization"},
 }
+#: Stored, with a note, and without an effect.
+NOTED = {"app_insights_enabled"}
 CONTAINER = Container("tritonserver", 8000, "/v2/health/live", "/v2/health/ready", "/", "/models", "m", "")
 BASE = {"name": "blue", "endpoint_name": "cats", "instance_type": "Standard_DS3_v2", "instance_count": 1}
 CHANGED: dict[str, Any] = {
@@ -69,7 +70,7 @@ def wanted(document: dict[str, Any], version: int = 1, compute: str = LOCAL) -> 
 
 
 def test_each_field_of_the_schema_has_one_place() -> None:
-    places = [IDENTITY, READ_ONLY, set(REFUSED), set(REPLACES), set(IN_PLACE)]
+    places = [IDENTITY, READ_ONLY, NOTED, set(REFUSED), set(REPLACES), set(IN_PLACE)]
     together = [field for place in places for field in place]
     assert sorted(together) == sorted(documents.load("managed_online_deployment")["properties"])
 
@@ -89,7 +90,7 @@ def test_only_a_replacing_field_makes_another_workload(field: str) -> None:
 
 
 def test_each_field_of_a_kubernetes_deployment_has_one_place() -> None:
-    places = [IDENTITY, READ_ONLY, REFUSED_ON_CLUSTER, REPLACES | REPLACES_PODS, IN_PLACE - REPLACES_PODS]
+    places = [IDENTITY, READ_ONLY, NOTED, REFUSED_ON_CLUSTER, REPLACES | REPLACES_PODS, IN_PLACE - REPLACES_PODS]
     together = [field for place in places for field in place]
     assert sorted(together) == sorted(documents.load("kubernetes_online_deployment")["properties"])
 

@@ -105,7 +105,7 @@ DEPLOYMENTS: list[tuple[dict[str, Any], list[str]]] = [
     ),
     ({"data_collector": {"collections": {}}}, ["data_collector: data collection is not supported"]),
     ({"app_insights_enabled": False}, []),
-    ({"app_insights_enabled": True}, ["app_insights_enabled: Application Insights is not supported"]),
+    ({"app_insights_enabled": True}, []),
     ({"private_network_connection": True}, ["private_network_connection: private networks are not supported"]),
     (
         {"egress_public_network_access": "disabled"},

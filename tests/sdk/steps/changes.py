@@ -108,7 +108,6 @@ def deployment_refusals(here: Here) -> None:
     cases: list[tuple[str, Any, dict[str, Any]]] = [
         ("there is no model", f"azureml:serve-one-{here.tag}:77", {}),
         ("instance_type", registered(here), {"instance_type": "Standard_X"}),
-        ("app_insights_enabled", registered(here), {"app_insights_enabled": True}),
         ("egress_public_network_access", registered(here), {"egress_public_network_access": "disabled"}),
         ("request_timeout_ms", registered(here), {"request_settings": OnlineRequestSettings(request_timeout_ms=10**6)}),
         ("custom_model", Model(path=str(here.files / "two"), type="custom_model"), {}),
