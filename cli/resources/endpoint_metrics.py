@@ -70,6 +70,11 @@ def time_series(
     return [{**row, **{name: row.get(name) for name in names}} for _, row in sorted(rows.items(), key=lambda i: i[0])]
 
 
+def has_numbers(rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether any row has a number other than 0."""
+    return any(isinstance(value, int | float) and value for row in rows for value in row.values())
+
+
 def key_usage(client: Client, endpoint: str) -> list[dict[str, Any]]:
     """A row for each key of the endpoint, or for its tokens.
 

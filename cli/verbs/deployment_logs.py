@@ -62,6 +62,7 @@ def get_logs(
 ) -> str | None:
     """Print the log of a deployment's newest instance, or the logs of all."""
     from amphitrite.cli.resources import lookups
+    from amphitrite.cli.session import near_names
     from amphitrite.cli.terminal import ages, log_stream
 
     body: dict[str, Any] = {"tail": lines, "previous": previous}
@@ -80,8 +81,12 @@ def get_logs(
         local_deployments.require_endpoint(session.client, endpoint_name)
     address = lookups.deployment_path(session.client, endpoint_name, name)
 
+    places = lookups.deployment_places(session.client, endpoint_name, name)
+
     def fetch(**more: Any) -> str:
-        return str(session.client.send("POST", f"{address}/getLogs", json=body | more).json()["content"])
+        with near_names.suggested(session.client, *places):
+            answer = session.client.send("POST", f"{address}/getLogs", json=body | more)
+        return str(answer.json()["content"])
 
     if follow:
         young = None if since_s is None else lambda: fetch(sinceSeconds=since_s)

@@ -274,18 +274,26 @@ def metrics(
     keys: Annotated[bool, typer.Option("--keys", help="Show when each key was last used.")] = False,
 ) -> list[dict[str, Any]]:
     """Show requests, errors and latencies of each deployment; with --metrics, metrics over time."""
-    from amphitrite.cli.resources import endpoint_metrics as endpoint_metrics
+    from amphitrite.cli.resources import endpoint_metrics, lookups
+    from amphitrite.cli.session import near_names
 
+    client = session.client
     if keys:
         if names or by or interval or deployment_name:
             raise Error(
                 "UsageError", "--keys cannot be combined with other options: a key belongs to the whole endpoint"
             )
-        return endpoint_metrics.key_usage(session.client, name)
-    if names:
-        return endpoint_metrics.time_series(
-            session.client, name, names, deployment_name, by or [], timespan, interval or "PT1M"
-        )
-    if by or interval:
+    elif not names and (by or interval):
         raise Error("UsageError", "--by and --interval need --metrics")
-    return endpoint_metrics.totals(session.client, name, deployment_name, timespan)
+    with near_names.suggested(client, *lookups.endpoint_places(client, name)):
+        if keys:
+            return endpoint_metrics.key_usage(client, name)
+        if names:
+            period = interval or "PT1M"
+            rows = endpoint_metrics.time_series(client, name, names, deployment_name, by or [], timespan, period)
+        else:
+            rows = endpoint_metrics.totals(client, name, deployment_name, timespan)
+    if deployment_name and not endpoint_metrics.has_numbers(rows):
+        # Refuses a misspelt name. A deleted deployment may have numbers.
+        lookups.deployment(client, name, deployment_name)
+    return rows

@@ -31,16 +31,21 @@ def require_free(host: str, port: int, option: str) -> None:
                 raise _refusal(exc, host, port, option) from exc
 
 
+def in_use(host: str, port: int, option: str) -> Error:
+    """The error for a port at which another program listens, named if the kernel tells us."""
+    program = _listener(port)
+    stop = "stop that program" if program else "stop the program; root can see which one it is"
+    return Error(
+        "PortInUse",
+        f"port {port} on {host} is in use by {program or 'another program'}",
+        target=f"{host}:{port}",
+        hint=f"choose another port with {option}, or {stop}",
+    )
+
+
 def _refusal(cause: OSError, host: str, port: int, option: str) -> Error:
     if cause.errno == errno.EADDRINUSE:
-        program = _listener(port)
-        stop = "stop that program" if program else "stop the program; root can see which one it is"
-        return Error(
-            "PortInUse",
-            f"port {port} on {host} is in use by {program or 'another program'}",
-            target=f"{host}:{port}",
-            hint=f"choose another port with {option}, or {stop}",
-        )
+        return in_use(host, port, option)
     message = f"cannot listen on {host}:{port}: {cause.strerror}"
     return Error("BadArgument", message, target=f"{host}:{port}")
 

@@ -23,7 +23,6 @@ from amphitrite.dataplane.machine.atomic_files import write_private
 from amphitrite.dataplane.machine.json_log import log
 from amphitrite.dataplane.machine.processes import ProcessRecord
 from amphitrite.dataplane.proxy.proxy import GracefulShutdown
-from amphitrite.dataplane.table.routing_table import Address
 from amphitrite.schemas.errors import Error
 
 _START_TIMEOUT_S = 20.0
@@ -187,7 +186,8 @@ class EnvoyProcess:
         self._end_predecessors()
 
     def _start_first(self) -> None:
-        _require_free(self._launch.listen)
+        # Envoy would report it too, but only after it has loaded everything else.
+        ports.require_free(self._launch.listen.host, self._launch.listen.port, _PORT_OPTION)
         self._spawn(0)
 
     def _spawn(self, epoch: int) -> None:
@@ -230,7 +230,7 @@ class EnvoyProcess:
         code = f" with exit code {self._child.wait()}" if self._child is not None else ""
         reason = self._launch.output.last_error()
         if "Address already in use" in reason:
-            return _port_in_use(self._launch.listen)
+            return ports.in_use(self._launch.listen.host, self._launch.listen.port, _PORT_OPTION)
         return Error("RuntimeUnavailable", f"Envoy ended at its start{code}: {reason}")
 
     def _wait(self) -> int | None:
@@ -257,22 +257,3 @@ class EnvoyProcess:
         for envoy in self._predecessors:
             processes.end(envoy.process, _TERMINATE_WITHIN_S)
         self._predecessors = ()
-
-
-def _require_free(address: Address) -> None:
-    """Raise Error(PortInUse). Envoy would report it too, but only after it has loaded everything
-    else."""
-    try:
-        ports.require_free(address.host, address.port, _PORT_OPTION)
-    except Error as error:
-        # With the same message as when Envoy itself reports it.
-        raise _port_in_use(address) if error.code == "PortInUse" else error from error.__cause__
-
-
-def _port_in_use(address: Address) -> Error:
-    return Error(
-        "PortInUse",
-        f"{address.host}:{address.port} is in use by another program",
-        target=f"{address.host}:{address.port}",
-        hint=f"choose another port with {_PORT_OPTION}, or stop that program",
-    )
