@@ -15,9 +15,11 @@ from amphitrite.dataplane.table.routing_table import (
     Address,
     Cluster,
     HealthCheck,
+    InstanceAddress,
     Route,
     RoutingTable,
     Secret,
+    SocketAddress,
     Target,
     TokenIssuer,
 )
@@ -84,9 +86,7 @@ def route_to_json(r: Route) -> dict[str, Any]:
 def cluster_to_json(c: Cluster) -> dict[str, Any]:
     return {
         "name": c.name,
-        "addresses": [
-            {"host": a.host, "port": a.port, **({"grpc_port": a.grpc_port} if a.grpc_port else {})} for a in c.addresses
-        ],
+        "addresses": [address_to_json(a) for a in c.addresses],
         "max_requests": c.max_requests,
         "drain_timeout_s": c.drain_timeout_s,
         "health_check": {
@@ -98,6 +98,12 @@ def cluster_to_json(c: Cluster) -> dict[str, Any]:
         },
         "sequences": c.sequences,
     }
+
+
+def address_to_json(a: InstanceAddress) -> dict[str, Any]:
+    if isinstance(a, SocketAddress):
+        return {"path": a.path, **({"grpc_path": a.grpc_path} if a.grpc_path else {})}
+    return {"host": a.host, "port": a.port, **({"grpc_port": a.grpc_port} if a.grpc_port else {})}
 
 
 def issuers_to_json(issuers: Iterable[TokenIssuer]) -> list[dict[str, Any]]:
@@ -132,12 +138,16 @@ def route_from_json(r: dict[str, Any]) -> Route:
 def cluster_from_json(c: dict[str, Any]) -> Cluster:
     return Cluster(
         name=c["name"],
-        addresses=tuple(Address(**a) for a in c["addresses"]),
+        addresses=tuple(address_from_json(a) for a in c["addresses"]),
         max_requests=c["max_requests"],
         drain_timeout_s=c["drain_timeout_s"],
         health_check=HealthCheck(**c["health_check"]),
         sequences=c["sequences"],
     )
+
+
+def address_from_json(a: dict[str, Any]) -> InstanceAddress:
+    return SocketAddress(**a) if "path" in a else Address(**a)
 
 
 def issuers_from_json(issuers: Iterable[dict[str, Any]]) -> tuple[TokenIssuer, ...]:

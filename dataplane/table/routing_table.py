@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 #: The most bytes of a body whose length is not announced, unless a table says otherwise. A proxy
 #: holds such a body in memory until it is complete.
@@ -55,18 +55,44 @@ class Secret:
 @dataclass(frozen=True, slots=True)
 class Address:
     """Where one instance listens for HTTP and, unless ``grpc_port`` is None, for gRPC. Ordered by
-    host and ports."""
+    host and ports, before every :class:`SocketAddress`."""
 
     host: str
     port: int
     grpc_port: int | None = None
 
-    def __lt__(self, other: Address) -> bool:
-        return self._order < other._order
+    @property
+    def by_grpc(self) -> bool:
+        """Whether the instance serves gRPC."""
+        return self.grpc_port is not None
+
+    def __lt__(self, other: InstanceAddress) -> bool:
+        if isinstance(other, SocketAddress):
+            return True
+        return (self.host, self.port, self.grpc_port or 0) < (other.host, other.port, other.grpc_port or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class SocketAddress:
+    """The UNIX sockets on which one instance listens, on the proxy's own machine: for HTTP and,
+    unless ``grpc_path`` is None, for gRPC. Absolute paths. Ordered by them."""
+
+    path: str
+    grpc_path: str | None = None
 
     @property
-    def _order(self) -> tuple[str, int, int]:
-        return self.host, self.port, self.grpc_port or 0
+    def by_grpc(self) -> bool:
+        """Whether the instance serves gRPC."""
+        return self.grpc_path is not None
+
+    def __lt__(self, other: InstanceAddress) -> bool:
+        if isinstance(other, Address):
+            return False
+        return (self.path, self.grpc_path or "") < (other.path, other.grpc_path or "")
+
+
+#: Instances of one cluster may have addresses of both kinds.
+InstanceAddress: TypeAlias = Address | SocketAddress
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +120,7 @@ class Cluster:
     """
 
     name: str
-    addresses: tuple[Address, ...]
+    addresses: tuple[InstanceAddress, ...]
     max_requests: int
     drain_timeout_s: float
     health_check: HealthCheck = HealthCheck()
@@ -104,7 +130,7 @@ class Cluster:
     def grpc(self) -> bool:
         """Whether the cluster serves gRPC. A cluster without an instance counts as one that
         does."""
-        return not self.addresses or any(a.grpc_port is not None for a in self.addresses)
+        return not self.addresses or any(a.by_grpc for a in self.addresses)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import json
 import threading
 from collections.abc import Iterator
 from concurrent import futures
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -20,9 +21,10 @@ SERVICE = "inference.GRPCInferenceService"
 
 
 class GrpcUpstream(grpc.GenericRpcHandler):
-    """Serves from ``__enter__`` to ``__exit__`` on a free loopback port."""
+    """Serves from ``__enter__`` to ``__exit__`` on a free loopback port, or on the UNIX socket
+    ``path``."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, path: Path | None = None) -> None:
         self.name = name
         self.requests: list[dict[str, Any]] = []
         self.called: list[str] = []  #: methods of calls that have begun, whatever became of them
@@ -32,7 +34,7 @@ class GrpcUpstream(grpc.GenericRpcHandler):
         self._server = grpc.server(
             futures.ThreadPoolExecutor(8), handlers=(self,), options=[("grpc.max_receive_message_length", -1)]
         )
-        self.port = self._server.add_insecure_port("127.0.0.1:0")
+        self.port = self._server.add_insecure_port("127.0.0.1:0" if path is None else f"unix:{path}")
 
     def release(self) -> None:
         self._gate.set()

@@ -14,7 +14,16 @@ from typing import Any
 import grpc
 import pytest
 
-from amphitrite.dataplane.table.routing_table import Address, Cluster, Route, RoutingTable, Secret, Target
+from amphitrite.dataplane.table.routing_table import (
+    Address,
+    Cluster,
+    InstanceAddress,
+    Route,
+    RoutingTable,
+    Secret,
+    SocketAddress,
+    Target,
+)
 
 from .agents import BEARER, CHECK, KEY, PATIENCE_S, RunningAgent, cluster, eventually, table
 from .conftest import MakeAgent
@@ -266,11 +275,15 @@ def test_a_stream_is_bounded_by_silence_and_not_by_its_length(calls: Calls) -> N
     assert caught.value.code() != grpc.StatusCode.OK
 
 
-def test_what_is_in_flight_by_grpc_drains(make_agent: MakeAgent, certificate: tuple[Path, Path]) -> None:
+@pytest.mark.parametrize("sockets", [False, True], ids=["tcp", "sockets"])
+def test_what_is_in_flight_by_grpc_drains(make_agent: MakeAgent, certificate: tuple[Path, Path], sockets: bool) -> None:
     agent = make_agent()
     agent.start()
-    with Upstream("old") as http, GrpcUpstream("old") as old:
-        address = Address("127.0.0.1", http.port, old.port)
+    paths = (agent.run / "http", agent.run / "grpc") if sockets else (None, None)
+    with Upstream("old", paths[0]) as http, GrpcUpstream("old", paths[1]) as old:
+        address: InstanceAddress = Address("127.0.0.1", http.port, old.port)
+        if sockets:
+            address = SocketAddress(*map(str, paths))
         one, two = (replace(cluster(name, [http], drain_s=20), addresses=(address,)) for name in ("one", "two"))
         agent.put_in_force(table(1, [one], [("one", 100)]))
         trust = grpc.ssl_channel_credentials(certificate[0].read_bytes())

@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -31,9 +32,10 @@ FAILURES = {
 
 
 class Upstream:
-    """Serves from ``__enter__`` to ``__exit__`` on a free loopback port."""
+    """Serves from ``__enter__`` to ``__exit__`` on a free loopback port, or on the UNIX socket
+    ``path``."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, path: Path | None = None) -> None:
         self.name = name
         self.ready = True
         self.lost = False  #: every connection ends as soon as something is asked
@@ -42,12 +44,13 @@ class Upstream:
         self.arrived = threading.Semaphore(0)  #: released for each held request that arrives
         self.left = threading.Semaphore(0)  #: released for each held request whose sender goes away
         self._gate = threading.Event()
-        self._server = _Server(("127.0.0.1", 0), self)
+        self._server = _Server(("127.0.0.1", 0), self) if path is None else _SocketServer(str(path), self)
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
 
     @property
     def port(self) -> int:
-        return int(self._server.server_address[1])
+        """0 of a UNIX socket."""
+        return int(self._server.server_address[1]) if self._server.address_family == socket.AF_INET else 0
 
     def release(self) -> None:
         """Let all held requests, and those to come, be answered."""
@@ -104,7 +107,7 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False
     request_queue_size = 256
 
-    def __init__(self, address: tuple[str, int], upstream: Upstream) -> None:
+    def __init__(self, address: Any, upstream: Upstream) -> None:
         super().__init__(address, _Handler)
         self.upstream = upstream
 
@@ -112,12 +115,25 @@ class _Server(ThreadingHTTPServer):
         """A client that went away is no news in a test."""
 
 
+class _SocketServer(_Server):
+    address_family = socket.AF_UNIX
+
+    def server_bind(self) -> None:
+        self.socket.bind(self.server_address)
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        return self.socket.accept()[0], ("", 0)
+
+
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server: _Server
     # Head and body leave in one packet.
     wbufsize = 64 * 1024
-    disable_nagle_algorithm = True
+
+    def setup(self) -> None:
+        self.disable_nagle_algorithm = self.request.family == socket.AF_INET
+        super().setup()
 
     def log_message(self, format: str, *args: Any) -> None:
         return

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from amphitrite.controlplane.core.desired.resources import WorkloadSpec
-from amphitrite.dataplane.table.routing_table import Address
+from amphitrite.dataplane.table.routing_table import InstanceAddress
 
 #: starting: the process runs and some model is not ready yet. ready: every model is ready. unready:
 #: it was ready, and its readiness probe fails now. stopping: it was told to stop and still runs.
@@ -63,7 +63,7 @@ class Instance:
     slot: int
     attempt: int
     phase: Phase
-    address: Address | None
+    address: InstanceAddress | None
     started_at: float
     ready_at: float | None = None
     exited_at: float | None = None

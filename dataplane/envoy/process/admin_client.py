@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 
 from amphitrite.dataplane.envoy.process.hot_restart import ServerState
-from amphitrite.dataplane.table.routing_table import Address
+from amphitrite.dataplane.table.routing_table import Address, InstanceAddress, SocketAddress
 from amphitrite.schemas.errors import Error
 
 #: The longest filter, in characters before URL encoding. A URL may hold 65,536.
@@ -27,7 +27,7 @@ class Host:
     """One address of a cluster, as Envoy sees it. ``active``: requests in flight or waiting for a
     connection."""
 
-    address: Address
+    address: InstanceAddress
     healthy: bool
     active: int
 
@@ -127,12 +127,19 @@ class AdminClient:
 
 
 def _host(status: dict[str, Any]) -> Host:
-    socket = status["address"].get("socket_address", {})
     health = status["health_status"]
     gauges = {stat["name"]: int(stat.get("value", 0)) for stat in status["stats"]}
     failed = [key for key, value in health.items() if key != "eds_health_status" and value]
     return Host(
-        address=Address(str(socket.get("address", "")), int(socket.get("port_value", 0))),
+        address=_address(status["address"]),
         healthy=not failed and health.get("eds_health_status", "HEALTHY") == "HEALTHY",
         active=gauges.get("rq_active", 0) + gauges.get("rq_pending_active", 0),
     )
+
+
+def _address(message: dict[str, Any]) -> InstanceAddress:
+    """Of an ``Address`` message."""
+    if "pipe" in message:
+        return SocketAddress(str(message["pipe"]["path"]))
+    socket = message.get("socket_address", {})
+    return Address(str(socket.get("address", "")), int(socket.get("port_value", 0)))

@@ -1,8 +1,8 @@
 """Clusters and their addresses.
 
 Decides how Envoy balances, limits and health-checks requests to instances. Instances that serve
-gRPC are a second cluster, of HTTP/2 on their other port. Must not know routes. Source: Envoy's API
-page "Cluster configuration".
+gRPC are a second cluster, of HTTP/2 on their other port or UNIX socket. Must not know routes.
+Source: Envoy's API page "Cluster configuration".
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from amphitrite.dataplane.envoy.protobuf.common_values import ADS, seconds
-from amphitrite.dataplane.table.routing_table import Address, Cluster, HealthCheck
+from amphitrite.dataplane.table.routing_table import Address, Cluster, HealthCheck, InstanceAddress, SocketAddress
 
 #: Far above any ``max_requests``, so that the number of requests in flight is the only limit.
 _UNBOUNDED = 1_000_000
@@ -30,11 +30,11 @@ def grpc_name(cluster: str) -> str:
     return f"{cluster}/grpc"
 
 
-def envoy_addresses(cluster: str, address: Address) -> Iterator[tuple[str, Address]]:
+def envoy_addresses(cluster: str, address: InstanceAddress) -> Iterator[tuple[str, InstanceAddress]]:
     """The clusters and addresses by which Envoy knows one instance."""
-    yield cluster, Address(address.host, address.port)
-    if address.grpc_port is not None:
-        yield grpc_name(cluster), Address(address.host, address.grpc_port)
+    yield cluster, _by_http(address)
+    if (by_grpc := _by_grpc(address)) is not None:
+        yield grpc_name(cluster), by_grpc
 
 
 def cluster(source: Cluster) -> dict[str, Any]:
@@ -91,31 +91,52 @@ def grpc_cluster(source: Cluster) -> dict[str, Any]:
     return message
 
 
-def endpoints(name: str, addresses: Iterable[Address], draining: Iterable[Address] = ()) -> dict[str, Any]:
+def endpoints(
+    name: str, addresses: Iterable[InstanceAddress], draining: Iterable[InstanceAddress] = ()
+) -> dict[str, Any]:
     """A ``ClusterLoadAssignment``. A draining address finishes its requests and gets no new
     ones."""
-    hosts = [_host(a) for a in addresses]
-    hosts += [{**_host(a), "health_status": "DRAINING"} for a in draining]
+    hosts: list[dict[str, Any]] = [{"endpoint": _endpoint(a)} for a in addresses]
+    hosts += [{"endpoint": _endpoint(a), "health_status": "DRAINING"} for a in draining]
     return {"cluster_name": name, "endpoints": [{"lb_endpoints": hosts}] if hosts else []}
 
 
-def grpc_endpoints(name: str, addresses: Iterable[Address], draining: Iterable[Address] = ()) -> dict[str, Any]:
+def grpc_endpoints(
+    name: str, addresses: Iterable[InstanceAddress], draining: Iterable[InstanceAddress] = ()
+) -> dict[str, Any]:
     """As :func:`endpoints`, for :func:`grpc_cluster`: the instances that listen for gRPC. Their
-    health is checked on the port for HTTP."""
-    hosts = [_grpc_host(a, a.grpc_port) for a in addresses if a.grpc_port is not None]
-    hosts += [{**_grpc_host(a, a.grpc_port), "health_status": "DRAINING"} for a in draining if a.grpc_port is not None]
+    health is checked where they listen for HTTP."""
+    hosts: list[dict[str, Any]] = [{"endpoint": _grpc_endpoint(a)} for a in addresses if a.by_grpc]
+    hosts += [{"endpoint": _grpc_endpoint(a), "health_status": "DRAINING"} for a in draining if a.by_grpc]
     return {"cluster_name": grpc_name(name), "endpoints": [{"lb_endpoints": hosts}] if hosts else []}
 
 
-def _host(address: Address) -> dict[str, Any]:
-    socket = {"address": address.host, "port_value": address.port}
-    return {"endpoint": {"address": {"socket_address": socket}}}
+def _by_http(address: InstanceAddress) -> InstanceAddress:
+    return SocketAddress(address.path) if isinstance(address, SocketAddress) else Address(address.host, address.port)
 
 
-def _grpc_host(address: Address, port: int) -> dict[str, Any]:
-    socket = {"address": address.host, "port_value": port}
-    health = {"port_value": address.port}
-    return {"endpoint": {"address": {"socket_address": socket}, "health_check_config": health}}
+def _by_grpc(address: InstanceAddress) -> InstanceAddress | None:
+    if isinstance(address, SocketAddress):
+        return None if address.grpc_path is None else SocketAddress(address.grpc_path)
+    return None if address.grpc_port is None else Address(address.host, address.grpc_port)
+
+
+def _endpoint(address: InstanceAddress) -> dict[str, Any]:
+    return {"address": _address(address)}
+
+
+def _grpc_endpoint(address: InstanceAddress) -> dict[str, Any]:
+    health: dict[str, Any] = {"address": _address(address)}
+    if isinstance(address, Address):
+        health = {"port_value": address.port}  # At the same host.
+    return {"address": _address(_by_grpc(address) or address), "health_check_config": health}
+
+
+def _address(address: InstanceAddress) -> dict[str, Any]:
+    """An ``Address`` message: where the instance listens for HTTP."""
+    if isinstance(address, SocketAddress):
+        return {"pipe": {"path": address.path}}
+    return {"socket_address": {"address": address.host, "port_value": address.port}}
 
 
 def _health_check(check: HealthCheck) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from amphitrite.dataplane.envoy.protobuf.messages import pack
 from amphitrite.dataplane.envoy.translate import host_names
 from amphitrite.dataplane.envoy.translate.clusters import cluster, endpoints, grpc_cluster, grpc_endpoints, grpc_name
 from amphitrite.dataplane.envoy.translate.routes import BodyLimits, route_configuration, scope
-from amphitrite.dataplane.table.routing_table import Address, Cluster, Route, RoutingTable
+from amphitrite.dataplane.table.routing_table import Cluster, InstanceAddress, Route, RoutingTable
 from amphitrite.schemas.errors import Error
 
 _PREFIX = "type.googleapis.com/envoy"
@@ -77,7 +77,7 @@ class Translator:
         self._returned: dict[str, dict[str, Resource]] = {}
 
     def clusters(
-        self, clusters: Collection[Cluster], draining: Mapping[str, tuple[Address, ...]]
+        self, clusters: Collection[Cluster], draining: Mapping[str, tuple[InstanceAddress, ...]]
     ) -> dict[str, Resource]:
         """The clusters. ``draining``: as for :meth:`endpoints`."""
         sources: list[_Source] = [(c.name, c, cluster) for c in clusters]
@@ -85,7 +85,7 @@ class Translator:
         return self._all(CLUSTER, sources, _same_settings)
 
     def endpoints(
-        self, clusters: Collection[Cluster], draining: Mapping[str, tuple[Address, ...]]
+        self, clusters: Collection[Cluster], draining: Mapping[str, tuple[InstanceAddress, ...]]
     ) -> dict[str, Resource]:
         """Addresses by cluster. Those in ``draining`` finish their requests and get no new ones."""
         sources: list[_Source] = [
@@ -150,11 +150,11 @@ def _same_settings(first: Cluster, second: Cluster) -> bool:
     return replace(first, addresses=()) == replace(second, addresses=())
 
 
-def _endpoints(source: tuple[str, tuple[Address, ...], tuple[Address, ...]]) -> Mapping[str, Any]:
+def _endpoints(source: tuple[str, tuple[InstanceAddress, ...], tuple[InstanceAddress, ...]]) -> Mapping[str, Any]:
     return endpoints(*source)
 
 
-def _grpc_endpoints(source: tuple[str, tuple[Address, ...], tuple[Address, ...]]) -> Mapping[str, Any]:
+def _grpc_endpoints(source: tuple[str, tuple[InstanceAddress, ...], tuple[InstanceAddress, ...]]) -> Mapping[str, Any]:
     return grpc_endpoints(*source)
 
 
@@ -168,8 +168,8 @@ def _route_at_host(source: tuple[Route, tuple[tuple[str, int, bool], ...], BodyL
     return host_names.route_configuration(_route(source[:3]), source[0].name, source[3])
 
 
-def _by_grpc(clusters: Iterable[Cluster], draining: Mapping[str, tuple[Address, ...]]) -> Iterator[Cluster]:
+def _by_grpc(clusters: Iterable[Cluster], draining: Mapping[str, tuple[InstanceAddress, ...]]) -> Iterator[Cluster]:
     """The clusters with a gRPC half. It stays as long as one of its instances drains."""
     for item in clusters:
-        if item.grpc or any(a.grpc_port is not None for a in draining.get(item.name, ())):
+        if item.grpc or any(a.by_grpc for a in draining.get(item.name, ())):
             yield item

@@ -12,7 +12,7 @@ from typing import Protocol
 from amphitrite.dataplane.envoy.process.admin_client import Host
 from amphitrite.dataplane.envoy.translate.clusters import envoy_addresses, grpc_name
 from amphitrite.dataplane.envoy.xds.update_stages import DrainTarget
-from amphitrite.dataplane.table.routing_table import Address
+from amphitrite.dataplane.table.routing_table import InstanceAddress
 from amphitrite.schemas.errors import Error
 
 
@@ -22,13 +22,13 @@ class HostStatus(Protocol):
     def hosts(self, clusters: Collection[str]) -> dict[str, list[Host]]: ...
 
 
-def envoy_hosts(instances: Collection[tuple[str, Address]]) -> set[tuple[str, Address]]:
+def envoy_hosts(instances: Collection[tuple[str, InstanceAddress]]) -> set[tuple[str, InstanceAddress]]:
     """The hosts of these instances in Envoy, as (cluster, address): for HTTP, and for gRPC where an
     instance serves it."""
     return {host for cluster, address in instances for host in envoy_addresses(cluster, address)}
 
 
-def all_healthy(host_status: HostStatus, expected: Collection[tuple[str, Address]]) -> bool:
+def all_healthy(host_status: HostStatus, expected: Collection[tuple[str, InstanceAddress]]) -> bool:
     """Whether each of these :func:`envoy_hosts` is healthy. An Envoy that does not answer has no
     healthy host."""
     try:

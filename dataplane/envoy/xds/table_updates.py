@@ -36,7 +36,7 @@ from amphitrite.dataplane.envoy.xds.update_stages import (
 )
 from amphitrite.dataplane.machine.json_log import log
 from amphitrite.dataplane.proxy.proxy import Progress
-from amphitrite.dataplane.table.routing_table import Address, RoutingTable
+from amphitrite.dataplane.table.routing_table import InstanceAddress, RoutingTable
 from amphitrite.dataplane.table.saved_table import SavedTable
 from amphitrite.schemas.errors import Error
 
@@ -248,7 +248,7 @@ class TableUpdater:
                 self._changed.wait()
                 self._raise_if_superseded()
 
-    def _await_healthy(self, new: Collection[tuple[str, Address]]) -> None:
+    def _await_healthy(self, new: Collection[tuple[str, InstanceAddress]]) -> None:
         hosts, deadline = envoy_hosts(new), time.monotonic() + _HEALTHY_WITHIN_S
         while (now := time.monotonic()) < deadline:
             if all_healthy(self._host_status, hosts):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from amphitrite.dataplane.table.routing_table import Address, Cluster, RoutingTable
+from amphitrite.dataplane.table.routing_table import Cluster, InstanceAddress, RoutingTable
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -18,7 +18,7 @@ class DrainTarget:
     """One address of a cluster that stays, or (``address`` None) a whole cluster."""
 
     cluster: str
-    address: Address | None = None
+    address: InstanceAddress | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Published:
 
     table: RoutingTable
     clusters: Mapping[str, Cluster]
-    draining: Mapping[str, tuple[Address, ...]]
+    draining: Mapping[str, tuple[InstanceAddress, ...]]
 
     def unrouted(self) -> dict[DrainTarget, float]:
         """What the table does not name, with the seconds that its requests may take to end."""
@@ -49,7 +49,7 @@ class Published:
 EMPTY = Published(RoutingTable(0), {}, {})
 
 
-def added_addresses(before: Published, table: RoutingTable) -> tuple[tuple[str, Address], ...]:
+def added_addresses(before: Published, table: RoutingTable) -> tuple[tuple[str, InstanceAddress], ...]:
     """The (cluster, address) pairs that get no requests yet and would get them by ``table``."""
     return tuple(
         (cluster.name, address)
@@ -78,7 +78,7 @@ def routing_step(before: Published, table: RoutingTable) -> Published:
     start anew in Envoy, and the requests in flight on the old one could no longer be counted.
     """
     clusters = dict(before.clusters)
-    draining: dict[str, tuple[Address, ...]] = {}
+    draining: dict[str, tuple[InstanceAddress, ...]] = {}
     for cluster in table.clusters:
         old = before.clusters.get(cluster.name)
         if old is cluster and cluster.name not in before.draining:
@@ -107,8 +107,8 @@ def removal_step(published: Published, removed: set[DrainTarget]) -> Published:
 
 
 def _still_draining(
-    draining: Mapping[str, tuple[Address, ...]], clusters: Mapping[str, Cluster]
-) -> dict[str, tuple[Address, ...]]:
+    draining: Mapping[str, tuple[InstanceAddress, ...]], clusters: Mapping[str, Cluster]
+) -> dict[str, tuple[InstanceAddress, ...]]:
     """An address that a table names again no longer drains."""
     remaining = {
         name: tuple(a for a in addresses if name not in clusters or a not in clusters[name].addresses)

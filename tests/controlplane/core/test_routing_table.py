@@ -3,6 +3,7 @@ secrets from print."""
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import replace
 from typing import Any
@@ -19,7 +20,15 @@ from amphitrite.controlplane.core.desired.resources import (
 from amphitrite.controlplane.core.planning.routing import routing_table, scoring_path
 from amphitrite.controlplane.core.planning.supply import supply
 from amphitrite.dataplane.table.json_codec import from_json, to_json
-from amphitrite.dataplane.table.routing_table import Address, Cluster, Route, RoutingTable, Secret, Target
+from amphitrite.dataplane.table.routing_table import (
+    Address,
+    Cluster,
+    Route,
+    RoutingTable,
+    Secret,
+    SocketAddress,
+    Target,
+)
 
 from .builders import KEYS, NOW, instance, model, table, workload
 
@@ -60,6 +69,22 @@ def test_it_comes_back_from_json_as_it_was() -> None:
     both = Address("10.0.0.1", 8000), Address("10.0.0.1", 8000, 8001)
     mixed = RoutingTable(1, clusters=(Cluster("a", tuple(sorted(reversed(both))), 1, 1.0),))
     assert (from_json(json.loads(json.dumps(to_json(mixed)))), mixed.clusters[0].addresses) == (mixed, both)
+
+
+def test_tcp_and_unix_sockets_are_addresses_of_one_cluster() -> None:
+    ordered = (
+        Address("10.0.0.1", 8000, 8001),
+        Address("10.0.0.2", 1),
+        SocketAddress("/run/a/http"),
+        SocketAddress("/run/a/http", "/run/a/grpc"),
+        SocketAddress("/run/b/http"),
+    )
+    for given in itertools.permutations(ordered):
+        assert tuple(sorted(given)) == ordered
+    mixed = RoutingTable(1, clusters=(Cluster("a", ordered, 1, 1.0),))
+    assert from_json(json.loads(json.dumps(to_json(mixed)))) == mixed
+    assert mixed.clusters[0].grpc
+    assert not Cluster("a", (SocketAddress("/run/b/http"),), 1, 1.0).grpc
 
 
 def test_a_cluster_is_asked_by_grpc_unless_all_that_it_has_cannot() -> None:
