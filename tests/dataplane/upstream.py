@@ -108,7 +108,7 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 256
 
     def __init__(self, address: Any, upstream: Upstream) -> None:
-        super().__init__(address, _Handler)
+        super().__init__(address, _SocketHandler if isinstance(address, str) else _Handler)
         self.upstream = upstream
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -130,10 +130,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Server
     # Head and body leave in one packet.
     wbufsize = 64 * 1024
-
-    def setup(self) -> None:
-        self.disable_nagle_algorithm = self.request.family == socket.AF_INET
-        super().setup()
+    disable_nagle_algorithm = True
 
     def log_message(self, format: str, *args: Any) -> None:
         return
@@ -196,3 +193,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("content-length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+
+
+class _SocketHandler(_Handler):
+    disable_nagle_algorithm = False
