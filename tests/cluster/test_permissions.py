@@ -93,6 +93,7 @@ class Place:
             grant=lambda digest: "Bearer none",
             facts=lambda digest: None,
             fetch_url="https://controlplane.invalid",
+            fetch_ca="an authority",
         )
 
     def api(self) -> api_client.Cluster:

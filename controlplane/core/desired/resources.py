@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from amphitrite.controlplane.core.desired.containers import SCORING_MODEL, Container
@@ -101,6 +101,8 @@ class WorkloadSpec:
     ``name``: ``<endpoint>-<deployment>-<hash>`` in lower case, with a hash of all other fields.
     ``compute``: the name of the compute that it runs on. ``pod``: None exactly if that is
     ``LOCAL``. ``container``: what runs instead of this server's own Triton, None for that Triton.
+    ``environment_variables``: a record of an instance may lack them, because they may be secret
+    (``is_complete``). Workloads are compared without them: the name stands for them.
     """
 
     name: str
@@ -108,7 +110,7 @@ class WorkloadSpec:
     deployment: str
     model: ModelReference
     instance_type: str
-    environment_variables: tuple[tuple[str, str], ...] = ()
+    environment_variables: tuple[tuple[str, str], ...] = field(default=(), compare=False)
     compute: str = LOCAL
     pod: PodSettings | None = None
     container: Container | None = None
@@ -134,6 +136,21 @@ def workload_spec(
     digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:8]
     name = f"{key(endpoint)}-{key(deployment)}-{digest}"
     return WorkloadSpec(name, key(endpoint), key(deployment), model, instance_type, variables, compute, pod, container)
+
+
+def is_complete(workload: WorkloadSpec) -> bool:
+    """Whether nothing of what its name stands for is missing."""
+    made = workload_spec(
+        workload.endpoint,
+        workload.deployment,
+        workload.model,
+        workload.instance_type,
+        dict(workload.environment_variables),
+        workload.compute,
+        workload.pod,
+        workload.container,
+    )
+    return made.name == workload.name
 
 
 @dataclass(frozen=True, slots=True)

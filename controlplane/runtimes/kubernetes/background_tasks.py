@@ -1,5 +1,5 @@
-"""Background tasks of the Kubernetes runtime: logs of crashed containers, events for faults, and
-Deployments without pods.
+"""Background tasks of the Kubernetes runtime: logs of crashed containers, events for faults,
+Deployments without pods, and what earlier releases have left in objects.
 
 Decides what is due, and does it in its own thread, so that nobody waits for it. Several control
 planes may do it at the same time: each step names the version that it saw or the object that it
@@ -77,7 +77,7 @@ class BackgroundTasks:
             self._wake.clear()
             if self._stop.is_set() or not self._objects.complete:
                 continue
-            for task in (self._delete_finished, self._read_logs, self._post_events):
+            for task in (self._delete_finished, self._redact, self._read_logs, self._post_events):
                 try:
                     task(self._objects.snapshot())
                     self._failed.pop(task.__name__, None)
@@ -92,6 +92,10 @@ class BackgroundTasks:
         for deployment in finished_deployments(now, self._clock()):
             log.info("deleting Deployment %s: it has no pods left", name(deployment))
             self._writer.delete(deployment)
+
+    def _redact(self, now: Snapshot) -> None:
+        for deployment in now.deployments.values():
+            self._writer.redact(deployment)
 
     def _read_logs(self, now: Snapshot) -> None:
         failed = list(failed_containers(now))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from amphitrite.controlplane.core.desired.resources import WorkloadSpec
+from amphitrite.controlplane.core.desired.resources import WorkloadSpec, is_complete
 from amphitrite.controlplane.runtimes.kubernetes.client.api_client import Cluster
 from amphitrite.controlplane.runtimes.kubernetes.client.api_paths import path
 from amphitrite.controlplane.runtimes.kubernetes.pods.object_cache import ObjectCache
@@ -21,7 +21,7 @@ from amphitrite.controlplane.runtimes.kubernetes.pods.pod_instances import (
     pods_to_stop,
     replicas,
 )
-from amphitrite.controlplane.runtimes.kubernetes.workloads import workload_manifests
+from amphitrite.controlplane.runtimes.kubernetes.workloads import earlier_layout, workload_manifests
 from amphitrite.controlplane.runtimes.kubernetes.workloads.object_names import (
     DELETION_COST,
     FIELD_MANAGER,
@@ -52,6 +52,7 @@ class Writer:
         if is_ending(deployment) or replicas(deployment) >= count:
             return
         if replicas(deployment) == 0:
+            _require_complete(workload)
             for one in workload_manifests.dependents(workload, self._settings, deployment["metadata"]["uid"]):
                 self._apply(one)
         if count > 1:
@@ -84,6 +85,24 @@ class Writer:
         if left is not None and replicas(left) <= 1:
             self._cluster.delete(path("PodDisruptionBudget", self._settings.namespace, name(deployment)))
 
+    def redact(self, deployment: Json) -> None:
+        """Takes environment variables out of objects that an earlier release has made."""
+        patch = earlier_layout.deployment_patch(deployment)
+        if patch is None or not replicas(deployment):  # Without replicas it is still being created.
+            return
+        # The Deployment last: while it has them, this is not done.
+        for kind, body in (("ConfigMap", earlier_layout.CONFIG_MAP_PATCH), ("Deployment", patch)):
+            try:
+                changed = self._cluster.patch(
+                    path(kind, self._settings.namespace, name(deployment)), body, SCALE_FIELD_MANAGER
+                )
+            except Error as error:
+                if error.code != "ResourceNotFound":
+                    raise
+            else:
+                if kind == "Deployment":
+                    self._objects.put("Deployment", changed)
+
     def delete(self, deployment: Json) -> None:
         """Deletes the Deployment and all that it owns, unless it has changed since it was read."""
         preconditions = {part: deployment["metadata"][part] for part in ("uid", "resourceVersion")}
@@ -94,6 +113,7 @@ class Writer:
                 raise
 
     def _create(self, workload: WorkloadSpec, request_timeout_s: float) -> Json:
+        _require_complete(workload)
         manifest = workload_manifests.deployment(workload, self._settings, request_timeout_s)
         try:
             deployment = self._apply(manifest)
@@ -137,3 +157,11 @@ class Writer:
 
     def _pod_names(self) -> set[str]:
         return {name(pod) for many in self._objects.snapshot().pods.values() for pod in many}
+
+
+def _require_complete(workload: WorkloadSpec) -> None:
+    """Raises Error("Conflict") for a workload that was read from the cluster, which does not give
+    its variables back."""
+    if not is_complete(workload):
+        message = f"{workload.name} is gone from the cluster, and with it its environment variables"
+        raise Error("Conflict", message, target=workload.name, hint="update the deployment to make new instances")

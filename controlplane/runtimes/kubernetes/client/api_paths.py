@@ -14,6 +14,7 @@ _PLACES: Mapping[str, tuple[str, str]] = {
     "NetworkPolicy": ("/apis/networking.k8s.io/v1", "networkpolicies"),
     "Pod": ("/api/v1", "pods"),
     "PodDisruptionBudget": ("/apis/policy/v1", "poddisruptionbudgets"),
+    "Secret": ("/api/v1", "secrets"),
     "Service": ("/api/v1", "services"),
 }
 

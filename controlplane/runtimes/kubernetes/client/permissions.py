@@ -33,6 +33,7 @@ RULES: tuple[Rule, ...] = (
     Rule("", "events", ("create",), "report faults to users of kubectl"),
     Rule("", "services", ("create", "patch"), "give a workload's pods names"),
     Rule("", "configmaps", ("create", "patch"), "hold the certificate authority that the fetcher trusts"),
+    Rule("", "secrets", ("create", "patch"), "hold environment variables and the grant of the fetcher"),
     Rule("networking.k8s.io", "networkpolicies", ("create", "patch"), "let only proxies reach instances"),
     Rule("policy", "poddisruptionbudgets", ("create", "patch", "delete"), "protect workloads of several instances"),
 )

@@ -39,7 +39,10 @@ MODEL_MOUNT = "/mnt/models"
 _CACHE_MOUNT, _CONFIG_MOUNT = "/var/cache/amphitrite", "/etc/amphitrite"
 _GRPC = {"name": "grpc", "containerPort": GRPC_PORT, "protocol": "TCP"}
 _METRICS = {"name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP"}
-CA_FILE, WORKLOAD_FILE = "ca.crt", "workload.json"
+CA_FILE = "ca.crt"
+#: The key of the fetcher's grant in the workload's Secret. No variable has such a name.
+GRANT_KEY = "fetch-grant"
+GRANT_VARIABLE = "AMPHITRITE_FETCH_GRANT"
 _USER = 1000
 _SCRAPED = {
     "prometheus.io/scrape": "true",
@@ -210,11 +213,23 @@ def _environment(workload: WorkloadSpec) -> list[dict[str, Any]]:
         "AMPHITRITE_POD_UID": {"valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.uid"}}},
     }
     # The root file system is read-only, and the image's user may have no home.
-    variables = {"HOME": "/tmp", "PYTHONUNBUFFERED": "1", **dict(workload.environment_variables)}
+    fixed = {"HOME": "/tmp", "PYTHONUNBUFFERED": "1"}
     if workload.container is not None:
-        variables[MODEL_DIR] = workload.container.model_dir
-    theirs = [{"name": name, "value": _literal(value)} for name, value in variables.items() if name not in ours]
-    return [*({"name": name, **value} for name, value in ours.items()), *theirs]
+        ours[MODEL_DIR] = {"value": _literal(workload.container.model_dir)}
+    defaults: dict[str, dict[str, Any]] = {name: {"value": value} for name, value in fixed.items()}
+    theirs = {name: _from_secret(workload, name) for name, _ in workload.environment_variables}
+    return [{"name": name, **value} for name, value in {**defaults, **theirs, **ours}.items()]
+
+
+def secret_values(workload: WorkloadSpec, settings: KubernetesSettings) -> dict[str, str]:
+    """What the containers take from the workload's Secret, by its key there: the deployment's
+    variables, and the fetcher's grant."""
+    grant = {} if settings.cache.kind == "image" else {GRANT_KEY: settings.grant(workload.model.digest)}
+    return {**dict(workload.environment_variables), **grant}
+
+
+def _from_secret(workload: WorkloadSpec, key: str) -> dict[str, Any]:
+    return {"valueFrom": {"secretKeyRef": {"name": object_name(workload), "key": key}}}
 
 
 def _literal(value: str) -> str:
@@ -226,7 +241,6 @@ def _fetcher(workload: WorkloadSpec, demand: PodShape, settings: KubernetesSetti
     digest = workload.model.digest
     variables = {
         "AMPHITRITE_FETCH_URL": settings.fetch_url,
-        "AMPHITRITE_FETCH_GRANT": settings.grant(digest),
         "AMPHITRITE_FETCH_DIGEST": digest,
         "AMPHITRITE_FETCH_CACHE": _CACHE_MOUNT,
         **({"AMPHITRITE_FETCH_CACHE_BYTES": str(settings.cache.limit)} if settings.cache.limit else {}),
@@ -242,7 +256,10 @@ def _fetcher(workload: WorkloadSpec, demand: PodShape, settings: KubernetesSetti
         "name": FETCHER,
         "image": settings.fetcher_image,
         "imagePullPolicy": settings.image_pull_policy,
-        "env": [{"name": name, "value": value} for name, value in variables.items()],
+        "env": [
+            *({"name": name, "value": value} for name, value in variables.items()),
+            {"name": GRANT_VARIABLE, **_from_secret(workload, GRANT_KEY)},
+        ],
         "resources": {"requests": resources, "limits": {"memory": resources["memory"]}},
         "securityContext": _confined(),
         "terminationMessagePolicy": "FallbackToLogsOnError",

@@ -1,12 +1,13 @@
 """A workload as JSON in an annotation of its Deployment, and back.
 
-Decides the format. Must not know where it is stored.
+Decides the format, and that it has no environment variables: everybody who may look at Deployments
+reads annotations, and variables may be secret. Must not know where it is stored.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from amphitrite.controlplane.core.desired.containers import Container
@@ -14,11 +15,14 @@ from amphitrite.controlplane.core.desired.resources import ModelReference, PodSe
 
 
 def to_json(workload: WorkloadSpec) -> str:
-    return json.dumps(asdict(workload), sort_keys=True, separators=(",", ":"))
+    """Without its environment variables, for which its name stands. Earlier releases read the
+    field, so it stays, empty."""
+    return json.dumps(asdict(replace(workload, environment_variables=())), sort_keys=True, separators=(",", ":"))
 
 
 def from_json(text: str) -> WorkloadSpec:
-    """Raises ValueError if it is not the output of ``to_json``."""
+    """Raises ValueError if it is not the output of ``to_json``, of this release or of an earlier
+    one, whose output has the variables."""
     try:
         value = json.loads(text)
         pod, container = value["pod"], value["container"]

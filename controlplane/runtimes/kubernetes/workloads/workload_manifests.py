@@ -7,6 +7,7 @@ because another workload is another Deployment. It owns all other objects.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 from collections.abc import Sequence
@@ -30,9 +31,9 @@ from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_resources import 
 from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_settings import KubernetesSettings
 from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_template import (
     CA_FILE,
-    WORKLOAD_FILE,
     cpu_configurations,
     pod_template,
+    secret_values,
 )
 from amphitrite.controlplane.runtimes.kubernetes.workloads.workload_json import to_json
 
@@ -61,11 +62,18 @@ def deployment(workload: WorkloadSpec, settings: KubernetesSettings, request_tim
 
 
 def dependents(workload: WorkloadSpec, settings: KubernetesSettings, owner_uid: str) -> list[dict[str, Any]]:
-    """Service, ConfigMap and NetworkPolicy. ``owner_uid``: the Deployment's."""
-    manifest = [_service(workload, settings), _config_map(workload, settings)]
+    """Service, ConfigMap, NetworkPolicy and Secret, without those that would be empty.
+    ``owner_uid``: the Deployment's."""
+    manifest = [_service(workload, settings)]
+    if (config := _config_map(workload, settings))["data"]:
+        manifest.append(config)
     if settings.network_policy:
         manifest.append(_network_policy(workload, settings))
-    return [_hashed(_owned(one, workload, owner_uid)) for one in manifest]
+    owned = [_hashed(_owned(one, workload, owner_uid)) for one in manifest]
+    # Without a hash: from it a short value could be guessed.
+    if (secret := _secret(workload, settings))["data"]:
+        owned.append(_owned(secret, workload, owner_uid))
+    return owned
 
 
 def disruption_budget(workload: WorkloadSpec, settings: KubernetesSettings, owner_uid: str) -> dict[str, Any]:
@@ -101,10 +109,17 @@ def _config_map(workload: WorkloadSpec, settings: KubernetesSettings) -> dict[st
     shape = demand(settings.shape(workload.instance_type), workload.pod, facts)
     manifest = _object(workload, settings, "v1", "ConfigMap")
     manifest["data"] = {
-        WORKLOAD_FILE: to_json(workload),
         **({CA_FILE: settings.fetch_ca} if settings.fetch_ca else {}),
         **{key: one.text for key, one in cpu_configurations(workload, shape, facts).items()},
     }
+    return manifest
+
+
+def _secret(workload: WorkloadSpec, settings: KubernetesSettings) -> dict[str, Any]:
+    manifest = _object(workload, settings, "v1", "Secret")
+    manifest["type"] = "Opaque"
+    values = secret_values(workload, settings)
+    manifest["data"] = {name: base64.b64encode(text.encode()).decode() for name, text in values.items()}
     return manifest
 
 

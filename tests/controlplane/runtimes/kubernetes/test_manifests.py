@@ -6,6 +6,7 @@ version's own schemas.
 
 from __future__ import annotations
 
+import base64
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -14,8 +15,9 @@ from typing import Any
 import pytest
 import yaml
 
-from amphitrite.controlplane.runtimes.kubernetes.workloads import workload_manifests
-from amphitrite.controlplane.runtimes.kubernetes.workloads.object_names import NAME_MAX, object_name
+from amphitrite.controlplane.core.desired.resources import is_complete
+from amphitrite.controlplane.runtimes.kubernetes.workloads import earlier_layout, workload_manifests
+from amphitrite.controlplane.runtimes.kubernetes.workloads.object_names import NAME_MAX, SPEC_ANNOTATION, object_name
 from amphitrite.controlplane.runtimes.kubernetes.workloads.workload_json import from_json, to_json
 from amphitrite.schemas.errors import Error
 
@@ -75,6 +77,42 @@ def test_a_workload_survives_as_json() -> None:
     for text in ("", "[]", "{}", '{"pod": 1}'):
         with pytest.raises(ValueError):
             from_json(text)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_variables_and_the_grant_are_in_the_secret_alone(name: str) -> None:
+    case = CASES[name]
+    secret = [text for _, text in case.workload.environment_variables]
+    secret += [] if case.settings.cache.kind == "image" else [case.settings.grant(case.workload.model.digest)]
+    secrets, others = [], []
+    for one in made(case):
+        (secrets if one["kind"] == "Secret" else others).append(one)
+    shown = json.dumps(others)
+    assert [text for text in secret if json.dumps(text)[1:-1] in shown] == []
+    kept = [base64.b64decode(text).decode() for one in secrets for text in one["data"].values()]
+    assert sorted(kept) == sorted(secret)
+    assert all(one["metadata"]["ownerReferences"][0]["kind"] == "Deployment" for one in secrets)
+
+
+def test_variables_of_an_earlier_release_are_taken_out_of_the_annotation() -> None:
+    case = CASES["everything-from-yaml"]
+    made_now = workload_manifests.deployment(case.workload, case.settings, 5.0)
+    assert earlier_layout.deployment_patch(made_now) is None
+    recorded = json.loads(made_now["metadata"]["annotations"][SPEC_ANNOTATION])
+    recorded["environment_variables"] = [["PASSWORD", "a secret"]]
+    made_then = {"metadata": {"annotations": {SPEC_ANNOTATION: json.dumps(recorded)}}}
+    assert earlier_layout.deployment_patch(made_then) == {
+        "metadata": {"annotations": {SPEC_ANNOTATION: made_now["metadata"]["annotations"][SPEC_ANNOTATION]}}
+    }
+    for broken in ("", "[]", "{}", '{"environment_variables": [1]}'):
+        assert earlier_layout.deployment_patch({"metadata": {"annotations": {SPEC_ANNOTATION: broken}}}) is None
+
+
+def test_a_workload_from_the_cluster_is_never_made_again_without_its_variables() -> None:
+    workload = CASES["everything-from-yaml"].workload
+    assert is_complete(workload)
+    assert not is_complete(from_json(to_json(workload)))
+    assert is_complete(from_json(to_json(CASES["cpu"].workload)))
 
 
 def test_names_fit_and_stay_apart() -> None:
