@@ -103,20 +103,30 @@ class Reconciler:
     def run(self, stop: threading.Event) -> None:
         """Makes passes until ``stop`` is set and ``wake`` is called. Logs a failed pass and repeats
         it later."""
-        crashes = 0
+        crashes, begun = 0, False
         self._recorded = {}  # Another leader may have written other statuses.
         while not stop.is_set():
             # Cleared before the facts are read, so that a wake during the pass starts another one.
             self._event.clear()
             try:
+                if not begun:
+                    self._begin_term()
+                    begun = True
                 wake_at = self.run_once()
                 crashes = 0
             except Exception:
-                crashes += 1
+                # A former leader, which was suspended, may have begun its term late.
+                crashes, begun = crashes + 1, False
                 log.exception("the pass failed; the next one starts again from the facts")
                 wake_at = self._clock() + backoff_s(crashes)
             pause = RESYNC_S if wake_at is None else min(max(wake_at - self._clock(), 0.0), RESYNC_S)
             self._event.wait(pause)
+
+    def _begin_term(self) -> None:
+        """Fences off the leader before this one, which may not know yet that it is."""
+        self._require_lead()
+        self._store.begin_term()
+        self._require_lead()
 
     def _publish(self, table: RoutingTable, above: int) -> None:
         limits = self._max_body_bytes, self._max_unsized_body_bytes

@@ -28,7 +28,7 @@ from sqlalchemy import (
 from sqlalchemy.types import TypeEngine
 
 #: The newest revision in ``migrations/versions``.
-REVISION = "0006"
+REVISION = "0007"
 
 metadata = MetaData()
 
@@ -280,6 +280,14 @@ key_uses = Table(
     Column("endpoint", _sorted(255), primary_key=True),
     Column("credential", String(32), primary_key=True),
     Column("minute", BigInteger, nullable=False),
+)
+
+#: One row. ``term``: counts the terms of leaders. See ``state.leader_term``.
+leader_terms = Table(
+    "leader_terms",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("term", BigInteger, nullable=False),
 )
 
 #: One row. ``oldest``: the oldest revision whose programs work with this schema; see

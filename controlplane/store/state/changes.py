@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy import Connection, insert, select, update
 
 from amphitrite.controlplane.core.observed.status import Ref, State
+from amphitrite.controlplane.core.rules import preconditions
 from amphitrite.controlplane.store.sql.tables import counters
 from amphitrite.controlplane.store.state import operation_rows, resource_rows
 from amphitrite.controlplane.store.state.store import Operation
@@ -38,7 +39,7 @@ def put(
     ``RESOLVED`` are compared and stored. Raises what ``store.Store.put_endpoint`` raises.
     """
     row = resource_rows.find(connection, ref)
-    check_preconditions(row, ref, if_match, if_none_match)
+    require_conditions(row, ref, if_match, if_none_match)
     if row is None:
         return _create(connection, ref, document, extra, now)
     refuse_deleting(row, ref)
@@ -67,26 +68,10 @@ def set_columns(connection: Connection, ref: Ref, row: resource_rows.Row, values
     return generation
 
 
-def check_preconditions(row: resource_rows.Row | None, ref: Ref, if_match: str | None, if_none_match: bool) -> None:
-    """Checks If-Match (a list of quoted etags, or ``*``) and If-None-Match: ``*`` (RFC 9110,
-    section 13.1).
-
-    Raises Error PreconditionFailed.
-    """
+def require_conditions(row: resource_rows.Row | None, ref: Ref, if_match: str | None, if_none_match: bool) -> None:
+    """Checks the preconditions of a write of ``row``. Raises Error PreconditionFailed."""
     target = ref.endpoint if ref.deployment is None else f"{ref.endpoint}/{ref.deployment}"
-    if if_none_match and row is not None:
-        raise Error("PreconditionFailed", "it already exists", target=target, hint="update it instead of creating it")
-    if if_match is None:
-        return
-    etags = {tag.strip() for tag in if_match.split(",")}
-    if row is None or not ("*" in etags or row["etag"] in etags):
-        current = "it does not exist" if row is None else f"its etag is {row['etag']}"
-        raise Error(
-            "PreconditionFailed",
-            f"it has changed since it was read: If-Match is {if_match}, but {current}",
-            target=target,
-            hint="read it again and repeat the change",
-        )
+    preconditions.require(None if row is None else row["etag"], target, if_match, if_none_match=if_none_match)
 
 
 def refuse_deleting(row: resource_rows.Row, ref: Ref) -> None:

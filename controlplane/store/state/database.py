@@ -6,8 +6,8 @@ means, and ``operation_rows`` how operations progress. Must not know HTTP or pla
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -32,6 +32,7 @@ from amphitrite.controlplane.store.state import (
     resource_rows,
     signing_key_rows,
 )
+from amphitrite.controlplane.store.state.leader_term import LeaderTerm
 from amphitrite.controlplane.store.state.read_cache import ReadCache
 from amphitrite.controlplane.store.state.store import Operation, Record
 from amphitrite.dataplane.table.routing_table import RoutingTable, Secret
@@ -66,6 +67,7 @@ class SqlStore:
     def __init__(self, database: Database) -> None:
         self.database = database
         self._cache = ReadCache()
+        self._term = LeaderTerm()
         self._text = TableText()
 
     def close(self) -> None:
@@ -145,7 +147,7 @@ class SqlStore:
             row = resource_rows.find(connection, ref)
             if row is None:
                 return None
-            changes.check_preconditions(row, ref, if_match, False)
+            changes.require_conditions(row, ref, if_match, False)
             open_deletion = operation_rows.open_delete(connection, ref)
             if open_deletion is not None:
                 return open_deletion
@@ -195,7 +197,18 @@ class SqlStore:
         with self.database.read() as connection:
             return signing_key_rows.list_all(connection)
 
-    # Methods for the reconciler.
+    # Methods for the leader.
+    def begin_term(self) -> None:
+        with self.database.write() as connection:
+            self._term.begin(connection)
+
+    @contextmanager
+    def _leader_write(self) -> Iterator[Connection]:
+        """A write transaction that a leader of another term does not make."""
+        with self.database.write() as connection:
+            self._term.require(connection)
+            yield connection
+
     def load_world(self) -> World:
         with self.database.read() as connection:
             table = self._cache.table(connection)
@@ -206,15 +219,15 @@ class SqlStore:
             )
 
     def change_signing_keys(self, added: Sequence[SigningKey], removed: Sequence[SigningKey]) -> None:
-        with self.database.write() as connection:
+        with self._leader_write() as connection:
             signing_key_rows.change(connection, added, removed)
 
     def mark_models_used(self, used: Collection[tuple[str, str]], *, now: float) -> None:
-        with self.database.write() as connection:
+        with self._leader_write() as connection:
             model_uses.mark(connection, used, now)
 
     def publish(self, table: RoutingTable, *, above: int = 0) -> RoutingTable:
-        with self.database.write() as connection:
+        with self._leader_write() as connection:
             stored = self._cache.table(connection)
             if stored is not None and stored.version >= above and stored.same_content(table):
                 return stored
@@ -232,13 +245,13 @@ class SqlStore:
         return self._cache.keep(table)
 
     def record(self, statuses: Mapping[Ref, Status], *, now: float) -> None:
-        with self.database.write() as connection:
+        with self._leader_write() as connection:
             open_operations = operation_rows.all_open(connection)
             for ref, status in statuses.items():
                 outcomes.record(connection, ref, status, open_operations.get(ref, ()), now=now)
 
     def remove(self, refs: Sequence[Ref], *, now: float) -> None:
-        with self.database.write() as connection:
+        with self._leader_write() as connection:
             # Deployments first: an endpoint's row is removed only after those of its deployments.
             for ref in sorted(refs, key=lambda ref: ref.deployment is None):
                 row = resource_rows.find(connection, ref)

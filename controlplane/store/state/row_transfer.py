@@ -16,6 +16,7 @@ from amphitrite.controlplane.store.sql.tables import (
     agent_reports,
     blobs,
     deployments,
+    leader_terms,
     metadata,
     metric_minutes,
     model_files,
@@ -26,8 +27,9 @@ from amphitrite.schemas.errors import Error
 
 Row = Mapping[str, Any]
 
-#: Tables without lasting state: agents report again within seconds, and metrics are kept for hours.
-_TRANSIENT = (agent_reports, metric_minutes, _schema_support)
+#: Tables without lasting state: agents report again within seconds, metrics are kept for hours, and
+#: a leader begins its term anew.
+_TRANSIENT = (agent_reports, leader_terms, metric_minutes, _schema_support)
 #: Referenced tables come before those that reference them.
 TABLES: tuple[Table, ...] = tuple(table for table in metadata.sorted_tables if table not in _TRANSIENT)
 _BATCH = 500

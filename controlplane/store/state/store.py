@@ -174,7 +174,12 @@ class Store(Protocol):
         """The key pairs that sign scoring tokens, oldest first."""
         ...
 
-    # Methods for the reconciler.
+    # Methods for the leader. Those that write raise Error Conflict if another process has begun a
+    # term since this one did.
+    def begin_term(self) -> None:
+        """Ends the term of any other process. Call it only while this process leads."""
+        ...
+
     def load_world(self) -> World: ...
 
     def change_signing_keys(self, added: Sequence[SigningKey], removed: Sequence[SigningKey]) -> None:

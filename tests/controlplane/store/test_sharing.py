@@ -6,13 +6,15 @@ Each ``Database`` here is what another process would have: connections and locks
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from sqlalchemy import insert, text
 
+from amphitrite.controlplane.agents.agent_registry import AgentRegistry, TableFeed
+from amphitrite.controlplane.reconciliation.reconciler import Reconciler
 from amphitrite.controlplane.store.sql.tables import counters
 from amphitrite.controlplane.store.sql.transactions import CONTROL_PLANE, Database
 from amphitrite.controlplane.store.state.database import SqlStore
@@ -20,6 +22,8 @@ from amphitrite.dataplane.table.routing_table import RoutingTable
 from amphitrite.schemas.errors import Error
 
 from ...waiting import DEADLINE_S, wait_until
+from ..runtimes.memory_runtime import MemoryRuntime
+from .conftest import Clock
 
 on_postgresql = pytest.mark.parametrize("kind", ["postgresql"])
 
@@ -197,3 +201,60 @@ def test_what_no_row_can_hold_is_refused(store: SqlStore) -> None:
         with pytest.raises(Error, match="the database cannot store this value") as caught:
             put(store, name)
         assert caught.value.code == "BadArgument"
+
+
+LEADER_WRITES: dict[str, Callable[[SqlStore], object]] = {
+    "publish": lambda store: store.publish(RoutingTable(0), above=7),
+    "record": lambda store: store.record({}, now=1.0),
+    "remove": lambda store: store.remove([], now=1.0),
+    "change_signing_keys": lambda store: store.change_signing_keys([], []),
+    "mark_models_used": lambda store: store.mark_models_used([], now=1.0),
+}
+
+
+@pytest.mark.parametrize("write", LEADER_WRITES.values(), ids=LEADER_WRITES)
+def test_a_former_leader_writes_nothing(store: SqlStore, other: SqlStore, write: Callable[[SqlStore], object]) -> None:
+    """It was suspended after it had looked at its Lease, and goes on when another one leads."""
+    store.begin_term()
+    write(store)
+    other.begin_term()
+    write(other)
+    with pytest.raises(Error, match="no longer leads") as refused:
+        write(store)
+    assert refused.value.code == "Conflict"
+    store.begin_term()
+    write(store)
+    with pytest.raises(Error, match="no longer leads"):
+        write(other)
+
+
+def test_a_leader_that_was_fenced_off_by_one_that_came_late_goes_on(store: SqlStore, other: SqlStore) -> None:
+    """A former leader was suspended before it began its term, and begins it now. It still leads by
+    no clock, so it writes nothing, and the leader begins a term again."""
+    clock, late = Clock(), threading.Event()
+    leader = Reconciler(store, MemoryRuntime(clock), AgentRegistry(lambda: None), TableFeed(), clock, max_body_bytes=1)
+    stop = threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(leader.run, stop)
+        try:
+            wait_until(lambda: leader.last_pass is not None, "the first pass")
+            former = Reconciler(
+                other, MemoryRuntime(clock), AgentRegistry(lambda: None), TableFeed(), clock,
+                max_body_bytes=2, may_act=lambda: not late.is_set(),
+            )  # fmt: skip
+            other.begin_term()
+            late.set()
+            with pytest.raises(Error, match="no longer leads"):
+                former.run_once()
+            put(store, "ep2")
+
+            def passed() -> bool:
+                leader.wake()
+                table = store.published()
+                return table is not None and [route.name for route in table.routes] == ["ep2"]
+
+            wait_until(passed, "the leader publishes again")
+        finally:
+            stop.set()
+            leader.wake()
+            running.result(DEADLINE_S)
