@@ -7,13 +7,14 @@ Kubernetes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
 from amphitrite.cli.documents import document_files, document_input, document_kinds, kubeconfig_files
 from amphitrite.cli.documents.document_files import Document
 from amphitrite.cli.documents.document_input import Submission
+from amphitrite.cli.session import near_names
 from amphitrite.schemas import wire
 from amphitrite.schemas.documents import instance_types_kind
 from amphitrite.schemas.errors import Error, Violation
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 #: The location of the only workspace, which every resource carries.
 _LOCATION = "local"
+#: How often an update is tried while others change the compute.
+_ATTEMPTS = 5
 #: Fields that only the document of a compute has, not one of instance types.
 _COMPUTE_FIELDS = ("namespace", "type", "kubeconfig", "in_cluster", "default_instance_type")
 
@@ -61,20 +64,44 @@ def read_update(name: str, current: Mapping[str, Any], file: str | None, assignm
     return _with_types(current, documents)
 
 
-def put(client: Client, document: Mapping[str, Any], *, create: bool) -> dict[str, Any]:
-    """Store a compute and return its resource.
+def update(client: Client, name: str, edit: Callable[[Any], Submission]) -> dict[str, Any]:
+    """Read a compute, edit it and store it; again if it changed meanwhile (If-Match).
 
-    Raises Error Conflict if ``create`` is set and it exists.
+    ``edit``: from the resource to the document. Returns the new resource. Raises Error Conflict for
+    a built-in compute.
     """
-    address = compute_id(client.workspace, document["name"])
-    headers = {"If-None-Match": "*"} if create else None
+    for attempt in range(_ATTEMPTS):
+        with near_names.suggested(client, (name, f"{client.workspace}/computes")):
+            answer = client.send("GET", compute_id(client.workspace, name))
+        resource = answer.json()
+        if not resource["properties"]["isAttachedCompute"]:
+            message = f"compute {resource['name']} is built in; only the settings of the server change it"
+            raise Error("Conflict", message, hint="set ML_INSTANCE_TYPES, or instanceTypes of the Helm chart")
+        submission = edit(resource)
+        try:
+            with submission.with_locations():
+                return _put(client, submission.document, {"If-Match": answer.headers["ETag"]})
+        except Error as error:
+            if error.code != "PreconditionFailed" or attempt == _ATTEMPTS - 1:
+                raise
+    raise AssertionError("the last attempt returns or raises")
+
+
+def create(client: Client, document: Mapping[str, Any]) -> dict[str, Any]:
+    """Store a new compute and return its resource. Raises Error Conflict if it exists."""
     try:
-        answer = client.send("PUT", address, json=wire.compute_to_wire(document, _LOCATION), headers=headers)
+        return _put(client, document, {"If-None-Match": "*"})
     except Error as error:
         if error.code != "PreconditionFailed":
             raise
         hint = "run `ml compute update` to change it"
+        address = compute_id(client.workspace, document["name"])
         raise Error("Conflict", f"compute {document['name']} already exists", target=address, hint=hint) from error
+
+
+def _put(client: Client, document: Mapping[str, Any], headers: Mapping[str, str]) -> dict[str, Any]:
+    address = compute_id(client.workspace, document["name"])
+    answer = client.send("PUT", address, json=wire.compute_to_wire(document, _LOCATION), headers=headers)
     body: dict[str, Any] = answer.json()
     return body
 

@@ -17,6 +17,7 @@ from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import compute_id
 
 if TYPE_CHECKING:
+    from amphitrite.cli.documents.document_input import Submission
     from amphitrite.cli.terminal.tables import Table
 
 app = group("compute", "Kubernetes clusters on which instances run.")
@@ -70,7 +71,7 @@ def attach(
         file, overrides | ({"in_cluster": True} if in_cluster else {}), set_ or ()
     )
     with session.progress(f"compute/{submission.document['name']}") as progress, submission.with_locations():
-        resource = compute_documents.put(session.client, submission.document, create=True)
+        resource = compute_documents.create(session.client, submission.document)
         progress.done("attached")
     return wire.show_compute(resource)
 
@@ -126,15 +127,11 @@ def update(
 
     if file is None and not set_:
         raise Error("UsageError", "no change is specified", hint="add --file or --set")
-    client = session.client
-    resource = client.get(compute_id(client.workspace, name))
-    if not resource["properties"]["isAttachedCompute"]:
-        message = f"compute {resource['name']} is built in; only the settings of the server change it"
-        raise Error("Conflict", message, hint="set ML_INSTANCE_TYPES, or instanceTypes of the Helm chart")
-    current = wire.compute_from_wire(name, resource)
-    submission = compute_documents.read_update(name, current, file, set_ or ())
-    with submission.with_locations():
-        return wire.show_compute(compute_documents.put(client, submission.document, create=False))
+
+    def edit(resource: Any) -> Submission:
+        return compute_documents.read_update(name, wire.compute_from_wire(name, resource), file, set_ or ())
+
+    return wire.show_compute(compute_documents.update(session.client, name, edit))
 
 
 @verb(app, "detach")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from amphitrite.controlplane.core.rules import deployment_rules, traffic_removal
+from amphitrite.controlplane.core.rules import deployment_rules, preconditions, traffic_removal
 from amphitrite.controlplane.core.rules.deployment_rules import Place
 from amphitrite.controlplane.services import admission, container_resolution, references, wire_documents
 from amphitrite.controlplane.services.services import Services
@@ -81,10 +81,7 @@ def delete(services: Services, endpoint: str, name: str, *, if_match: str | None
         [] if parent.deleting or record.deleting else traffic_removal.check_removal(parent.document, record.name)
     )
     if violations and force:
-        wanted = {tag.strip() for tag in (if_match or "*").split(",")}
-        if not wanted & {"*", record.etag}:
-            message = f"the deployment has changed: If-Match is {if_match}, its etag is {record.etag}"
-            raise Error("PreconditionFailed", message, target=f"{parent.name}/{name}")
+        preconditions.require(record.etag, f"{parent.name}/{name}", if_match)
         # Both changes take effect with the next table. Requests in flight are finished.
         left = traffic_removal.traffic_without(parent.document, record.name)
         services.store.put_endpoint(left, if_match=None, if_none_match=False, now=services.clock())

@@ -14,11 +14,12 @@ from starlette.responses import JSONResponse, Response
 from amphitrite.controlplane.api.azure import compute_bodies
 from amphitrite.controlplane.api.http.dependencies import Here
 from amphitrite.controlplane.api.http.paging import Page
-from amphitrite.controlplane.api.http.request_bodies import Body, IfMatch
+from amphitrite.controlplane.api.http.request_bodies import Body, Conditions, IfMatch
 from amphitrite.controlplane.api.http.workspace_scope import IN_WORKSPACE, WORKSPACE
 from amphitrite.controlplane.core.desired import compute_clusters, instance_types
 from amphitrite.controlplane.core.desired.compute_clusters import BUILT_IN, Compute
 from amphitrite.controlplane.core.desired.resources import LOCAL
+from amphitrite.controlplane.core.rules import preconditions
 from amphitrite.controlplane.services import compute_changes, references, wire_documents
 from amphitrite.controlplane.services.services import Services
 from amphitrite.schemas.errors import Error
@@ -38,9 +39,11 @@ def list_(services: Here, pager: Page) -> dict[str, Any]:
 
 
 @router.get("/{name}")
-def get(name: str, services: Here) -> dict[str, Any]:
+def get(name: str, services: Here) -> Response:
     cluster = _find(services, name)
-    return compute_bodies.compute(cluster.name if cluster else LOCAL, cluster, services)
+    if cluster is None:
+        return JSONResponse(compute_bodies.compute(LOCAL, None, services))
+    return _answer(cluster, services, 200)
 
 
 @router.put("/{name}")
@@ -50,25 +53,30 @@ def put(name: str, body: Body, conditions: IfMatch, services: Here) -> Response:
     document = wire_documents.compute(name, body)
     _refuse_built_in(services, name)
     former = compute_clusters.find_compute(name, services.store.list_computes())
-    if former is not None and conditions.if_none_match:
-        raise Error("PreconditionFailed", f"compute {former.name} already exists", target=name)
+    _require(former, name, conditions)
     wanted = compute_changes.prepare(services, name, document, former)
     with services.store.exclusive():
+        # The cluster was asked in between, which takes a while.
+        _require(compute_clusters.find_compute(name, services.store.list_computes()), name, conditions)
         if former is not None:
             compute_changes.refuse_lost_types(services, former, wanted)
         services.store.put_compute(wanted, now=services.clock())
     services.wake()
-    return JSONResponse(compute_bodies.compute(wanted.name, wanted, services), 201 if former is None else 200)
+    return _answer(wanted, services, 201 if former is None else 200)
 
 
 @router.delete("/{name}")
-def delete(name: str, services: Here, action: Action = "Detach") -> Response:
+def delete(name: str, conditions: IfMatch, services: Here, action: Action = "Detach") -> Response:
     """Detaches a cluster, and leaves it unchanged. Raises Error("Conflict") if it is in use."""
     if key(action) != "detach":
         message = f"underlyingResourceAction is {action!r}; allowed: Detach"
         raise Error("Unsupported", message, target=name, hint="detach it: ml compute detach")
     _refuse_built_in(services, name)
-    gone = services.store.delete_compute(name)
+    with services.store.exclusive():
+        found = compute_clusters.find_compute(name, services.store.list_computes())
+        if found is not None:
+            _require(found, name, conditions)
+        gone = services.store.delete_compute(name)
     services.wake()
     return Response(status_code=200 if gone else 204)
 
@@ -95,6 +103,16 @@ def list_sizes(name: str, services: Here) -> dict[str, Any]:
         return {"value": [compute_bodies.size_here(one) for one in instance_types.INSTANCE_TYPES.values()]}
     own = {key(one.name) for one in cluster.instance_types}
     return {"value": [compute_bodies.size(one, own=key(one.name) in own) for one in instance_types.shapes(cluster)]}
+
+
+def _answer(cluster: Compute, services: Services, status: int) -> Response:
+    body = compute_bodies.compute(cluster.name, cluster, services)
+    return JSONResponse(body, status, {"ETag": compute_clusters.etag(cluster)})
+
+
+def _require(found: Compute | None, name: str, conditions: Conditions) -> None:
+    etag = None if found is None else compute_clusters.etag(found)
+    preconditions.require(etag, name, conditions.if_match, if_none_match=conditions.if_none_match)
 
 
 def _this_machine(services: Services) -> list[tuple[str, Compute | None]]:

@@ -148,12 +148,12 @@ _UNUSABLE = ("KubernetesUnaccessible", "NamespaceNotFound", "AuthorizationFailed
 _DETACHED = {200: Answer("Detached."), 204: Answer("There is no such compute.")}
 _COMPUTES: Mapping[str, Operation] = {
     "GET": _read("This machine and the attached clusters.", "ComputePage"),
-    "GET /{name}": _read("A compute.", "Compute"),
+    "GET /{name}": _read("A compute.", "Compute", headers=("ETag",)),
     "PUT /{name}": _write(
         "Attach a cluster, or change an attached one.", "Compute", *_UNUSABLE, parameters=_COMPUTE, conditional=True
     ),
     "DELETE /{name}": Operation(
-        "Detach a cluster. The cluster is not changed.", _DETACHED, ("Unsupported", "Conflict")
+        "Detach a cluster. The cluster is not changed.", _DETACHED, ("Unsupported", "Conflict"), conditional=True
     ),
     "POST /{name}/listNodes": _read("Its nodes.", "Nodes", "Unsupported"),
     "GET /{name}/vmSizes": _read("Its instance types.", "Sizes"),

@@ -6,6 +6,8 @@ know the Kubernetes client or the store.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -103,6 +105,13 @@ def compute_document(compute: Compute) -> dict[str, Any]:
         "description": compute.description or None,
         "tags": dict(compute.tags),
     }
+
+
+def etag(compute: Compute) -> str:
+    """The etag, with quotes. It depends on the content alone, the kubeconfig included."""
+    access = "" if compute.kubeconfig is None else compute.kubeconfig.reveal()
+    text = json.dumps([compute_document(compute), access], sort_keys=True)
+    return f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
 
 
 def instance_types_from_document(document: Mapping[str, Any], target: str = "instance types") -> tuple[PodShape, ...]:

@@ -53,9 +53,13 @@ class Clusters:
     refusal: Error | None = None
     silent: bool = False
     asked: list[Compute] = field(default_factory=list)
+    #: Is done once while a cluster is checked.
+    meanwhile: Callable[[], object] = lambda: None
 
     def check(self, compute: Compute) -> None:
         self.asked.append(compute)
+        meanwhile, self.meanwhile = self.meanwhile, lambda: None
+        meanwhile()
         if self.refusal is not None:
             raise self.refusal
 

@@ -95,6 +95,34 @@ def test_attaching_asks_the_cluster_and_shows_no_secret(world: Any) -> None:
     assert len(world.wakes) == 1
 
 
+def test_conditions_of_writes_hold(world: Any) -> None:
+    client = world.client
+    assert client.put(K8S, json=compute_body(), headers={"If-Match": "*"}).status_code == 412
+    first = client.put(K8S, json=compute_body(), headers={"If-None-Match": "*"}).headers["ETag"]
+    assert client.get(K8S).headers["ETag"] == first
+    assert client.put(K8S, json=compute_body(), headers={"If-None-Match": "*"}).status_code == 412
+    changed = client.put(K8S, json=compute_body(defaultInstanceType="one-gpu"), headers={"If-Match": first})
+    assert (changed.status_code, changed.headers["ETag"] != first) == (200, True)
+    for request in (client.put(K8S, json=compute_body(), headers={"If-Match": first}),
+                    client.delete(K8S, headers={"If-Match": first})):  # fmt: skip
+        assert (request.status_code, request.json()["error"]["code"]) == (412, "PreconditionFailed")
+    assert client.get(K8S).json()["properties"]["properties"]["defaultInstanceType"] == "one-gpu"
+    # The kubeconfig is part of what has changed, though no answer shows it.
+    secret = client.put(K8S, json=compute_body(kubeconfig=KUBECONFIG.replace("very-", "more-")))
+    assert secret.headers["ETag"] not in (first, changed.headers["ETag"])
+    assert client.delete(K8S, headers={"If-Match": secret.headers["ETag"]}).status_code == 200
+
+
+def test_a_change_during_the_check_of_the_cluster_is_not_overwritten(world: Any) -> None:
+    read = world.client.put(K8S, json=compute_body()).headers["ETag"]
+    faster = compute_body(defaultInstanceType="one-gpu")
+    world.clusters.meanwhile = lambda: world.client.put(K8S, json=faster)
+    body = compute_body(kubeconfig=KUBECONFIG.replace("very-", "more-"))
+    assert world.client.put(K8S, json=body, headers={"If-Match": read}).status_code == 412
+    found = world.client.get(K8S).json()["properties"]["properties"]
+    assert found["defaultInstanceType"] == "one-gpu"
+
+
 def test_a_cluster_that_cannot_be_used_is_not_stored(world: Any) -> None:
     world.clusters.refusal = Error("NamespaceNotFound", "there is no namespace models", hint="create it")
     answer = world.client.put(K8S, json=compute_body())
