@@ -53,7 +53,7 @@ class Case:
 
 def _contained(container: Container, pod: PodSettings = PodSettings()) -> WorkloadSpec:  # noqa: B008
     model = ModelReference("resnet", "3", DIGEST, ("resnet50",))
-    return workload_spec("cats", "blue", model, "any", {"MODEL_NAME": "resnet"}, "kubernetes", pod, container)
+    return workload_spec("cats", "blue", model, "any", {"MODEL_NAME": "the name of a model"}, "kubernetes", pod, container)
 
 
 def _workload(pod: PodSettings = PodSettings(), endpoint: str = "cats", **variables: str) -> WorkloadSpec:  # noqa: B008
