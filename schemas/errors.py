@@ -77,6 +77,7 @@ CODES: Mapping[str, int] = {
     "NamespaceNotFound": 400,
     "InvalidDeploymentSpec": 400,
     "RoutingRejected": 500,
+    "DamagedContent": 500,
     "InternalServerError": 500,
     "RuntimeUnavailable": 503,
     # Only clients raise these. They never occur in a response.

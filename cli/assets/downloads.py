@@ -1,12 +1,14 @@
 """Downloads model files from the workspace's store.
 
 Decides the path of each file, and refuses names that would leave the target directory. Must not
-know model versions. A file is downloaded in ranges, and gets its name when it is complete. Outside
-contract: Azure Blob Storage's REST API ("List Blobs", "Get Blob").
+know model versions. A file is downloaded in ranges. It gets its name when it is complete and has
+the digest that it was uploaded with. Outside contract: Azure Blob Storage's REST API ("List Blobs",
+"Get Blob").
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -83,18 +85,27 @@ def _list(client: Client, container: str, prefix: str) -> Iterator[Blob]:
 
 
 def _fetch(client: Client, container: str, blob: Blob, target: Path) -> Iterator[int]:
-    """Write ``target``; yields the bytes of each range. Raises Error LocalFileError."""
+    """Write ``target``; yields the bytes of each range. Raises LocalFileError or DamagedContent."""
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
             with part.open("wb") as file:
+                sha256 = hashlib.sha256()
                 for start in range(0, blob.size, _PIECE_BYTES):
                     last = min(start + _PIECE_BYTES, blob.size) - 1
                     headers = {**_VERSION, "x-ms-range": f"bytes={start}-{last}", "If-Match": blob.etag}
                     answer = client.send("GET", f"{container}/{quote(blob.path)}", headers=headers)
                     file.write(answer.content)
+                    sha256.update(answer.content)
                     yield len(answer.content)
+            if uploads.etag(sha256.hexdigest()) != blob.etag:
+                raise Error(
+                    "DamagedContent",
+                    f"{blob.path} is damaged in the store, or arrived damaged",
+                    target=blob.path,
+                    hint="try again; if it fails again, upload the same files again (`ml model create`)",
+                )
             part.replace(target)
         finally:
             part.unlink(missing_ok=True)

@@ -99,6 +99,11 @@ def container(client: Client) -> str:
     return f"/{path}.blob.core.windows.net/{datastore['containerName']}"
 
 
+def etag(sha256: str) -> str:
+    """The ETag of a blob, which depends on its content alone."""
+    return f'"0x{sha256[:16].upper()}"'
+
+
 class _Store:
     """Blobs below one prefix of a container."""
 
@@ -136,7 +141,7 @@ class _Store:
             latest = "".join(f"<Latest>{block_id}</Latest>" for block_id in ids)
             body = f'<?xml version="1.0" encoding="utf-8"?><BlockList>{latest}</BlockList>'.encode()
             answer = self._client.send("PUT", url, params={"comp": "blocklist"}, content=body, headers=_VERSION)
-        if answer.headers.get("etag") != f'"0x{sha256[:16].upper()}"':
+        if answer.headers.get("etag") != etag(sha256):
             message = f"{file.path} changed during the upload, or arrived damaged"
             raise Error(
                 "LocalFileError", message, target=str(file.path), hint="try again when no program writes to the file"

@@ -175,6 +175,21 @@ REFUSED_REQUESTS = Section(
             ),
         ),
         Explanation(
+            "DamagedContent",
+            "A stored file is missing, or its SHA-256 is not the one that it was stored under. It is not served.",
+            (
+                ("the disk or the file system is failing", "check the disk; then repair as below"),
+                (
+                    "something wrote into ML_HOME or into the model store",
+                    "find what it was; `ml server check` lists all that is damaged",
+                ),
+                (
+                    "to repair it",
+                    "run `ml model create` again with the same files: an upload replaces the damaged file",
+                ),
+            ),
+        ),
+        Explanation(
             "InternalServerError",
             "A failure that nobody foresaw. It is a defect of the product, or of what it runs on.",
             (

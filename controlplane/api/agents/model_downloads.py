@@ -77,7 +77,8 @@ def content(request: Request, digest: str, here: Here, expires: str = "", signat
     if part is not None and first > last:
         raise Error("InvalidRange", f"bytes {first}- of {size}", target=digest)
     try:
-        chunks = here.models.blobs.content.read(digest, first, last + 1)
+        # The pod compares the digest, and its message says which file is damaged.
+        chunks = here.models.blobs.content.read(digest, first, last + 1, verified=False)
     except LookupError as exc:
         raise Error("ResourceNotFound", "this content no longer exists", target=digest) from exc
     headers = {"Content-Type": "application/octet-stream", "Accept-Ranges": "bytes"}

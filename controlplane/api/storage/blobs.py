@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from email.utils import formatdate
 from typing import Annotated
 
@@ -34,6 +35,8 @@ from amphitrite.schemas.names import key
 BLOCK_LIST_MAX = 8 * 1024 * 1024
 LIST_MAX = 5000
 _META = "x-ms-meta-"
+#: Clients set it on one file when all files of an upload have been sent.
+_COMPLETED = "upload_status"
 #: Preconditions of a write that are not supported and therefore refused.
 _CONDITIONS = ("if-match", "if-modified-since", "if-unmodified-since", "x-ms-if-tags", "x-ms-lease-id")
 _META_NAME = re.compile(r"[a-z_][a-z0-9_]*\Z")
@@ -73,6 +76,9 @@ def list_(
 @router.head("/{path:path}")
 def head(path: str, here: Here) -> Response:
     blob = here.blobs.head(path)
+    if _COMPLETED in blob.metadata and not here.blobs.upload_is_intact(path):
+        # A client that sees this mark does not send the files again, which would repair them.
+        blob = replace(blob, metadata={name: value for name, value in blob.metadata.items() if name != _COMPLETED})
     return Response(headers=_headers(blob) | {"Content-Length": str(blob.size)})
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
 
+from amphitrite.controlplane.core.storage.garbage import upload_of
 from amphitrite.controlplane.store.content.blob_rows import (
     LAST,
     Blob,
@@ -24,7 +25,7 @@ from amphitrite.controlplane.store.content.blob_rows import (
     to_blob,
 )
 from amphitrite.controlplane.store.content.blocks import Blocks
-from amphitrite.controlplane.store.content.content_store import Content
+from amphitrite.controlplane.store.content.content_store import Content, damaged
 from amphitrite.controlplane.store.content.spool import Chunks, Upload, too_large
 from amphitrite.controlplane.store.sql.tables import blobs, model_files
 from amphitrite.controlplane.store.sql.transactions import Database
@@ -157,12 +158,25 @@ class BlobStore:
         with self._database.read() as connection:
             return to_blob(find_row(connection, path), path)
 
+    def upload_is_intact(self, path: str) -> bool:
+        """Whether all files of the upload that ``path`` belongs to are there, as they were sent.
+
+        The first time it reads all that this process has not stored or read itself."""
+        prefix, marker = f"{upload_of(path)}/", ""
+        while True:
+            page = self.list(prefix, marker=marker)
+            if not all(self.content.intact(blob.digest) for blob in page.blobs):
+                return False
+            if page.next_marker is None:
+                return True
+            marker = page.next_marker
+
     def read(self, blob: Blob, first: int = 0, last: int | None = None) -> Chunks:
         """The bytes from ``first`` to ``last`` inclusive; ``last`` may be past the end.
 
         The content is already open when this returns, so later changes do not affect the reader.
-        Raises Error InvalidRange (``first`` is past the end) or InternalServerError (the content is
-        missing).
+        Raises Error InvalidRange (``first`` is past the end) or DamagedContent (the content is
+        missing, or not what its digest says).
         """
         end = blob.size if last is None else min(last + 1, blob.size)
         if first < 0 or (first >= end and (blob.size or first or last is not None)):
@@ -172,7 +186,8 @@ class BlobStore:
         try:
             return self.content.read(blob.digest, first, end)
         except LookupError as exc:
-            raise Error("InternalServerError", "the content of the blob is missing", target=blob.path) from exc
+            hint = damaged(blob.digest, blob.path).hint
+            raise Error("DamagedContent", "the content of the blob is missing", target=blob.path, hint=hint) from exc
 
     def list(self, prefix: str = "", delimiter: str = "", *, marker: str = "", limit: int = 5000) -> Listing:
         """Blobs sorted by path. Paths with ``delimiter`` after ``prefix`` are folded into one

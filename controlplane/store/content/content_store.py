@@ -18,6 +18,7 @@ from typing import NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
 
 from amphitrite.controlplane.store.content.spool import Chunks, Upload
+from amphitrite.controlplane.store.content.verified_files import VerifiedFiles
 from amphitrite.schemas.errors import Error
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -39,6 +40,9 @@ class Content(Protocol):
     Every method raises Error RuntimeUnavailable if the store does not answer, is full or refuses.
     """
 
+    #: What is known about files on this machine, in the store or laid out from it.
+    verified: VerifiedFiles
+
     @property
     def place(self) -> str:
         """The directory or the URL, for messages."""
@@ -53,19 +57,24 @@ class Content(Protocol):
         """Bytes; None if the content does not exist."""
         ...
 
-    def read(self, digest: str, first: int, end: int) -> Chunks:
+    def intact(self, digest: str) -> bool:
+        """Whether the content exists and is what its digest says. It may read all of it."""
+        ...
+
+    def read(self, digest: str, first: int, end: int, *, verified: bool = True) -> Chunks:
         """The bytes from ``first`` up to but not including ``end``, both within the content.
 
         It is already open when this returns, so deleting it does not affect the reader. Raises
-        LookupError if it does not exist.
+        LookupError if it does not exist, and, unless the reader compares the digest
+        (``verified=False``), Error DamagedContent if a directory has it and it is damaged. An
+        object store checks what it keeps.
         """
         ...
 
     def lay_out(self, digest: str, target: Path) -> None:
         """Creates a read-only file with this content at ``target``, which must not exist.
 
-        Raises LookupError if the content does not exist, Error InternalServerError if it is
-        damaged.
+        Raises LookupError if the content does not exist, Error DamagedContent if it is damaged.
         """
         ...
 
@@ -136,6 +145,12 @@ def require_digest(digest: str) -> str:
 
 def is_digest(text: str) -> bool:
     return _DIGEST.fullmatch(text) is not None
+
+
+def damaged(digest: str, what: str) -> Error:
+    """The error for content that is not what its digest says. ``what``: the file, or the object."""
+    hint = "upload the same files again (`ml model create`), which repairs it; `ml server check` finds all damage"
+    return Error("DamagedContent", f"{what} is damaged: its SHA-256 is not {digest}", target=digest, hint=hint)
 
 
 def _not_a_place(url: str) -> Error:

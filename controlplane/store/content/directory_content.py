@@ -17,7 +17,7 @@ from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
 
-from amphitrite.controlplane.store.content.content_store import Entry, is_digest, require_digest
+from amphitrite.controlplane.store.content.content_store import Entry, damaged, is_digest, require_digest
 from amphitrite.controlplane.store.content.spool import (
     CHUNK,
     Chunks,
@@ -27,6 +27,7 @@ from amphitrite.controlplane.store.content.spool import (
     sync_directory,
     sync_file,
 )
+from amphitrite.controlplane.store.content.verified_files import VerifiedFiles
 
 #: The errors of link(2) where hard links are impossible: another file system, not supported, too
 #: many.
@@ -41,6 +42,7 @@ class ContentDirectory:
 
     def __init__(self, root: Path, clock: Callable[[], float], link: Callable[[Path, Path], None] = os.link) -> None:
         self.root, self._clock, self._link = root, clock, link
+        self.verified = VerifiedFiles()
         self.temporary = root / "temporary"
         self.blocks = root / "blocks"
         self._blobs = root / "blobs" / "sha256"
@@ -67,11 +69,29 @@ class ContentDirectory:
                 return None
             return status.st_size if stat.S_ISREG(status.st_mode) else None
 
-    def read(self, digest: str, first: int, end: int) -> Chunks:
-        return self._chunks(self._open(self.path(digest)), first, end)
+    def intact(self, digest: str) -> bool:
+        with disk_errors(self.root):
+            try:
+                return self.verified.path_holds(self.path(digest), digest)
+            except OSError as exc:
+                if exc.errno not in (errno.ELOOP, errno.EIO):
+                    raise
+                return False
+
+    def read(self, digest: str, first: int, end: int, *, verified: bool = True) -> Chunks:
+        file = self._open(self.path(digest))
+        try:
+            if verified:
+                self._require_intact(file, digest)
+        except BaseException:
+            file.close()
+            raise
+        return self._chunks(file, first, end)
 
     def lay_out(self, digest: str, target: Path) -> None:
         content = self.path(digest)
+        with self._open(content) as file:
+            self._require_intact(file, digest)
         with disk_errors(self.root):
             try:
                 self._link(content, target)
@@ -82,6 +102,10 @@ class ContentDirectory:
                     raise
                 shutil.copyfile(content, target)
                 target.chmod(0o444)
+                if not self.verified.path_holds(target, digest):
+                    raise damaged(digest, str(target)) from None
+            # The new link is a change of the file, but not of its content.
+            self.verified.remember(target, digest)
 
     def url(self, digest: str, seconds: int) -> str | None:
         return None
@@ -133,17 +157,33 @@ class ContentDirectory:
         final = self.path(digest)
         final.parent.mkdir(mode=0o700, exist_ok=True)
         now = self._clock()
-        try:
-            os.utime(final, (now, now))
-            temporary.unlink()
-        except FileNotFoundError:
-            # It is new and read-only before anybody sees it: instances get hard links to this file.
+        if not (self.intact(digest) and self._touch(final, now)):
+            # It is missing or damaged. The file is new and read-only before anybody sees it:
+            # instances get hard links to it.
             sync_file(temporary)
             os.utime(temporary, (now, now))
             temporary.chmod(0o444)
             temporary.rename(final)
+        temporary.unlink(missing_ok=True)
+        # The upload has just been hashed.
+        with suppress(FileNotFoundError):
+            self.verified.remember(final, digest)
         sync_directory(final.parent)
         sync_directory(self._blobs)
+
+    @staticmethod
+    def _touch(path: Path, now: float) -> bool:
+        """Makes the content young. False if it was deleted meanwhile."""
+        try:
+            os.utime(path, (now, now))
+        except FileNotFoundError:
+            return False
+        return True
+
+    def _require_intact(self, file: BufferedReader, digest: str) -> None:
+        with disk_errors(self.root):
+            if not self.verified.holds(file.fileno(), digest):
+                raise damaged(digest, file.name)
 
     def _persist_block(self, temporary: Path, name: str) -> None:
         sync_file(temporary)

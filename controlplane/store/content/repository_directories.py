@@ -6,13 +6,15 @@ Must not know model names, where content is stored or who serves it.
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import logging
 import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
-from amphitrite.controlplane.store.content.content_store import Content
+from amphitrite.controlplane.store.content.content_store import Content, damaged
 from amphitrite.controlplane.store.content.manifests import File
 from amphitrite.controlplane.store.content.spool import Scratch, disk_errors, sync_directory
 from amphitrite.dataplane.triton.repository_layout import empty_directories
@@ -22,20 +24,30 @@ from amphitrite.schemas.repository.config.text_format import parse
 from amphitrite.schemas.repository.files.file_listing import TEXT_BYTES_MAX
 from amphitrite.schemas.repository.models.layout import CONFIG
 
+log = logging.getLogger(__name__)
+
 
 def materialise(content: Content, scratch: Scratch, digest: str, manifest: Sequence[File]) -> Path:
-    """The directory for this manifest, created if it does not exist. Thread-safe.
+    """The directory for this manifest, created if it does not exist or is damaged. Thread-safe.
 
-    Raises Error InternalServerError (content is missing or has another size) or RuntimeUnavailable
-    (full disk, or the content store does not answer).
+    Raises Error DamagedContent (content is missing or not what its digest says) or
+    RuntimeUnavailable (full disk, or the content store does not answer).
     """
     final = scratch.repositories / digest
     if final.is_dir():
-        return final
-    building = scratch.temporary_name()
+        with disk_errors(scratch.root):
+            broken = damaged_file(content, final, manifest)
+        if broken is None:
+            return final
+        log.warning("%s is damaged; the directory is made again", final / broken)
+    building, former = scratch.temporary_name(), scratch.temporary_name()
     try:
         with disk_errors(scratch.root):
             _build(content, building, manifest)
+            if final.is_dir() and damaged_file(content, final, manifest) is not None:
+                # What has opened the old files keeps them.
+                with contextlib.suppress(FileNotFoundError):
+                    final.rename(former)
             try:
                 building.rename(final)
             except OSError as exc:
@@ -45,7 +57,17 @@ def materialise(content: Content, scratch: Scratch, digest: str, manifest: Seque
             sync_directory(scratch.repositories)
     finally:
         shutil.rmtree(building, ignore_errors=True)
+        shutil.rmtree(former, ignore_errors=True)
     return final
+
+
+def damaged_file(content: Content, root: Path, manifest: Sequence[File]) -> str | None:
+    """The first file of a laid-out manifest that is missing or damaged; None if all are good.
+    Raises OSError."""
+    for file in manifest:
+        if not content.verified.path_holds(root / file.path, file.digest):
+            return file.path
+    return None
 
 
 def missing_directories(content: Content, manifest: Sequence[File]) -> tuple[str, ...]:
@@ -87,7 +109,7 @@ def _takes_numbers(batcher: Message) -> bool:
 
 
 def require(content: Content, file: File) -> None:
-    """Raises Error InternalServerError if content is missing or has another size."""
+    """Raises Error DamagedContent if content is missing or has another size."""
     size = content.size(file.digest)
     if size is None:
         message = f"the content of {file.path} is missing"
@@ -95,7 +117,8 @@ def require(content: Content, file: File) -> None:
         message = f"{file.path} has {size} bytes in the store instead of {file.size}"
     else:
         return
-    raise Error("InternalServerError", message, target=file.digest, hint="register the model again")
+    hint = damaged(file.digest, file.path).hint
+    raise Error("DamagedContent", message, target=file.digest, hint=hint)
 
 
 def _build(content: Content, root: Path, manifest: Sequence[File]) -> None:

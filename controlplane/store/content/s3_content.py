@@ -2,9 +2,9 @@
 
 Decides object names (``<prefix>/sha256/ab/<digest>``, ``<prefix>/blocks/<name>``), that a body is
 spooled to the local disk until its digest is known and then stored as a whole, and the hints for an
-operator. An object's LastModified says when its content was last stored: existing objects are
-copied onto themselves. Must not know references. boto3 reads the endpoint, region and keys
-(``AWS_*``).
+operator. An object's LastModified says when its content was last stored: content that exists is
+stored again, which also replaces a damaged object. Must not know references. boto3 reads the
+endpoint, region and keys (``AWS_*``).
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from amphitrite.controlplane.store.content.content_store import Entry, is_digest, require_digest
+from amphitrite.controlplane.store.content.content_store import Entry, damaged, is_digest, require_digest
 from amphitrite.controlplane.store.content.spool import CHUNK, Chunks, Upload, disk_errors, remove_older
+from amphitrite.controlplane.store.content.verified_files import VerifiedFiles
 from amphitrite.schemas.errors import Error
 
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ log = logging.getLogger(__name__)
 
 #: The part size of a transfer. S3 allows 10,000 parts, so the largest file has 625 GiB.
 _PART_BYTES = 64 * 1024**2
-#: One CopyObject request copies at most 5 GiB; larger objects are copied in parts.
-_COPY_BYTES = 5 * 1024**3
 #: The maximum number of objects in one DeleteObjects request.
 _BATCH = 1000
 _GONE = ("404", "NoSuchKey", "NotFound", "NoSuchUpload")
@@ -96,7 +95,8 @@ class ContentBucket:
         self._transfer = TransferConfig(
             multipart_threshold=part_bytes, multipart_chunksize=part_bytes, max_concurrency=4
         )
-        self._copy = TransferConfig(multipart_threshold=_COPY_BYTES, multipart_chunksize=_COPY_BYTES // 5)
+        self.verified = VerifiedFiles()
+        self._intact: dict[str, tuple[Any, ...]] = {}
         with disk_errors(scratch):
             self._temporary.mkdir(mode=0o700, parents=True, exist_ok=True)
 
@@ -123,7 +123,26 @@ class ContentBucket:
         head = self._head(self._key(digest))
         return None if head is None else int(head["ContentLength"])
 
-    def read(self, digest: str, first: int, end: int) -> Chunks:
+    def intact(self, digest: str) -> bool:
+        head = self._head(self._key(digest))
+        if head is None:
+            return False
+        # An object with other content has another ETag.
+        identity = (head["ETag"], head["LastModified"], head["ContentLength"])
+        if self._intact.get(digest) == identity:
+            return True
+        sha256 = hashlib.sha256()
+        try:
+            for data in self._get(self._key(digest), None):
+                sha256.update(data)
+        except LookupError:
+            return False
+        if sha256.hexdigest() != digest:
+            return False
+        self._intact[digest] = identity
+        return True
+
+    def read(self, digest: str, first: int, end: int, *, verified: bool = True) -> Chunks:
         return self._get(self._key(digest), f"bytes={first}-{end - 1}" if end > first else None)
 
     def lay_out(self, digest: str, target: Path) -> None:
@@ -134,10 +153,10 @@ class ContentBucket:
                 sha256.update(data)
                 file.write(data)
         if sha256.hexdigest() != digest:
-            message = f"an object in {self.place} is damaged: its content has SHA-256 {sha256.hexdigest()}"
-            raise Error("InternalServerError", message, target=digest, hint="upload the model again")
+            raise damaged(digest, f"an object in {self.place}")
         with disk_errors(target.parent):
             target.chmod(0o444)
+            self.verified.remember(target, digest)
 
     def url(self, digest: str, seconds: int) -> str | None:
         parameters = {"Bucket": self._bucket, "Key": self._key(digest)}
@@ -200,9 +219,7 @@ class ContentBucket:
         return f"{self._prefix}blocks/{name}"
 
     def _persist(self, temporary: Path, digest: str) -> None:
-        key, size = self._key(digest), temporary.stat().st_size
-        if not (self.size(digest) == size and self._touch(key)):
-            self._put(temporary, key)
+        self._put(temporary, self._key(digest))
         temporary.unlink()
 
     def _persist_block(self, temporary: Path, name: str) -> None:
@@ -216,22 +233,6 @@ class ContentBucket:
             self._client.upload_file(
                 str(temporary), self._bucket, key, ExtraArgs={"ChecksumAlgorithm": "SHA256"}, Config=self._transfer
             )
-
-    def _touch(self, key: str) -> bool:
-        """Resets an object's age by copying it onto itself. False if it was deleted meanwhile."""
-        from botocore.exceptions import ClientError
-
-        source: Any = {"Bucket": self._bucket, "Key": key}
-        with _s3_errors(self.place):
-            try:
-                self._client.copy(
-                    source, self._bucket, key, ExtraArgs={"MetadataDirective": "REPLACE"}, Config=self._copy
-                )
-            except ClientError as exc:
-                if exc.response["Error"]["Code"] not in _GONE:
-                    raise
-                return False
-        return True
 
     def _head(self, key: str) -> Any:
         from botocore.exceptions import ClientError

@@ -140,6 +140,26 @@ def test_metadata_is_replaced(world: Any) -> None:
     assert (head["x-ms-meta-upload_status"], head["x-ms-meta-name"]) == ("completed", "m")
 
 
+def test_the_mark_of_a_complete_upload_goes_while_a_file_of_it_is_damaged(world: Any) -> None:
+    """A client that sees the mark does not send the files again, which would repair them."""
+    mark, other = f"{ROOT}/LocalUpload/abc/m/a", f"{ROOT}/LocalUpload/abc/m/b"
+    for url in (mark, other):
+        world.client.put(url, content=url.encode(), headers=BLOCK_BLOB)
+    complete: Mapping[str, str] = {"x-ms-meta-upload_status": "completed", "x-ms-meta-name": "m"}
+    world.client.put(mark, params={"comp": "metadata"}, headers=complete)
+    assert world.client.head(mark).headers["x-ms-meta-upload_status"] == "completed"
+    stored = world.services.blobs.content.path(hashlib.sha256(other.encode()).hexdigest())
+    stored.chmod(0o644)
+    stored.write_bytes(other.encode()[::-1])
+    head = world.client.head(mark).headers
+    assert "x-ms-meta-upload_status" not in head and head["x-ms-meta-name"] == "m"
+    refused = world.client.get(other, headers={"x-ms-range": "bytes=0-3"})
+    assert (refused.status_code, refused.headers["x-ms-error-code"]) == (500, "DamagedContent")
+    assert world.client.put(other, content=other.encode(), headers=BLOCK_BLOB).status_code == 201
+    assert world.client.head(mark).headers["x-ms-meta-upload_status"] == "completed"
+    assert world.client.get(other).content == other.encode()
+
+
 def test_the_list_is_xml_with_prefixes_and_metadata(world: Any) -> None:
     headers = {**BLOCK_BLOB, "x-ms-meta-name": "m"}
     for path in ("LocalUpload/abc/a", "LocalUpload/abc/d/b", "LocalUpload/x&y"):
