@@ -18,7 +18,7 @@ from amphitrite.controlplane.settings import settings
 from amphitrite.controlplane.settings.home import Home
 from amphitrite.controlplane.settings.settings import Settings
 from amphitrite.dataplane.machine import garbage_collection
-from amphitrite.schemas import error_text
+from amphitrite.schemas import database_urls, error_text
 from amphitrite.schemas.errors import Error
 
 
@@ -30,6 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.verb == "stop":
             _stop(home, keep_serving=arguments.keep_serving)
             return 0
+        database_urls.refuse_password("--database", arguments.database, variable="ML_DATABASE_URL")
         # Heavy imports come after parsing, so that usage errors are reported at once. Everything
         # that they create stays, so garbage collection is off meanwhile.
         garbage_collection.disable()

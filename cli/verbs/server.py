@@ -20,6 +20,7 @@ from amphitrite.cli.terminal import home_directory as homes
 from amphitrite.cli.terminal import options
 from amphitrite.cli.terminal.options import scope
 from amphitrite.cli.verbs import server_data, server_storage
+from amphitrite.schemas import database_urls
 from amphitrite.schemas.errors import Error
 
 app = group("server", "The control plane and data plane on this machine.")
@@ -71,6 +72,7 @@ def start(
     from amphitrite.cli.server import server_process
 
     server_process.require_server()
+    database_urls.refuse_password("--database", database, variable="ML_DATABASE_URL")
     home = homes.path()
     settings = {"--host": host, "--port": port, "--scoring-port": scoring_port, "--runtime": runtime}
     settings |= {

@@ -17,6 +17,7 @@ from amphitrite.cli.server import server_process
 from amphitrite.cli.session.session import Session
 from amphitrite.cli.session.verb_declaration import verb
 from amphitrite.cli.terminal import home_directory as homes
+from amphitrite.schemas import database_urls
 from amphitrite.schemas.errors import Error
 
 _LINES = 15
@@ -97,6 +98,9 @@ def _note_left_out(session: Session, answer: dict[str, Any]) -> None:
 def _run(session: Session, name: str, options: dict[str, str | None], *words: str) -> dict[str, Any]:
     """The JSON object that the process printed. Raises the Error that it reported."""
     server_process.require_server()
+    for option in ("--database", "--from", "--to"):
+        variable = "ML_DATABASE_URL" if option == "--database" else None
+        database_urls.refuse_password(option, options.get(option), variable=variable)
     command = [sys.executable, "-m", "amphitrite.controlplane.transfer", name, "--home", str(homes.path())]
     command += [f"{option}={value}" for option, value in options.items() if value is not None]
     command += ["--", *words] if words else []

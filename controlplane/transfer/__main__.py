@@ -22,6 +22,7 @@ from amphitrite.controlplane.store.content.content_store import open_content
 from amphitrite.controlplane.store.sql.transactions import Database
 from amphitrite.controlplane.store.state import row_transfer
 from amphitrite.controlplane.transfer import backup, exclusive_access
+from amphitrite.schemas import database_urls
 from amphitrite.schemas.errors import Error
 
 
@@ -31,6 +32,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.umask(0o077)
     home = arguments.home.expanduser().absolute()
     try:
+        if arguments.verb == "migrate":
+            database_urls.refuse_password("--from", arguments.source)
+            database_urls.refuse_password("--to", arguments.target)
+        else:
+            database_urls.refuse_password("--database", arguments.database, variable="ML_DATABASE_URL")
         chosen_settings = settings.read(
             os.environ,
             home=home,

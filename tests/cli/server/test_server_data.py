@@ -46,7 +46,10 @@ def test_what_stays_elsewhere_is_said(stage: Stage) -> None:
     [
         (("backup", "state.tar", "--database", "sqlite:////{home}/none/x.db"), "not a database of amphitrite"),
         (("restore", "none.tar"), "none.tar: No such file"),
-        (("migrate", "--from", "mysql://u:hush@h/d", "--to", "sqlite:////{home}/new.db"), "mysql://h"),
+        (("migrate", "--from", "mysql://u@h/d", "--to", "sqlite:////{home}/new.db"), "mysql://h"),
+        (("migrate", "--from", "sqlite:////{home}/x.db", "--to", "postgresql+psycopg://u:hush@h/d"), "set PGPASSWORD"),
+        (("backup", "x", "--database", "postgresql+psycopg://h/d?user=u&password=hush"), "or set ML_DATABASE_URL"),
+        (("start", "--database", "postgresql+psycopg://u:hush@h/d"), "--database has a password, which every user"),
         (("migrate", "--from", "sqlite:////{home}/amphitrite.db", "--to", "sqlite:////{home}/amphitrite.db"), "empty"),
     ],
 )

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import make_url, select
 
 from amphitrite.controlplane.core.desired.compute_clusters import Compute
 from amphitrite.controlplane.core.desired.resources import stored_model
@@ -73,10 +73,16 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
     """run(home, verb, words..., database=URL) -> what it answered; raises the Error that it
     printed."""
 
+    def without_password(word: str) -> str:
+        if "://" not in word or not (password := make_url(word).password):
+            return word
+        monkeypatch.setenv("PGPASSWORD", str(password))
+        return make_url(word)._replace(password=None).render_as_string()
+
     def call(home: Home, verb: str, *words: str, database: str | None = None) -> dict[str, Any]:
         if database is not None:
             monkeypatch.setenv("ML_DATABASE_URL", database)
-        code = __main__.main([verb, "--home", str(home.root), *words])
+        code = __main__.main([verb, "--home", str(home.root), *map(without_password, words)])
         said = capsys.readouterr()
         if code:
             raise Error.from_body(json.loads(said.err.removeprefix("amphitrite-error: ")))
