@@ -52,17 +52,18 @@ class Load:
 @dataclass(frozen=True, slots=True)
 class Generator:
     """Where requests go. ``pid``: whose CPU is counted, with the processes below it; None:
-    nobody's."""
+    nobody's. ``host``: or the path of a UNIX socket, which needs no port."""
 
     port: int
     tls: bool = False
     pid: int | None = None
     cores: Sequence[int] = ()
+    host: str = "127.0.0.1"
 
     def run(self, request: Path, connections: int, seconds: float, rate: float = 0) -> Load:
         """``rate`` 0: closed loop. Raises CalledProcessError when nobody answers at all."""
         command = [
-            machine.compiled("load", "ssl", "crypto"), "127.0.0.1", str(self.port), "tls" if self.tls else "plain",
+            machine.compiled("load", "ssl", "crypto"), self.host, str(self.port), "tls" if self.tls else "plain",
             str(connections), str(seconds), str(rate), str(request),
         ]  # fmt: skip
         if self.cores:

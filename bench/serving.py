@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from amphitrite.controlplane.runtimes.local import instance_records
+from amphitrite.dataplane.table.routing_table import InstanceAddress, SocketAddress
 from bench import machine, peers, product, serving_parts, tritons
 from bench.loadgen import TOLERATED, Generator, Load, request_file
 from bench.product import Unavailable
@@ -91,8 +92,15 @@ def ours(work: Path) -> Iterator[dict[str, Candidate]]:
             direct[name] = request_file(work / f"{name}.direct", f"/{path}", request.headers, request.body)
         yield {
             OURS: Candidate(Generator(port, True, None, cores()["client"]), through, (envoy, triton)),
-            DIRECT: Candidate(Generator(record.port, False, None, cores()["client"]), direct, (triton,)),
+            DIRECT: Candidate(_direct(record.address), direct, (triton,)),
         }
+
+
+def _direct(address: InstanceAddress) -> Generator:
+    """Where the proxy itself reaches the Triton."""
+    if isinstance(address, SocketAddress):
+        return Generator(0, False, None, cores()["client"], address.path)
+    return Generator(address.port, False, None, cores()["client"])
 
 
 @contextmanager

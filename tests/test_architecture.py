@@ -106,7 +106,7 @@ ROOMS: dict[str, dict[str, set[str]]] = {
         "reconciliation": {"agents", "auth", "core", "runtimes", "services", "settings", "store"},
         "metrics": {"store"},
         "store": {"agents", "auth", "core"},
-        "runtimes": {"auth", "core", "settings"},
+        "runtimes": {"core", "settings"},
         "agents": {"core"},
         "auth": {"core", "settings"},
         "settings": {"core"},

@@ -2,6 +2,7 @@
  *
  *     load HOST PORT plain|tls CONNECTIONS SECONDS RATE REQUEST_FILE
  *
+ * A HOST that begins with a slash is the path of a UNIX socket, and PORT counts for nothing.
  * RATE 0: closed loop, each connection sends its next request when it has its answer. Otherwise requests are due at
  * fixed times, RATE a second over all connections, whether or not earlier ones have been answered; a request whose
  * time comes while all connections are busy waits here, and its latency is counted from the time at which it was due.
@@ -29,6 +30,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -50,7 +52,8 @@ struct client {
     char head[HEAD + 1];
 };
 
-static struct sockaddr_in address;
+static struct sockaddr_storage address;
+static socklen_t address_size;
 static SSL_CTX *context;
 static char *request;
 static size_t request_size;
@@ -82,9 +85,9 @@ static void forget(struct client *c) {
 /* Connects, and shakes hands, before anything is timed: only kept connections are measured. */
 static int attach(struct client *c) {
     int one = 1;
-    c->fd = socket(AF_INET, SOCK_STREAM, 0);
-    if (connect(c->fd, (struct sockaddr *)&address, sizeof address)) return -1;
-    setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    c->fd = socket(address.ss_family, SOCK_STREAM, 0);
+    if (connect(c->fd, (struct sockaddr *)&address, address_size)) return -1;
+    if (address.ss_family == AF_INET) setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     if (context) {
         c->ssl = SSL_new(context);
         SSL_set_fd(c->ssl, c->fd);
@@ -185,10 +188,24 @@ static void arm(int timer, int64_t when) {
     timerfd_settime(timer, TFD_TIMER_ABSTIME, &spec, NULL);
 }
 
+static void set_address(const char *host, const char *port) {
+    struct sockaddr_un *local = (struct sockaddr_un *)&address;
+    struct sockaddr_in *inet = (struct sockaddr_in *)&address;
+    if (*host == '/') {
+        local->sun_family = AF_UNIX;
+        strncpy(local->sun_path, host, sizeof local->sun_path - 1);
+        address_size = sizeof *local;
+    } else {
+        inet->sin_family = AF_INET;
+        inet->sin_port = htons((unsigned short)atoi(port));
+        inet_pton(AF_INET, host, &inet->sin_addr);
+        address_size = sizeof *inet;
+    }
+}
+
 int main(int argc, char **argv) {
     if (argc != 8) return 2;
-    address = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((unsigned short)atoi(argv[2]))};
-    inet_pton(AF_INET, argv[1], &address.sin_addr);
+    set_address(argv[1], argv[2]);
     int count = atoi(argv[4]), timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK);
     double seconds = atof(argv[5]), rate = atof(argv[6]);
     FILE *file = fopen(argv[7], "rb");
@@ -209,7 +226,7 @@ int main(int argc, char **argv) {
     struct client *clients = calloc((size_t)count, sizeof *clients);
     for (int i = 0; i < count; i++)
         if (attach(&clients[i])) {
-            fprintf(stderr, "load: cannot connect to port %s: %s\n", argv[2], strerror(errno));
+            fprintf(stderr, "load: cannot connect to %s, port %s: %s\n", argv[1], argv[2], strerror(errno));
             return 1;
         }
     int64_t start = now(), end = start + (int64_t)(seconds * 1e9), last = start, next = start;

@@ -47,7 +47,7 @@ def command(settings: Settings, certificates: Certificates) -> list[str]:
         *(sys.executable, "-m", "amphitrite.dataplane"),
         *("--id", AGENT_ID),
         *("--state", str(home.dataplane)),
-        *("--run", str(home.socket(orphaned_proxies.LONGEST_SOCKET_NAME).parent)),
+        *("--run", str(home.socket_directory(orphaned_proxies.LONGEST_SOCKET_NAME))),
         *("--logs", str(home.logs)),
         *("--control-plane", url(settings.host, settings.port)),
         *("--ca-file", str(certificates.ca_file)),

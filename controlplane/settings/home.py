@@ -105,21 +105,21 @@ class Home:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             directory.chmod(0o700)
 
-    def socket(self, name: str) -> Path:
-        """A path for a UNIX socket: below the home, or in its own directory in /tmp if that path is
-        too long.
+    def socket_directory(self, longest: str) -> Path:
+        """A directory for UNIX sockets whose names below it are no longer than ``longest``: below
+        the home or, if their paths would be too long there, a directory of its own in /tmp.
 
         Raises Error("BadArgument") if another user owns that directory, who could then replace the
-        socket.
+        sockets.
         """
-        path = self.root / "run" / name
-        if len(os.fsencode(path)) > _SOCKET_PATH_MAX:
-            digest = hashlib.sha256(os.fsencode(self.root.resolve())).hexdigest()[:12]
-            path = Path(tempfile.gettempdir()) / f"amphitrite-{os.getuid()}-{digest}" / name
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        status = path.parent.lstat()
+        digest = hashlib.sha256(os.fsencode(self.root.resolve())).hexdigest()[:12]
+        short = f"amphitrite-{os.getuid()}-{digest}"
+        places = (self.root / "run", Path(tempfile.gettempdir()) / short)
+        path = next((p for p in places if len(os.fsencode(p / longest)) <= _SOCKET_PATH_MAX), Path("/tmp") / short)
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = path.lstat()
         if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:
-            message = f"{path.parent} is not a private directory of this user"
+            message = f"{path} is not a private directory of this user"
             hint = "remove it, or set ML_HOME to a shorter path"
-            raise Error("BadArgument", message, target=str(path.parent), hint=hint)
+            raise Error("BadArgument", message, target=str(path), hint=hint)
         return path

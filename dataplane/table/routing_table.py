@@ -17,6 +17,9 @@ from typing import Literal, TypeAlias
 #: The most bytes of a body whose length is not announced, unless a table says otherwise. A proxy
 #: holds such a body in memory until it is complete.
 MAX_UNSIZED_BODY_BYTES = 16 * 1024 * 1024
+#: A request header that opens the services by which a model server is controlled. It is no secret:
+#: every proxy removes it, and who reaches the model server without a proxy owns it.
+ADMIN_HEADER = "amphitrite-admin"
 #: What a request to a route must show: one of its keys, a token of ours bound to it, or a token of
 #: the OIDC issuer.
 Auth = Literal["key", "aml_token", "aad_token"]

@@ -177,7 +177,7 @@ ROWS += [
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_rule(row: Row, calls: Calls) -> None:
-    metadata = {"x-ms-client-request-id": "mine", **row.metadata}
+    metadata = {"x-ms-client-request-id": "mine", "amphitrite-admin": "local", **row.metadata}
     metadata |= {} if row.endpoint is None else {"amphitrite-endpoint": row.endpoint}
     metadata |= {} if row.key is None else {"authorization": row.key}
     try:
@@ -194,7 +194,8 @@ def test_rule(row: Row, calls: Calls) -> None:
     found = json.loads(answer)
     assert told[PIN] == found["upstream"] == row.metadata.get(PIN, "blue").lower()
     assert found["method"] == row.method
-    assert {"authorization", "amphitrite-endpoint", "amphitrite-scope"}.isdisjoint(found["metadata"])
+    ours = {"authorization", "amphitrite-admin", "amphitrite-endpoint", "amphitrite-scope"}
+    assert ours.isdisjoint(found["metadata"])
 
 
 def test_two_endpoints_at_once_are_the_first_or_none(calls: Calls) -> None:

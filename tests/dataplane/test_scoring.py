@@ -62,12 +62,13 @@ def copies(mirror: Upstream, served: dict[str, str]) -> list[str]:
 
 def test_what_the_model_server_sees(scoring: RunningAgent, rules: Rules) -> None:
     headers = {**BEARER, PIN: "blue", "x-ms-client-request-id": "mine", "x-envoy-upstream-rq-timeout-ms": "1"}
+    headers["amphitrite-admin"] = "local"
     scoring.client.post("/endpoints/images/?a=b", headers=headers, content=b"12345")
     scoring.client.get("/endpoints/images/v2/models/m/config", headers=headers)
     score, below = rules[1]["blue"].scored()
     assert (score["method"], score["path"], score["body"]) == ("POST", "/v2/models/m/infer?a=b", 5)
     assert (below["method"], below["path"]) == ("GET", "/v2/models/m/config")
-    assert "authorization" not in score["headers"]
+    assert {"authorization", "amphitrite-admin"}.isdisjoint(score["headers"])
     assert score["headers"]["x-ms-client-request-id"] == "mine"
     assert len(score["headers"]["x-request-id"]) == 36
 

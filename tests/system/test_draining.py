@@ -38,7 +38,7 @@ def countdown(shared: Product, tmp_path_factory: pytest.TempPathFactory) -> Iter
 @pytest.mark.parametrize("change", ["replaced", "deleted"])
 def test_a_stream_ends_as_if_nothing_had_changed(countdown: Product, change: str) -> None:
     headers = {"Authorization": f"Bearer {countdown.keys()[0]}", "azureml-model-deployment": "stream"}
-    (old,) = ports(countdown)
+    (old,) = sockets(countdown)
     connection = countdown.connection()
     connection.request("POST", f"{PATH}/generate_stream", json.dumps({"from": 2}).encode(), headers)
     answer = connection.getresponse()
@@ -48,16 +48,17 @@ def test_a_stream_ends_as_if_nothing_had_changed(countdown: Product, change: str
     else:
         countdown.run("online-deployment", "delete", "-n", "stream", "-e", "cats", "-y", "--no-wait")
         wait_until(lambda: countdown.request(PATH, method="GET", headers=headers).status == 404, "no route leads to it")
-    assert old in ports(countdown)  # no request reaches it any more, and it lives as long as what it has begun
+    assert old in sockets(countdown)  # no request reaches it any more, and it lives as long as what it has begun
     go_on = {"from": 0}
-    assert httpx.post(f"http://127.0.0.1:{old}/v2/models/countdown/generate", json=go_on).status_code == 200
+    with httpx.Client(transport=httpx.HTTPTransport(uds=f"{old}/http")) as direct:
+        assert direct.post("http://triton/v2/models/countdown/generate", json=go_on).status_code == 200
     assert [event(answer)["left"], event(answer)["left"]] == [1, 0]
     assert answer.read() == b""
     connection.close()
-    wait_until(lambda: old not in ports(countdown), "the old instance is gone")
+    wait_until(lambda: old not in sockets(countdown), "the old instance is gone")
 
 
-def ports(product: Product) -> set[int]:
-    """Where the instances of ``stream`` listen, on loopback."""
+def sockets(product: Product) -> set[str]:
+    """The directories in which the instances of ``stream`` listen."""
     files = product.home.glob("instances/*cats-stream*/instance.json")
-    return {json.loads(file.read_text())["port"] for file in files}
+    return {json.loads(file.read_text())["sockets"] for file in files}

@@ -151,7 +151,7 @@ def test_what_steers_triton_is_refused_by_the_proxy_and_by_triton(scoring: Scori
     assert caught.value.status() == "StatusCode.PERMISSION_DENIED"
     for record in instances(scoring):
         with (
-            tritonclient.InferenceServerClient(f"127.0.0.1:{record['grpc_port']}") as direct,
+            tritonclient.InferenceServerClient(f"unix:{record['sockets']}/grpc:8001") as direct,
             pytest.raises(InferenceServerException, match="restricted"),
         ):
             call(direct)
@@ -163,7 +163,8 @@ def test_what_steers_triton_is_refused_by_the_proxy_and_by_triton(scoring: Scori
 def test_the_same_by_http_at_triton_itself(scoring: Scoring, path: str) -> None:
     for record in instances(scoring):
         method = "POST" if path.endswith("index") else "GET"
-        answer = httpx.request(method, f"http://127.0.0.1:{record['port']}/{path}", trust_env=False)
+        with httpx.Client(transport=httpx.HTTPTransport(uds=f"{record['sockets']}/http")) as client:
+            answer = client.request(method, f"http://triton/{path}")
         assert (answer.status_code, "restricted" in answer.text) == (403, True), answer.text
 
 

@@ -14,14 +14,14 @@ from pathlib import Path
 from amphitrite.controlplane.core.desired import instance_types
 from amphitrite.controlplane.core.desired.containers import Container
 from amphitrite.controlplane.core.desired.resources import WorkloadSpec
-from amphitrite.dataplane.table.routing_table import Address
+from amphitrite.dataplane.table.routing_table import InstanceAddress
 from amphitrite.dataplane.triton import http_api
 
 #: The log line of our ONNX Runtime backend after it has loaded a model.
 _ENGINE = re.compile(r"engine of (?P<model>\S+): (?P<engine>onnxruntime [^\"\n]+)")
 
 
-def describe(version: str, address: Address, models: Sequence[str], log: str, timeout_s: float) -> str:
+def describe(version: str, address: InstanceAddress, models: Sequence[str], log: str, timeout_s: float) -> str:
     """Such as ``Triton 2.51.0 (onnxruntime 1.31.1, CPU)``: for each model its log line's engine if
     there is one, otherwise the name of its backend."""
     by_model = {match["model"]: match["engine"] for match in _ENGINE.finditer(log)}

@@ -67,16 +67,6 @@ def reap(pid: int) -> int | None:
     return os.waitstatus_to_exitcode(status) if waited else None
 
 
-def listens(process: ProcessRecord, port: int) -> bool:
-    """Whether this very process listens on the TCP port. Another one may have taken the port since
-    it was chosen, and may even be a Triton with a model of the same name."""
-    try:
-        connections = psutil.Process(process.pid).net_connections(kind="tcp")
-    except (psutil.NoSuchProcess, psutil.AccessDenied):
-        return False
-    return any(one.status == psutil.CONN_LISTEN and one.laddr.port == port for one in connections)
-
-
 def dead_children(process: ProcessRecord) -> frozenset[int]:
     """Direct children that have exited without their parent waiting for them."""
     try:

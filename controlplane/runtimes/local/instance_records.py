@@ -18,7 +18,8 @@ from amphitrite.controlplane.core.desired.resources import ModelReference, Probe
 from amphitrite.controlplane.core.observed.observations import Instance, Phase
 from amphitrite.dataplane.machine.atomic_files import write_private
 from amphitrite.dataplane.machine.processes import ProcessRecord
-from amphitrite.dataplane.table.routing_table import Address
+from amphitrite.dataplane.table.routing_table import Address, InstanceAddress
+from amphitrite.dataplane.triton import command_line
 
 FILE = "instance.json"
 
@@ -29,8 +30,9 @@ class InstanceRecord:
 
     * ``process``: None before the start, or if the control plane died while starting it.
     * ``stop_by``: when a stopping instance is killed.
-    * ``restarts``: how often it was restarted on other ports because a port was taken.
-    * ``port``, ``grpc_port``: 0 and None before the start.
+    * ``restarts``: how often it was restarted because somebody else listened in its place.
+    * ``sockets``: the directory in which it listens. None before the start, and of an instance that
+      an earlier release started, which listens on the loopback ports ``port`` and ``grpc_port``.
     """
 
     id: str
@@ -39,7 +41,6 @@ class InstanceRecord:
     attempt: int
     readiness: Probe
     liveness: Probe
-    port: int
     started_at: float
     process: ProcessRecord | None = None
     phase: Phase = "starting"
@@ -52,10 +53,14 @@ class InstanceRecord:
     engine: str | None = None
     note: str | None = None
     restarts: int = 0
+    port: int = 0
     grpc_port: int | None = None
+    sockets: str | None = None
 
     @property
-    def address(self) -> Address:
+    def address(self) -> InstanceAddress:
+        if self.sockets is not None:
+            return command_line.socket_address(Path(self.sockets))
         return Address("127.0.0.1", self.port, self.grpc_port)
 
     def observed(self) -> Instance:

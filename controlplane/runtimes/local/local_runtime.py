@@ -1,9 +1,9 @@
-"""Instances as processes on this machine: each is a real Triton on two loopback ports.
+"""Instances as processes on this machine: each is a real Triton on two UNIX sockets.
 
-Decides where an instance's files are, its ports, and that the next control plane adopts living
-instances. Must not know plans, routing or the store. Each instance has a directory
-``instances/<id>`` with its record and log. The record is written before the process starts, and the
-process has a marker in its environment, so a crash between the two loses nothing.
+Decides where an instance's files are, and that the next control plane adopts living instances. Must
+not know plans, routing or the store. Each instance has a directory ``instances/<id>`` with its
+record and log. The record is written before the process starts, and the process has a marker in its
+environment, so a crash between the two loses nothing.
 """
 
 from __future__ import annotations
@@ -12,14 +12,12 @@ import contextlib
 import os
 import shutil
 import signal
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from amphitrite.controlplane.auth.random_text import random_text
 from amphitrite.controlplane.core.capacity.node_capacity import NodeCapacity
 from amphitrite.controlplane.core.desired.compute_clusters import PodShape
 from amphitrite.controlplane.core.desired.containers import MODEL_DIR
@@ -34,6 +32,7 @@ from amphitrite.controlplane.runtimes.local import (
     instance_records,
     instance_storage,
     model_directories,
+    socket_directories,
 )
 from amphitrite.controlplane.runtimes.local.instance_records import InstanceRecord
 from amphitrite.controlplane.runtimes.local.supervision import START_MARK, Supervision
@@ -56,8 +55,7 @@ class LocalRuntime:
     """Implements ``runtimes.runtime.Runtime``.
 
     ``repositories``: returns the directory of a model digest. ``machine``: the environment
-    variables of this machine. ``choose_port``: returns a free loopback port that is not among the
-    given ones.
+    variables of this machine.
     """
 
     name = "local"
@@ -69,9 +67,7 @@ class LocalRuntime:
         *,
         machine: Mapping[str, str] = os.environ,
         max_input_bytes: int = 100 * 1024 * 1024,
-        choose_port: Callable[[set[int]], int] | None = None,
     ) -> None:
-        self._choose_port = choose_port or free_port
         self._home, self._repositories, self._machine = home, repositories, machine
         self._max_input_bytes = max_input_bytes
         self._lock = threading.Lock()
@@ -105,9 +101,7 @@ class LocalRuntime:
             self._find_triton()
             self._repositories(workload.model.digest)
             note = engines.note(workload)
-            record = InstanceRecord(
-                instance_id, workload, slot, attempt, readiness, liveness, 0, time.time(), note=note
-            )
+            record = InstanceRecord(instance_id, workload, slot, attempt, readiness, liveness, time.time(), note=note)
             directory = self._directory(instance_id)
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             if note:
@@ -225,6 +219,8 @@ class LocalRuntime:
                 if path.is_dir() and path.name not in records:
                     # The control plane died before writing the record.
                     shutil.rmtree(path, ignore_errors=True)
+        needed = frozenset(Path(r.sockets) for r in records.values() if r.sockets and r.phase != "exited")
+        socket_directories.remove_all(self._home, needed)
         for record in records.values():
             if record.phase == "exited":
                 self._exited[record.id] = record
@@ -249,15 +245,10 @@ class LocalRuntime:
         return self._triton
 
     def _launch(self, record: InstanceRecord) -> InstanceRecord:
-        """Starts the process of ``record`` on new ports. The record is written first. Raises
+        """Starts the process of ``record`` on new sockets. The record is written first. Raises
         OSError."""
         triton, backends, known = self._find_triton()
         spec, directory = record.workload, self._directory(record.id)
-        others = [r for r in instance_records.load_all(self._home.instances) if r.phase != "exited"]
-        used_ports = {port for r in others for port in (r.port, r.grpc_port) if port is not None}
-        port = self._choose_port(used_ports)
-        record = replace(record, port=port, grpc_port=self._choose_port({*used_ports, port}), process=None)
-        instance_records.save(directory, record)
         repository, own_variables = self._repositories(spec.model.digest), dict(spec.environment_variables)
         if spec.container is not None:
             model_dir, repository = model_directories.create_model_dir(directory, spec.container, repository)
@@ -265,14 +256,15 @@ class LocalRuntime:
         repository = cpu_instances.prepare(directory, spec, repository)
         if on_cpu := cpu_instances.note(directory):
             instance_logs.append(directory, f"amphitrite: {on_cpu}")
+        sockets = socket_directories.create(self._home)
+        record = replace(record, sockets=str(sockets), port=0, grpc_port=None, process=None)
+        instance_records.save(directory, record)
         options = Options(
             repository=repository,
             backends=backends,
             address=record.address,
             shm_prefix=instance_processes.shm_prefix(self._home.root, record.id),
             max_input_bytes=self._max_input_bytes,
-            # Nobody needs it, so it is not stored.
-            admin_key=random_text(32),
             supported=known,
         )
         variables = command_line.environment(
@@ -283,10 +275,13 @@ class LocalRuntime:
             gpus=engines.uses_gpus(spec.instance_type),
             variables=own_variables,
         )
-        instance_logs.append(directory, f"{START_MARK}{record.address.host}:{record.port}")
+        instance_logs.append(directory, f"{START_MARK}{sockets}")
         log = instance_logs.open_for_append(directory)
         try:
             process = instance_processes.spawn(command_line.arguments(triton, options), variables, directory, log)
+        except OSError:
+            socket_directories.remove(sockets)
+            raise
         finally:
             os.close(log)
         record = replace(record, process=process)
@@ -324,13 +319,7 @@ def stop_all(home: Home, grace_s: float) -> None:
         if record.phase != "exited":
             ended = replace(record, phase="exited", stop_by=record.stop_by or now, exited_at=now)
             instance_records.save(home.instances / record.id, ended)
-
-
-def free_port(used_ports: set[int]) -> int:
-    """A loopback port that no process listens on and no instance is about to use."""
-    while True:
-        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = int(probe.getsockname()[1])
-        if port not in used_ports:
-            return port
+        if record.sockets is not None:
+            socket_directories.remove(Path(record.sockets))
+    with contextlib.suppress(Error):
+        socket_directories.remove_all(home)

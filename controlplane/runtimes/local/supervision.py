@@ -12,6 +12,7 @@ import logging
 import os
 import select
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -27,6 +28,8 @@ from amphitrite.controlplane.runtimes.local import (
     instance_logs,
     instance_processes,
     instance_records,
+    listeners,
+    socket_directories,
 )
 from amphitrite.controlplane.runtimes.local.instance_records import InstanceRecord
 from amphitrite.controlplane.runtimes.local.probe_counts import ProbeState, step
@@ -46,7 +49,7 @@ DEAD_STUB_S = 5.0
 #: Seconds until the next attempt after supervision itself has failed: for example, this process has
 #: no descriptor left.
 FAULT_PAUSE_S = 1.0
-#: How often a chosen port may be taken before the instance counts as failed.
+#: How often somebody else may listen in its place before the instance counts as failed.
 MAX_RESTARTS = 3
 
 #: Written to the log before each start, so that earlier output is not attributed to this one.
@@ -71,6 +74,7 @@ class Supervision:
         self._liveness = ProbeState(passing=record.live)
         self._dead_since: dict[int, float] = {}
         self._kill_reason: str | None = None
+        self._met_stranger = False
         self._thread = threading.Thread(target=self._run, name=f"instance {record.id}", daemon=True)
         self._thread.start()
 
@@ -175,9 +179,15 @@ class Supervision:
         """Probes once and records the result. Returns the seconds until the next probe."""
         probe, models = record.readiness, record.workload.model.model_names
         starting = record.ready_at is None
-        server = http_api.version(record.address, probe.timeout) if starting else None
-        succeeded = not starting or (server is not None and self._listens(record))
-        succeeded = succeeded and self._ready(record)
+        met_stranger, self._met_stranger = self._met_stranger, False
+        server = http_api.version(record.address, probe.timeout, trusts=self._trusts) if starting else None
+        succeeded = not starting or server is not None
+        succeeded = succeeded and self._ready(record, self._trusts) and self._serves_grpc(record)
+        if self._met_stranger:
+            # Whatever the threshold is: no request must go there.
+            self._readiness = ProbeState(passing=False)
+            if not met_stranger:
+                log.warning("another process listens in place of %s; it gets no requests", record.id)
         self._readiness = step(self._readiness, succeeded, probe)
         if starting:
             self._check_python_stubs(record)
@@ -192,19 +202,29 @@ class Supervision:
             self._update(phase="ready" if passing else "unready")
         return STARTING_PERIOD_S if self._record.ready_at is None else _period(probe)
 
-    @staticmethod
-    def _listens(record: InstanceRecord) -> bool:
-        """Whether the server that answered is this instance's, and not another one on its port."""
-        return record.process is not None and instance_processes.listens(record.process, record.port)
+    def _trusts(self, connection: socket.socket) -> bool:
+        """Whether the connection leads to this instance, and not to another process in its
+        place."""
+        process = self._record.process
+        trusted = process is not None and listeners.owns_peer(process, connection)
+        self._met_stranger |= not trusted
+        return trusted
+
+    def _serves_grpc(self, record: InstanceRecord) -> bool:
+        """Whether this instance listens for gRPC, which it does for as long as it runs."""
+        process, address = record.process, record.address
+        serves = process is not None and listeners.owns_grpc(process, address, record.readiness.timeout)
+        self._met_stranger |= not serves and record.ready_at is not None
+        return serves
 
     @staticmethod
-    def _ready(record: InstanceRecord) -> bool:
+    def _ready(record: InstanceRecord, trusts: http_api.Trusts) -> bool:
         """The environment's readiness route if there is one, otherwise the server and each of its
         models."""
         workload, timeout_s = record.workload, record.readiness.timeout
         if workload.container is not None:
-            return http_api.all_ok(record.address, [workload.container.readiness_path], timeout_s)
-        return http_api.ready(record.address, workload.model.model_names, timeout_s)
+            return http_api.all_ok(record.address, [workload.container.readiness_path], timeout_s, trusts=trusts)
+        return http_api.ready(record.address, workload.model.model_names, timeout_s, trusts=trusts)
 
     def _check_python_stubs(self, record: InstanceRecord) -> None:
         now = time.time()
@@ -223,16 +243,20 @@ class Supervision:
             return begin - time.time()
         container = record.workload.container
         route = {"path": container.liveness_path} if container is not None else {}
-        self._liveness = step(self._liveness, http_api.live(record.address, probe.timeout, **route), probe)
+        live = http_api.live(record.address, probe.timeout, **route, trusts=self._trusts)
+        self._liveness = step(self._liveness, live, probe)
         if self._liveness.passing != record.live:
             self._update(live=self._liveness.passing)
         return _period(probe)
 
     def _handle_exit(self) -> None:
-        """Cleans up after the process, and records why it exited or restarts it on other ports."""
+        """Cleans up after the process, and records why it exited or restarts it on other
+        sockets."""
         record = self._record
         instance_processes.kill_all(self._marker)
         instance_processes.remove_shared_memory([self._shm_prefix])
+        if record.sockets is not None:
+            socket_directories.remove(Path(record.sockets))
         text = instance_logs.end(self._directory).rpartition(START_MARK)[2]
         # After what may fail and be tried again: the exit code can be read only once.
         exit_code = instance_processes.reap(record.process.pid) if record.process else None
@@ -271,7 +295,7 @@ class Supervision:
 
 
 def _process_fields(record: InstanceRecord) -> dict[str, Any]:
-    return {"process": record.process, "port": record.port, "grpc_port": record.grpc_port, "restarts": record.restarts}
+    return {name: getattr(record, name) for name in ("process", "port", "grpc_port", "sockets", "restarts")}
 
 
 def _period(probe: Probe) -> float:

@@ -24,7 +24,7 @@ from amphitrite.dataplane.envoy.translate.target_routes import (
     RoutedTarget,
     target_routes,
 )
-from amphitrite.dataplane.table.routing_table import Route, Secret
+from amphitrite.dataplane.table.routing_table import ADMIN_HEADER, Route, Secret
 
 _INT64_MAX = 2**63 - 1
 #: Paths by which Triton's HTTP API changes or reveals the server: model repository, shared memory,
@@ -93,7 +93,7 @@ def route_configuration(
     return {
         "name": route.name,
         "virtual_hosts": [host],
-        "request_headers_to_remove": ["authorization", grpc_routes.ENDPOINT, grpc_routes.SCOPE],
+        "request_headers_to_remove": ["authorization", ADMIN_HEADER, grpc_routes.ENDPOINT, grpc_routes.SCOPE],
         # The agent itself sends clusters before routes. If a cluster is missing nevertheless, the
         # answer is 503.
         "validate_clusters": False,

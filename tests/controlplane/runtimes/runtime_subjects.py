@@ -15,7 +15,7 @@ from onnx import TensorProto, helper
 
 from amphitrite.controlplane.core.desired.resources import ModelReference, Probe, WorkloadSpec, workload_spec
 from amphitrite.controlplane.core.observed.observations import Instance
-from amphitrite.controlplane.runtimes.local import instance_records
+from amphitrite.controlplane.runtimes.local import instance_records, socket_directories
 from amphitrite.controlplane.runtimes.local.local_runtime import LocalRuntime
 from amphitrite.controlplane.runtimes.runtime import Runtime
 from amphitrite.controlplane.settings.home import Home
@@ -94,9 +94,9 @@ class Local:
     def workload(self, model: str = "good") -> WorkloadSpec:
         return workload(model)
 
-    def open(self, choose_port: Callable[[set[int]], int] | None = None) -> LocalRuntime:
+    def open(self) -> LocalRuntime:
         """A runtime on this home, as the next control plane would have it."""
-        runtime = LocalRuntime(self.home, self.repositories, choose_port=choose_port)
+        runtime = LocalRuntime(self.home, self.repositories)
         runtime.watch(self.changed.set)
         return runtime
 
@@ -123,6 +123,7 @@ class Local:
             self.runtime.stop(instance.id, 0)
         self.until(lambda: all(i.phase == "exited" for i in self.runtime.observe()))
         self.runtime.close()
+        socket_directories.remove_all(self.home)
 
 
 def one(runtime: Runtime, instance_id: str) -> Instance:

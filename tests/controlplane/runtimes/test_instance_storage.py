@@ -33,7 +33,7 @@ def exited(home: Home) -> str:
     """The directory of an instance that has ended, with its record and its log."""
     workload = workload_spec("ep", "blue", ModelReference("m", "1", "d", ("m",)), "Standard_DS3_v2", {})
     record = InstanceRecord(
-        f"{workload.name}-0-0", workload, 0, 0, DEFAULT_READINESS_PROBE, DEFAULT_LIVENESS_PROBE, 0, 1.0, phase="exited"
+        f"{workload.name}-0-0", workload, 0, 0, DEFAULT_READINESS_PROBE, DEFAULT_LIVENESS_PROBE, 1.0, phase="exited"
     )
     (home.instances / record.id).mkdir()
     instance_records.save(home.instances / record.id, record)

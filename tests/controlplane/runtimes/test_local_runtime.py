@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,7 +15,7 @@ import pytest
 
 from amphitrite.controlplane.runtimes import exit_reasons
 from amphitrite.controlplane.runtimes.local import instance_processes, instance_records
-from amphitrite.controlplane.runtimes.local.local_runtime import LocalRuntime, free_port, stop_all
+from amphitrite.controlplane.runtimes.local.local_runtime import LocalRuntime, stop_all
 from amphitrite.controlplane.runtimes.runtime import LogQuery
 from amphitrite.schemas.errors import Error
 
@@ -135,19 +134,6 @@ def test_an_instance_that_hangs_is_unready_and_not_live_until_it_goes_on(local: 
     local.until(lambda: one(local.runtime, ID).phase == "unready" and not one(local.runtime, ID).live)
     os.kill(local.process(ID), signal.SIGCONT)
     local.until(lambda: one(local.runtime, ID).phase == "ready" and one(local.runtime, ID).live)
-
-
-def test_a_port_that_somebody_takes_meanwhile_is_given_up(local: Local) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as thief:
-        stolen = int(thief.getsockname()[1])
-        chosen = iter([stolen])
-        local.runtime.close()
-        local.runtime = local.open(lambda taken: next(chosen, None) or free_port(taken))
-        start(local)
-        record = instance_records.load(local.home.instances / ID)
-        assert record is not None
-        assert record.port != stolen
-        assert record.restarts == 1
 
 
 def test_a_loading_process_that_dies_unnoticed_by_triton_is_a_failure(local: Local) -> None:

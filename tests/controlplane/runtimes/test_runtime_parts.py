@@ -13,9 +13,10 @@ import pytest
 from amphitrite.controlplane.core.desired import instance_types
 from amphitrite.controlplane.core.desired.resources import Probe
 from amphitrite.controlplane.runtimes import exit_reasons
-from amphitrite.controlplane.runtimes.local import instance_logs, instance_processes
+from amphitrite.controlplane.runtimes.local import instance_logs, listeners
 from amphitrite.controlplane.runtimes.local.probe_counts import ProbeState, step
 from amphitrite.dataplane.machine import processes
+from amphitrite.dataplane.table.routing_table import Address
 from amphitrite.schemas.errors import Error
 
 TWO_THEN_THREE = Probe(initial_delay=0, period=1, timeout=1, success_threshold=2, failure_threshold=3)
@@ -108,16 +109,20 @@ def test_reasons(log: str, exit_code: int | None, was_ready: bool, reason: str) 
 def test_a_port_belongs_to_the_process_that_listens_on_it() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = int(server.getsockname()[1])
-        assert instance_processes.listens(processes.own(), port)
+        assert listeners.owns_grpc(processes.own(), at(port), 1)
         with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
-            assert not instance_processes.listens(processes.of(other.pid), port)
+            assert not listeners.owns_grpc(processes.of(other.pid), at(port), 1)
             with socket.create_connection(("127.0.0.1", port)) as client:
                 # The other end of a connection has a port too, on which nobody listens.
-                assert not instance_processes.listens(processes.own(), client.getsockname()[1])
+                assert not listeners.owns_grpc(processes.own(), at(client.getsockname()[1]), 1)
             other.communicate(b"\n")
         gone = processes.ProcessRecord(other.pid, 0.0)
-    assert not instance_processes.listens(processes.own(), port)
-    assert not instance_processes.listens(gone, port)
+    assert not listeners.owns_grpc(processes.own(), at(port), 1)
+    assert not listeners.owns_grpc(gone, at(port), 1)
+
+
+def at(port: int) -> Address:
+    return Address("127.0.0.1", 1, port)
 
 
 def test_a_reason_is_bounded() -> None:

@@ -21,6 +21,7 @@ from amphitrite.controlplane.runtimes.local import instance_logs, instance_proce
 from amphitrite.controlplane.runtimes.local.instance_records import InstanceRecord
 from amphitrite.controlplane.runtimes.local.supervision import Supervision
 from amphitrite.dataplane.machine import processes
+from amphitrite.dataplane.triton import http_api
 
 from ...ports import free_port
 from ...waiting import wait_until
@@ -78,7 +79,7 @@ class Instance:
         spec = replace(workload(), container=Container("x", port, "/live", "/ready", "/", "/models", "m"))
         now = time.time()
         self.record = InstanceRecord(
-            "one", spec, 0, 0, PROBE, PROBE, port, now, process=process, phase="ready", ready_at=now
+            "one", spec, 0, 0, PROBE, PROBE, now, port=port, process=process, phase="ready", ready_at=now
         )
         self.pid = process.pid
 
@@ -96,7 +97,7 @@ class Instance:
 def instance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Instance]:
     monkeypatch.setattr(supervision, "FAULT_PAUSE_S", 0.02)
     one = Instance(tmp_path)
-    wait_until(lambda: supervision.Supervision._ready(one.record), "the instance answers")
+    wait_until(lambda: supervision.Supervision._ready(one.record, http_api.anybody), "the instance answers")
     try:
         yield one
     finally:

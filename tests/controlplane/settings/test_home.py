@@ -45,8 +45,8 @@ def test_sockets_are_not_put_where_somebody_else_may_write(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     home = Home(tmp_path / ("long" * 30))
-    place = home.socket("agent").parent
+    place = home.socket_directory("agent")
     place.rmdir()
     made(place)
     with pytest.raises(Error, match="not a private directory of this user"):
-        home.socket("agent")
+        home.socket_directory("agent")

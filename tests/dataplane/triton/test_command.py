@@ -7,7 +7,7 @@ import sysconfig
 from dataclasses import replace
 from pathlib import Path
 
-from amphitrite.dataplane.table.routing_table import Address
+from amphitrite.dataplane.table.routing_table import Address, SocketAddress
 from amphitrite.dataplane.triton.command_line import (
     GRPC_RESTRICTED,
     HTTP_RESTRICTED,
@@ -15,6 +15,7 @@ from amphitrite.dataplane.triton.command_line import (
     Options,
     arguments,
     environment,
+    socket_address,
 )
 from amphitrite.dataplane.triton.installation import Installation
 
@@ -59,8 +60,8 @@ def test_a_bound_on_request_bodies_is_passed_where_triton_knows_it() -> None:
 
 
 def test_grpc_has_a_port_of_its_own_and_what_steers_triton_is_shut_on_both() -> None:
-    options = replace(OPTIONS, address=Address("127.0.0.1", 8123, 8124), admin_key="secret")
-    shut = "model-repository,shared-memory,trace,logging:amphitrite-admin=secret"
+    options = replace(OPTIONS, address=Address("127.0.0.1", 8123, 8124))
+    shut = "model-repository,shared-memory,trace,logging:amphitrite-admin=local"
     words = arguments(FULL, replace(options, supported=frozenset({HTTP_RESTRICTED, GRPC_RESTRICTED})))
     assert [word for word in words if "grpc" in word or "restricted" in word] == [
         f"--http-restricted-api={shut}",
@@ -70,7 +71,19 @@ def test_grpc_has_a_port_of_its_own_and_what_steers_triton_is_shut_on_both() -> 
         f"--grpc-restricted-protocol={shut}",
     ]
     assert [word for word in arguments(FULL, options) if "restricted" in word] == []
-    assert "secret" not in repr(options)
+
+
+def test_unix_sockets_take_the_place_of_ports() -> None:
+    address = socket_address(Path("/run/100%/i-1"))
+    assert address == SocketAddress("/run/100%/i-1/http", "/run/100%/i-1/grpc:8001")
+    words = arguments(FULL, replace(OPTIONS, address=address))
+    assert [word for word in words if word.startswith(("--http-", "--grpc-", "--allow-grpc"))] == [
+        "--http-address=unix:/run/100%/i-1/http",
+        "--http-port=8000",
+        "--allow-grpc=true",
+        "--grpc-address=unix:/run/100%25/i-1/grpc",
+        "--grpc-port=8001",
+    ]
 
 
 MACHINE = {
