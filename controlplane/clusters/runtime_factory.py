@@ -45,7 +45,7 @@ class ClusterRuntimes:
         settings = KubernetesSettings(
             namespace=compute.namespace,
             shape=shape,
-            grant=lambda digest: f"Bearer {self._delivery.grant(digest)}",
+            grant=lambda workload: f"Bearer {self._delivery.grant(workload.name, workload.model.digest)}",
             facts=self.facts,
             fetch_url=self._settings.fetch_url,
             fetch_ca=self._fetch_ca,

@@ -90,7 +90,7 @@ class Place:
         return KubernetesSettings(
             namespace=self.namespace,
             shape=lambda name: NOWHERE,
-            grant=lambda digest: "Bearer none",
+            grant=lambda workload: "Bearer none",
             facts=lambda digest: None,
             fetch_url="https://controlplane.invalid",
             fetch_ca="an authority",

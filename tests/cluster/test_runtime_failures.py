@@ -20,6 +20,7 @@ from amphitrite.controlplane.runtimes.kubernetes.workloads.object_names import S
 from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_settings import KubernetesSettings, ModelCache
 
 from ..controlplane.runtimes.kubernetes_subject import Pods
+from ..controlplane.runtimes.model_source import CLOSED
 from ..controlplane.runtimes.runtime_subjects import PROBE
 from ..waiting import wait_until
 from .images import Images
@@ -95,12 +96,7 @@ ROWS = (
     Row("crash", "KubernetesCrashLoopBackOff", "failed to load 'tiny' version 1", model="broken"),
     Row("memory", "PodOutOfMemory", "it exceeded its memory limit of 320Mi", shaped(), model="greedy"),
     Row("model", "ResourceNotReady", "the model could not be downloaded", model="0" * 64),
-    Row(
-        "grant",
-        "ResourceNotReady",
-        "the model could not be downloaded",
-        lambda settings: replace(settings, grant=lambda digest: "Bearer v1.wrong"),
-    ),
+    Row("grant", "ResourceNotReady", "the model could not be downloaded", model=CLOSED),
     Row(
         "forbidden",
         "InvalidDeploymentSpec",

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ from amphitrite.controlplane.core.desired.compute_clusters import BUILT_IN
 from amphitrite.controlplane.core.desired.resources import PodSettings, WorkloadSpec, is_complete, workload_spec
 from amphitrite.controlplane.core.observed.observations import Instance
 from amphitrite.controlplane.runtimes.kubernetes.workloads import workload_manifests
+from amphitrite.controlplane.runtimes.kubernetes.workloads.grants import GRANT_VARIABLE
 from amphitrite.controlplane.runtimes.kubernetes.workloads.object_names import SERVER, SPEC_ANNOTATION, object_name
-from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_template import GRANT_VARIABLE
 
 from ..controlplane.runtimes.kubernetes_subject import Pods
 from ..controlplane.runtimes.model_source import GRANT
@@ -94,6 +95,24 @@ def test_what_an_earlier_release_has_made_loses_them_and_no_pod(pods: Pods) -> N
     assert revision == "1", "nothing was rolled out"
     assert ready(pods, wanted).id == instance.id
     assert printed(pods, instance, "PASSWORD") == f"{PASSWORD}\n"
+
+
+def test_a_grant_is_renewed_in_the_secret_and_the_next_fetch_has_it(pods: Pods) -> None:
+    """As when it has ended, months after the Deployment was made."""
+    wanted = workload(pods, "renewed")
+    before = pods.open(replace(pods.settings(), grant=lambda _: "Bearer v1.ended"))
+    pods.runtime.close()
+    try:
+        pods.until(lambda: not before.unknown())
+        before.start(wanted, 0, 1, PROBE, PROBE)
+        pods.until(lambda: any(i.fault for i in before.observe()))
+    finally:
+        before.close()
+    pods.runtime = pods.open()
+    pods.until(lambda: not pods.runtime.unknown())
+    instance = ready(pods, wanted)
+    assert instance.attempt > 1, "the same pod, whose fetcher was refused before"
+    assert printed(pods, instance, "PASSWORD") == f"{PASSWORD}\n", "the rest of the Secret stays"
 
 
 def earlier(pods: Pods, wanted: WorkloadSpec) -> dict[str, Any]:

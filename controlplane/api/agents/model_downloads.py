@@ -16,8 +16,8 @@ from starlette.responses import Response
 from amphitrite.controlplane.api.http import byte_ranges
 from amphitrite.controlplane.api.http.content_streams import ContentResponse
 from amphitrite.controlplane.api.http.dependencies import Here
-from amphitrite.controlplane.auth.fetch_grants import CONTENT_PATH, URL_LIFETIME_S
-from amphitrite.controlplane.services.in_use_models import digests_in_use
+from amphitrite.controlplane.auth.fetch_grants import CONTENT_PATH, URL_LIFETIME_S, Grant
+from amphitrite.controlplane.services.in_use_models import Uses, uses
 from amphitrite.schemas.errors import Error
 
 router = APIRouter()
@@ -28,16 +28,20 @@ def model(request: Request, digest: str, here: Here) -> dict[str, Any]:
     """The files of a model version with a URL for each. ``in_use``: the digests that must stay in a
     cache.
 
-    Raises Error AuthenticationFailed (not its grant), ResourceNotFound or AuthorizationFailed (not
-    in use).
+    Raises Error AuthenticationFailed (not its grant, or one that has ended), ResourceNotFound or
+    AuthorizationFailed (its workload is gone).
     """
-    scheme, _, grant = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() != "bearer" or not here.delivery.is_grant_for(grant.strip(), digest):
+    scheme, _, text = request.headers.get("authorization", "").partition(" ")
+    grant = here.delivery.read_grant(text.strip()) if scheme.lower() == "bearer" else None
+    if grant is None or grant.digest != digest:
         raise Error("AuthenticationFailed", "the request needs a grant for this model", target=digest)
+    if here.delivery.has_ended(grant):
+        hint = "the control plane replaces it in the workload's Secret; the pod's next attempt has the new one"
+        raise Error("AuthenticationFailed", "the grant for this model has ended", target=digest, hint=hint)
     layout = here.models.layout(digest)
-    in_use = digests_in_use(here.store, here.runtime)
-    if digest not in in_use:
-        message = "no deployment uses this model any more"
+    in_use = uses(here.store, here.runtime)
+    if not _has_holder(grant, in_use):
+        message = "no deployment uses this model any more" if digest not in in_use.digests else "its workload is gone"
         raise Error("AuthorizationFailed", message, target=digest, hint="the requesting pod is about to be deleted")
     content = here.models.blobs.content
     files = [
@@ -54,8 +58,16 @@ def model(request: Request, digest: str, here: Here) -> dict[str, Any]:
         "bytes": sum(file.size for file in layout.files),
         "files": files,
         "empty_directories": list(layout.empty_directories),
-        "in_use": sorted(in_use),
+        "in_use": sorted(in_use.digests),
     }
+
+
+def _has_holder(grant: Grant, in_use: Uses) -> bool:
+    """Whether the workload to which the grant was given exists. One of an earlier release names
+    none: then an instance of that release."""
+    if grant.workload is None:
+        return grant.digest in in_use.without_end
+    return (grant.workload, grant.digest) in in_use.workloads
 
 
 @router.get(CONTENT_PATH + "/{digest}")

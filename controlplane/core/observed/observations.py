@@ -55,7 +55,8 @@ class Instance:
     in a slot. Times are seconds since the epoch. ``live``: false once the liveness probe has failed
     ``failure_threshold`` times. ``requested_stop``: it exited because this server stopped it.
     ``reason``: of a failure, the server's own log line about it. ``fault``: what keeps it from
-    becoming ready.
+    becoming ready. ``grant_ends``: False for a pod of an earlier release, whose right to fetch its
+    model has no end of its own.
     """
 
     id: str
@@ -75,6 +76,7 @@ class Instance:
     note: str | None = None  #: e.g. that a GPU instance type runs on the CPU here
     fault: Fault | None = None
     model_fetch: ModelFetch | None = None
+    grant_ends: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Background tasks of the Kubernetes runtime: logs of crashed containers, events for faults,
-Deployments without pods, and what earlier releases have left in objects.
+Deployments without pods, grants that are about to end, and what earlier releases have left in
+objects.
 
 Decides what is due, and does it in its own thread, so that nobody waits for it. Several control
 planes may do it at the same time: each step names the version that it saw or the object that it
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
 from typing import Any
 
+from amphitrite.controlplane.core.desired.resources import WorkloadSpec
 from amphitrite.controlplane.core.observed.observations import Instance
 from amphitrite.controlplane.runtimes.kubernetes.client.api_client import Cluster
 from amphitrite.controlplane.runtimes.kubernetes.client.api_paths import path
@@ -39,11 +41,14 @@ log = logging.getLogger(__name__)
 _ABANDONED_S = 60.0
 #: Seconds between runs without a change, for what becomes due by time alone.
 _RESYNC_S = 5.0
+#: Seconds between two looks for grants that are about to end, which have days left then.
+_RENEW_S = 60.0
 _MESSAGE_MAX = 1000
 
 
 class BackgroundTasks:
-    """``observe``: returns the current instances. ``clock``: seconds since the epoch."""
+    """``observe``: returns the current instances. ``workload``: returns that of a Deployment, None
+    for a foreign one. ``clock``: seconds since the epoch."""
 
     def __init__(
         self,
@@ -52,10 +57,12 @@ class BackgroundTasks:
         objects: ObjectCache,
         writer: Writer,
         observe: Callable[[], tuple[Instance, ...]],
+        workload: Callable[[Json], WorkloadSpec | None],
         clock: Callable[[], float],
     ) -> None:
         self._cluster, self._namespace, self._objects, self._writer = cluster, namespace, objects, writer
-        self._observe, self._clock = observe, clock
+        self._observe, self._workload, self._clock = observe, workload, clock
+        self._renew_at = 0.0
         self._failed: dict[str, str] = {}
         self._posted: set[str] = set()
         self._logs_read: set[str] = set()
@@ -77,7 +84,13 @@ class BackgroundTasks:
             self._wake.clear()
             if self._stop.is_set() or not self._objects.complete:
                 continue
-            for task in (self._delete_finished, self._redact, self._read_logs, self._post_events):
+            for task in (
+                self._delete_finished,
+                self._redact,
+                self._renew_grants,
+                self._read_logs,
+                self._post_events,
+            ):
                 try:
                     task(self._objects.snapshot())
                     self._failed.pop(task.__name__, None)
@@ -96,6 +109,15 @@ class BackgroundTasks:
     def _redact(self, now: Snapshot) -> None:
         for deployment in now.deployments.values():
             self._writer.redact(deployment)
+
+    def _renew_grants(self, now: Snapshot) -> None:
+        if self._clock() < self._renew_at:
+            return
+        for deployment in now.deployments.values():
+            workload = self._workload(deployment)
+            if workload is not None:
+                self._writer.renew_grant(deployment, workload)
+        self._renew_at = self._clock() + _RENEW_S
 
     def _read_logs(self, now: Snapshot) -> None:
         failed = list(failed_containers(now))

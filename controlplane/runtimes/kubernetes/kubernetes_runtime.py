@@ -56,7 +56,7 @@ class KubernetesRuntime:
         self._objects = ObjectCache(clock, self._notify)
         self._writer = Writer(cluster, settings, self._objects)
         self._background = BackgroundTasks(
-            cluster, settings.namespace, self._objects, self._writer, self.observe, clock
+            cluster, settings.namespace, self._objects, self._writer, self.observe, self._workload, clock
         )
         selector = watch_selector(settings.release)
         self._watches = [

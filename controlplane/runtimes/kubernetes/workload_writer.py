@@ -7,7 +7,7 @@ something, or instances.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from amphitrite.controlplane.core.desired.resources import WorkloadSpec, is_complete
@@ -21,7 +21,7 @@ from amphitrite.controlplane.runtimes.kubernetes.pods.pod_instances import (
     pods_to_stop,
     replicas,
 )
-from amphitrite.controlplane.runtimes.kubernetes.workloads import earlier_layout, workload_manifests
+from amphitrite.controlplane.runtimes.kubernetes.workloads import earlier_layout, grants, workload_manifests
 from amphitrite.controlplane.runtimes.kubernetes.workloads.object_names import (
     DELETION_COST,
     FIELD_MANAGER,
@@ -91,17 +91,17 @@ class Writer:
         if patch is None or not replicas(deployment):  # Without replicas it is still being created.
             return
         # The Deployment last: while it has them, this is not done.
-        for kind, body in (("ConfigMap", earlier_layout.CONFIG_MAP_PATCH), ("Deployment", patch)):
-            try:
-                changed = self._cluster.patch(
-                    path(kind, self._settings.namespace, name(deployment)), body, SCALE_FIELD_MANAGER
-                )
-            except Error as error:
-                if error.code != "ResourceNotFound":
-                    raise
-            else:
-                if kind == "Deployment":
-                    self._objects.put("Deployment", changed)
+        self._patch("ConfigMap", deployment, earlier_layout.CONFIG_MAP_PATCH)
+        self._patch("Deployment", deployment, patch)
+
+    def renew_grant(self, deployment: Json, workload: WorkloadSpec) -> None:
+        """Replaces the grant in the Secret if there is a newer one: pods that are made later use
+        it too."""
+        if not replicas(deployment) or grants.place(deployment) != "secret":
+            return
+        grant = self._settings.grant(workload)
+        if not grants.is_marked(deployment, grant) and self._patch("Secret", deployment, grants.secret_patch(grant)):
+            self._patch("Deployment", deployment, {"metadata": {"annotations": grants.mark(grant)}})
 
     def delete(self, deployment: Json) -> None:
         """Deletes the Deployment and all that it owns, unless it has changed since it was read."""
@@ -154,6 +154,19 @@ class Writer:
         raise Error(
             "KubernetesUnaccessible", f"{where} keeps changing; the update failed {_ATTEMPTS} times", target=where
         )
+
+    def _patch(self, kind: str, deployment: Json, body: Mapping[str, Any]) -> bool:
+        """Changes the object of this kind that has the Deployment's name. False if it is gone."""
+        where = path(kind, self._settings.namespace, name(deployment))
+        try:
+            changed = self._cluster.patch(where, body, SCALE_FIELD_MANAGER)
+        except Error as error:
+            if error.code != "ResourceNotFound":
+                raise
+            return False
+        if kind == "Deployment":
+            self._objects.put("Deployment", changed)
+        return True
 
     def _pod_names(self) -> set[str]:
         return {name(pod) for many in self._objects.snapshot().pods.values() for pod in many}

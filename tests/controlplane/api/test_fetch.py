@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,6 +13,9 @@ from typing import Any
 import httpx
 import pytest
 
+from amphitrite.controlplane.auth.fetch_grants import GRANT_PERIOD_S
+from amphitrite.controlplane.core.desired.resources import WorkloadSpec
+from amphitrite.controlplane.core.observed.observations import Instance
 from amphitrite.controlplane.process.app import create_app
 from amphitrite.controlplane.store.assets.model_store import ModelStore
 from amphitrite.controlplane.store.content.content_store import open_content
@@ -25,11 +31,30 @@ class Pod:
 
     world: Any
     digest: str
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        self.name = self.workload().name
 
     def model(self, digest: str | None = None, grant: str | None = None) -> httpx.Response:
-        chosen = self.world.services.delivery.grant(self.digest) if grant is None else grant
+        chosen = self.grant() if grant is None else grant
         headers = {"Authorization": f"Bearer {chosen}"}
         return self.get(f"/fetch/v1/models/{digest or self.digest}", **headers)
+
+    def workload(self) -> WorkloadSpec:
+        (deployment,) = self.world.store.load_world().deployments
+        workload: WorkloadSpec = deployment.workload
+        return workload
+
+    def grant(self) -> str:
+        """As the control plane gives it to the pods of this workload."""
+        return str(self.world.services.delivery.grant(self.name, self.digest))
+
+    def earlier_grant(self) -> str:
+        """As releases until 0.2 gave it to everybody who served this model."""
+        key = self.world.services.credentials.fetch_key.reveal().encode()
+        signature = hmac.new(key, f"grant\n{self.digest}".encode(), hashlib.sha256).digest()
+        return f"v1.{self.digest}.{base64.urlsafe_b64encode(signature).rstrip(b'=').decode()}"
 
     def get(self, url: str, **headers: str) -> httpx.Response:
         return self.world.client.get(url, headers={"Authorization": "", **headers})
@@ -78,14 +103,46 @@ def test_other_credentials_open_nothing(pod: Pod) -> None:
     delivery, credentials = pod.world.services.delivery, pod.world.services.credentials
     other = "0" * 64
     assert pod.model(digest=other).status_code == 401
-    assert pod.model(grant=delivery.grant(other)).status_code == 401
+    assert pod.model(grant=delivery.grant(pod.name, other)).status_code == 401
     for grant in ("", "v1", "é", credentials.token.reveal(), credentials.agent_token.reveal()):
         assert (
             pod.get(f"/fetch/v1/models/{pod.digest}", Authorization=f"Bearer {grant}".encode("latin-1")).status_code
             == 401
         )  # type: ignore[arg-type]
-    assert pod.get("/subscriptions", Authorization=f"Bearer {delivery.grant(pod.digest)}").status_code == 401
-    assert pod.model(digest=other, grant=delivery.grant(other)).status_code == 404
+    assert pod.get("/subscriptions", Authorization=f"Bearer {pod.grant()}").status_code == 401
+    assert pod.model(digest=other, grant=delivery.grant(pod.name, other)).status_code == 404
+
+
+@pytest.mark.parametrize("pod", ["directory"], indirect=True)
+def test_a_grant_ends_with_its_time(pod: Pod) -> None:
+    grant = pod.grant()
+    pod.world.now[0] += 2 * GRANT_PERIOD_S
+    answer = pod.model(grant=grant)
+    assert (answer.status_code, answer.json()["error"]["message"]) == (401, "the grant for this model has ended")
+    assert pod.model().status_code == 200, "months later its Secret has another one"
+
+
+@pytest.mark.parametrize("pod", ["directory"], indirect=True)
+def test_a_grant_ends_with_its_workload_though_the_model_is_in_use(pod: Pod) -> None:
+    grant = pod.grant()
+    assert pod.world.deployment("green").status_code == 201
+    workspace = pod.world.services.workspace
+    assert pod.world.client.delete(f"{workspace}/onlineEndpoints/ep1/deployments/blue").status_code == 202
+    pod.world.settle()
+    answer = pod.model(grant=grant)
+    assert (answer.status_code, answer.json()["error"]["message"]) == (403, "its workload is gone")
+    assert pod.model(grant=pod.world.services.delivery.grant(pod.workload().name, pod.digest)).status_code == 200
+
+
+@pytest.mark.parametrize("pod", ["directory"], indirect=True)
+def test_a_grant_of_an_earlier_release_opens_for_its_instances_alone(pod: Pod, monkeypatch: pytest.MonkeyPatch) -> None:
+    earlier = pod.earlier_grant()
+    assert pod.model(grant=earlier).status_code == 403
+    instance = Instance("pod-1", pod.workload(), 0, 1, "ready", None, 1.0)
+    for ends, status in ((True, 403), (False, 200)):
+        observed = (replace(instance, grant_ends=ends),)
+        monkeypatch.setattr(type(pod.world.runtime), "observe", lambda _, observed=observed: observed)
+        assert pod.model(grant=earlier).status_code == status
 
 
 def test_a_model_is_closed_when_nothing_uses_it_any_more(pod: Pod) -> None:

@@ -130,7 +130,7 @@ def test_sigterm_ends_it_at_once(cluster: Site) -> None:
 
 
 def test_a_grant_opens_no_other_model(cluster: Site) -> None:
-    other = cluster.world.services.delivery.grant("0" * 64)
+    other = cluster.world.services.delivery.grant("w", "0" * 64)
     result = cluster.fetch(GRANT=other)
     assert result["error"] == "the control plane refuses the model: 401: the request needs a grant for this model"
     unknown = cluster.fetch(GRANT=other, DIGEST="0" * 64)["error"]

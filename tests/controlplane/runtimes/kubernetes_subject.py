@@ -50,7 +50,7 @@ class Pods:
         return KubernetesSettings(
             namespace=self.namespace,
             shape=lambda name: replace(SMALL, name=name),
-            grant=lambda digest: GRANT,
+            grant=lambda workload: GRANT,
             facts=self._facts,
             fetch_url=f"http://{self.cluster.host}:{self.source.port}",
             triton_image=triton,

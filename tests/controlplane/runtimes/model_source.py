@@ -12,6 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 GRANT = "Bearer v1.test"
+#: The digest of a model that no grant opens.
+CLOSED = "c" * 64
 
 
 class ModelSource:
@@ -56,7 +58,9 @@ class ModelSource:
             def do_GET(self) -> None:
                 place, _, digest = self.path.rpartition("/")
                 body = (manifests if place.endswith("/models") else contents).get(digest)
-                opened = place != "/fetch/v1/models" or self.headers.get("Authorization") == GRANT
+                opened = place != "/fetch/v1/models" or (
+                    self.headers.get("Authorization") == GRANT and digest != CLOSED
+                )
                 status = 401 if not opened else 404 if body is None else 200
                 self.send_response(status)
                 answer = body if status == 200 and body is not None else b"{}"

@@ -15,6 +15,7 @@ Must not know the API server or desired state.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from amphitrite.controlplane.core.desired.resources import WorkloadSpec
@@ -35,6 +36,7 @@ from amphitrite.controlplane.runtimes.kubernetes.pods.pod_facts import (
 )
 from amphitrite.controlplane.runtimes.kubernetes.pods.pod_faults import deployment_fault, pod_fault, was_ready
 from amphitrite.controlplane.runtimes.kubernetes.pods.pod_history import PodHistory
+from amphitrite.controlplane.runtimes.kubernetes.workloads import grants
 from amphitrite.controlplane.runtimes.kubernetes.workloads.object_names import (
     FETCHER,
     NOTE_ANNOTATION,
@@ -82,6 +84,8 @@ def instances(
     result += [_finished_pod(workload, pod, max(behind - 1, 0), -i) for i, pod in enumerate(over)]
     if is_ending(deployment) and all(one.phase == "exited" for one in result):
         result.append(_ending_deployment(workload, deployment))
+    if grants.place(deployment) == "template":
+        result = [replace(one, grant_ends=False) for one in result]
     return tuple(sorted(result, key=lambda one: one.id))
 
 

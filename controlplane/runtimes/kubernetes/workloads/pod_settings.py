@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from amphitrite.controlplane.core.desired.compute_clusters import PodShape
+from amphitrite.controlplane.core.desired.resources import WorkloadSpec
 from amphitrite.controlplane.runtimes.kubernetes.workloads.model_facts import ModelFacts
 from amphitrite.controlplane.settings.version import VERSION
 from amphitrite.schemas.errors import Error
@@ -44,7 +45,8 @@ class KubernetesSettings:
     * ``shape``: returns the pod shape of an instance type; raises Error("BadArgument") for an
       unknown one.
     * ``facts``: returns the facts of a model version by digest, None if unknown.
-    * ``grant``: returns the Authorization header for one model version, by digest.
+    * ``grant``: returns the Authorization header with which a workload's pods fetch their model.
+      It changes from time to time.
     * ``fetch_url``: the URL of the control plane for pods. ``fetch_ca``: its certificate authority
       in PEM, None for public ones.
     * ``proxy_selector``: labels of the pods that may call instances, None for all pods.
@@ -57,7 +59,7 @@ class KubernetesSettings:
 
     namespace: str
     shape: Callable[[str], PodShape]
-    grant: Callable[[str], str]
+    grant: Callable[[WorkloadSpec], str]
     facts: Callable[[str], ModelFacts | None]
     fetch_url: str
     fetch_ca: str | None = None

@@ -15,6 +15,7 @@ from amphitrite.controlplane.core.capacity.node_capacity import quantity
 from amphitrite.controlplane.core.desired.compute_clusters import PodShape
 from amphitrite.controlplane.core.desired.containers import MODEL_DIR, Container
 from amphitrite.controlplane.core.desired.resources import WorkloadSpec
+from amphitrite.controlplane.runtimes.kubernetes.workloads.grants import GRANT_KEY, GRANT_VARIABLE
 from amphitrite.controlplane.runtimes.kubernetes.workloads.model_facts import ModelFacts
 from amphitrite.controlplane.runtimes.kubernetes.workloads.object_names import (
     FETCHER,
@@ -40,9 +41,6 @@ _CACHE_MOUNT, _CONFIG_MOUNT = "/var/cache/amphitrite", "/etc/amphitrite"
 _GRPC = {"name": "grpc", "containerPort": GRPC_PORT, "protocol": "TCP"}
 _METRICS = {"name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP"}
 CA_FILE = "ca.crt"
-#: The key of the fetcher's grant in the workload's Secret. No variable has such a name.
-GRANT_KEY = "fetch-grant"
-GRANT_VARIABLE = "AMPHITRITE_FETCH_GRANT"
 _USER = 1000
 _SCRAPED = {
     "prometheus.io/scrape": "true",
@@ -224,7 +222,7 @@ def _environment(workload: WorkloadSpec) -> list[dict[str, Any]]:
 def secret_values(workload: WorkloadSpec, settings: KubernetesSettings) -> dict[str, str]:
     """What the containers take from the workload's Secret, by its key there: the deployment's
     variables, and the fetcher's grant."""
-    grant = {} if settings.cache.kind == "image" else {GRANT_KEY: settings.grant(workload.model.digest)}
+    grant = {} if settings.cache.kind == "image" else {GRANT_KEY: settings.grant(workload)}
     return {**dict(workload.environment_variables), **grant}
 
 

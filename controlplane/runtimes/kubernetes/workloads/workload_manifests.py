@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from amphitrite.controlplane.core.desired.resources import WorkloadSpec
+from amphitrite.controlplane.runtimes.kubernetes.workloads import grants
 from amphitrite.controlplane.runtimes.kubernetes.workloads.object_names import (
     GRPC_PORT,
     HASH_ANNOTATION,
@@ -48,7 +49,8 @@ def deployment(workload: WorkloadSpec, settings: KubernetesSettings, request_tim
     shape = demand(settings.shape(workload.instance_type), workload.pod, facts)
     template = pod_template(workload, shape, settings, termination(request_timeout_s), facts)
     manifest = _object(workload, settings, "apps/v1", "Deployment")
-    manifest["metadata"]["annotations"] = {SPEC_ANNOTATION: to_json(workload)}
+    marks = {} if settings.cache.kind == "image" else grants.mark(settings.grant(workload))
+    manifest["metadata"]["annotations"] = {SPEC_ANNOTATION: to_json(workload), **marks}
     manifest["spec"] = {
         "replicas": 0,
         "revisionHistoryLimit": 1,

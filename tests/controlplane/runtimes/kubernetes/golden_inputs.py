@@ -53,7 +53,9 @@ class Case:
 
 def _contained(container: Container, pod: PodSettings = PodSettings()) -> WorkloadSpec:  # noqa: B008
     model = ModelReference("resnet", "3", DIGEST, ("resnet50",))
-    return workload_spec("cats", "blue", model, "any", {"MODEL_NAME": "the name of a model"}, "kubernetes", pod, container)
+    return workload_spec(
+        "cats", "blue", model, "any", {"MODEL_NAME": "the name of a model"}, "kubernetes", pod, container
+    )
 
 
 def _workload(pod: PodSettings = PodSettings(), endpoint: str = "cats", **variables: str) -> WorkloadSpec:  # noqa: B008
@@ -65,7 +67,7 @@ def _settings(shape: PodShape = CPU, facts: ModelFacts | None = None) -> Kuberne
     return KubernetesSettings(
         namespace="serving",
         shape=lambda name: shape,
-        grant=lambda digest: f"Bearer v1.{digest}.signature",
+        grant=lambda workload: f"Bearer v2.1000.{workload.name}.{workload.model.digest}.signature",
         facts=lambda digest: facts,
         fetch_url="https://amphitrite.serving.svc:8443",
         fetch_ca="-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",

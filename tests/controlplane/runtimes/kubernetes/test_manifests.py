@@ -83,7 +83,7 @@ def test_a_workload_survives_as_json() -> None:
 def test_variables_and_the_grant_are_in_the_secret_alone(name: str) -> None:
     case = CASES[name]
     secret = [text for _, text in case.workload.environment_variables]
-    secret += [] if case.settings.cache.kind == "image" else [case.settings.grant(case.workload.model.digest)]
+    secret += [] if case.settings.cache.kind == "image" else [case.settings.grant(case.workload)]
     secrets, others = [], []
     for one in made(case):
         (secrets if one["kind"] == "Secret" else others).append(one)
