@@ -1,12 +1,13 @@
 """An instance's log file: limited in size, rotated, read from its end.
 
-Decides names and sizes. Must not know the content of a log.
+Decides names and sizes, and which of Triton's lines nobody needs. Must not know what the others
+mean.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
+import re
 from pathlib import Path
 
 from amphitrite.controlplane.runtimes.local import log_times
@@ -14,6 +15,10 @@ from amphitrite.controlplane.runtimes.local import log_times
 FILE = "server.log"
 PREDECESSOR = "server.log.1"
 MAX_BYTES = 8 * 1024 * 1024
+
+#: What Triton's HTTP server writes for each connection to a UNIX socket, whatever Triton's own log
+#: options say. It may follow a text that has no line end yet.
+_NOISE = re.compile(rb"\[\x1b\[[\d;]*mWARN\x1b[^\n]*evhtp\.c:\d+[^\n]*NODELAY NOT SUPPORTED[^\n]*(?:\n|$)")
 
 
 def open_for_append(directory: Path) -> int:
@@ -32,8 +37,8 @@ def append(directory: Path, line: str) -> None:
 
 
 def rotate(directory: Path, max_bytes: int = MAX_BYTES) -> None:
-    """Copies a log above ``max_bytes`` to its predecessor and truncates it, because the server
-    keeps its file descriptor.
+    """Adds a log above ``max_bytes`` to its predecessor, of which it keeps as much, and truncates
+    it, because the server keeps its file descriptor.
 
     A line written between the two steps is lost; avoiding that would need a restart of the server.
     """
@@ -43,9 +48,14 @@ def rotate(directory: Path, max_bytes: int = MAX_BYTES) -> None:
             return
     except FileNotFoundError:
         return
+    kept = _NOISE.sub(b"", _last(path, 2 * max_bytes))  # More comes in a flood alone.
+    if (room := max_bytes - len(kept)) > 0:
+        # Little but noise: it must not take the place of what the server said before.
+        kept = _last(directory / PREDECESSOR, room) + kept
     temporary = directory / f".{PREDECESSOR}"
-    shutil.copyfile(path, temporary)
-    temporary.chmod(0o600)
+    temporary.unlink(missing_ok=True)
+    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as stream:
+        stream.write(kept)
     os.replace(temporary, directory / PREDECESSOR)
     os.truncate(path, 0)
 
@@ -53,9 +63,9 @@ def rotate(directory: Path, max_bytes: int = MAX_BYTES) -> None:
 def tail(directory: Path, lines: int, since: float | None = None) -> list[str]:
     """The last ``lines`` lines, across a rotation, and blank ones between them, which do not count;
     only those that may be as young as ``since`` (seconds since the epoch) if it is not None."""
-    result = _end(directory / FILE, MAX_BYTES + 1)
+    result = _lines(directory / FILE)
     if len(_written(result)) < lines:
-        result = _end(directory / PREDECESSOR, MAX_BYTES + 1) + result
+        result = _lines(directory / PREDECESSOR) + result
     if since is not None:
         result = log_times.younger(result, since, _written_at(directory / FILE))
     places = _written(result)[-lines:] if lines > 0 else []
@@ -77,14 +87,24 @@ def _written_at(path: Path) -> float:
 
 def end(directory: Path, max_bytes: int = 256 * 1024) -> str:
     """The last ``max_bytes`` of the current log."""
-    return "\n".join(_end(directory / FILE, max_bytes))
+    return "\n".join(_decoded(_NOISE.sub(b"", _last(directory / FILE, MAX_BYTES + 1))[-max_bytes:]))
 
 
-def _end(path: Path, max_bytes: int) -> list[str]:
+def _lines(path: Path) -> list[str]:
+    return _decoded(_NOISE.sub(b"", _last(path, MAX_BYTES + 1)))
+
+
+def _decoded(text: bytes) -> list[str]:
+    return text.decode("utf-8", "replace").splitlines()
+
+
+def _last(path: Path, max_bytes: int) -> bytes:
+    """The lines at the end of the file that have room in ``max_bytes``; nothing without a file."""
     try:
         with path.open("rb") as stream:
-            size = stream.seek(0, os.SEEK_END)
-            stream.seek(max(0, size - max_bytes))
-            return stream.read(max_bytes).decode("utf-8", "replace").splitlines()
+            start = stream.seek(0, os.SEEK_END) - max_bytes
+            stream.seek(max(0, start - 1))
+            text = stream.read(max_bytes + 1)
     except FileNotFoundError:
-        return []
+        return b""
+    return text if start <= 0 else text.partition(b"\n")[2]

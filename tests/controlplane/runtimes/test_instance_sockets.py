@@ -27,6 +27,7 @@ from amphitrite.controlplane.runtimes.local import (
 from amphitrite.controlplane.runtimes.local.instance_records import InstanceRecord
 from amphitrite.controlplane.runtimes.local.local_runtime import stop_all
 from amphitrite.controlplane.runtimes.local.supervision import Supervision
+from amphitrite.controlplane.runtimes.runtime import LogQuery
 from amphitrite.controlplane.settings.home import Home
 from amphitrite.dataplane.machine.processes import ProcessRecord
 from amphitrite.dataplane.table.routing_table import Address, SocketAddress
@@ -243,6 +244,15 @@ def test_no_port_is_open_and_no_secret_is_in_the_arguments(local: Local) -> None
         listening = {line.split()[9] for line in lines if line.split()[3] == "0A"}
         descriptors = Path(f"/proc/{record.process.pid}/fd").iterdir()
         assert not {os.readlink(one) for one in descriptors} & {f"socket:[{inode}]" for inode in listening}
+
+
+@pytest.mark.serving
+def test_its_log_says_nothing_of_connections(local: Local) -> None:
+    started(local)
+    assert "NODELAY" in (local.home.instances / ID / "server.log").read_text()
+    told = local.runtime.logs(SPEC.endpoint, SPEC.deployment, LogQuery(1000))
+    assert "Started HTTPService at unix:" in told
+    assert "NODELAY" not in told
 
 
 @pytest.mark.serving

@@ -146,6 +146,33 @@ def test_a_log_is_rotated_and_read_across_the_rotation(tmp_path: Path) -> None:
     assert instance_logs.tail(tmp_path / "nothing", 3) == []
 
 
+#: As Triton 2.51 writes it for each connection to a UNIX socket.
+NODELAY = (
+    "[\x1b[1;33mWARN\x1b[0;39m]  \x1b[33mevhtp.c:4050     \x1b[39m\x1b[94mNODELAY NOT SUPPORTED\x1b[39m :: "
+    "\x1b[35m(errno: Operation not supported)\x1b[39m\n"
+)
+
+
+def test_connections_take_no_room_in_a_log(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_text(
+        f"{NODELAY}one\na print without a line end{NODELAY}\n{NODELAY * 9}WARN evhtp.c of a model\n{NODELAY}"
+    )
+    said = ["one", "a print without a line end", "WARN evhtp.c of a model"]
+    assert instance_logs.tail(tmp_path, 10) == said
+    assert instance_logs.end(tmp_path, 24) == said[-1]
+    for _ in range(3):
+        instance_logs.rotate(tmp_path, max_bytes=1000)
+        assert log.stat().st_size == 0
+        assert instance_logs.tail(tmp_path, 10) == said
+        log.write_text(NODELAY * 9)
+    log.write_text(f"{NODELAY * 9}{'x' * 990}\n")
+    instance_logs.rotate(tmp_path, max_bytes=1000)
+    assert (tmp_path / "server.log.1").stat().st_size <= 1000
+    assert instance_logs.tail(tmp_path, 10) == ["x" * 990]
+    assert (tmp_path / "server.log.1").stat().st_mode & 0o777 == 0o600
+
+
 def test_blank_lines_of_a_log_do_not_count(tmp_path: Path) -> None:
     (tmp_path / "server.log").write_text("one\n\ntwo\n\n\nthree\n\n")
     assert instance_logs.tail(tmp_path, 2) == ["two", "", "", "three", ""]
