@@ -48,6 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             models_url=arguments.models,
             kubeconfig=arguments.kubeconfig,
             namespace=arguments.namespace,
+            isolation=arguments.isolation,
         )
         everything = server.start(chosen, _announcer(chosen) if arguments.foreground else lambda: None)
         if everything:
@@ -86,6 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     start.add_argument("--models")
     start.add_argument("--kubeconfig", type=Path)
     start.add_argument("--namespace")
+    start.add_argument("--isolation")
     start.add_argument("--foreground", action="store_true", help="print messages for people instead of JSON")
     stop = verbs.add_parser("stop", help="stop everything that runs for a home")
     stop.add_argument("--home", type=Path, required=True)

@@ -27,7 +27,7 @@ app = group("server", "The control plane and data plane on this machine.")
 server_data.register(app)
 server_storage.register(app)
 
-_COLUMNS = ("state", "version", "runtime", "api_url", "scoring_url", "pid", "home")
+_COLUMNS = ("state", "version", "runtime", "isolation", "api_url", "scoring_url", "pid", "home")
 _HEALTH_TIMEOUT_S = 3.0
 _LOGS = ("controlplane", "agent", "envoy")
 _LINES = 200
@@ -67,6 +67,13 @@ def start(
     namespace: Annotated[
         str | None, typer.Option(help="Namespace of the instances in the cluster. [default: default]")
     ] = None,
+    isolation: Annotated[
+        str | None,
+        typer.Option(
+            help="Isolate instances on this machine from each other and the server: auto (if possible), required or "
+            "off. [default: auto]"
+        ),
+    ] = None,
 ) -> None:
     """Start the control plane and the data plane of ML_HOME."""
     from amphitrite.cli.server import server_process
@@ -80,6 +87,7 @@ def start(
         "--models": models,
         "--namespace": namespace,
         "--scoring-domain": scoring_domain,
+        "--isolation": isolation,
     }
     settings["--kubeconfig"] = None if kubeconfig is None else str(Path(kubeconfig).expanduser().absolute())
     arguments = [text for name, value in settings.items() if value is not None for text in (name, str(value))]
@@ -149,7 +157,7 @@ def status(session: Session) -> dict[str, Any]:
         return _remote_status(session, server)
     home = homes.path()
     state = homes.read_state(home)
-    fields = ("runtime", "api_url", "scoring_url", "scoring_domain", "studio_url", "ca_file")
+    fields = ("runtime", "isolation", "api_url", "scoring_url", "scoring_domain", "studio_url", "ca_file")
     output: dict[str, Any] = {"state": "stopped", "version": version("amphitrite")}
     if state is None:
         return {**output, **dict.fromkeys(fields), "home": str(home), "pid": None, "leader": None}
@@ -163,7 +171,7 @@ def status(session: Session) -> dict[str, Any]:
 def _remote_status(session: Session, server: Server) -> dict[str, Any]:
     """The status of a remote server. Raises Error ServerUnreachable."""
     health, leader = _probe(session, server.url)
-    unknown_fields = ("version", "runtime", "scoring_url", "scoring_domain", "studio_url", "home", "pid")
+    unknown_fields = ("version", "runtime", "isolation", "scoring_url", "scoring_domain", "studio_url", "home", "pid")
     output: dict[str, Any] = dict.fromkeys(unknown_fields)
     ca_file = None if server.ca_file is None else str(server.ca_file)
     return {"state": health, **output, "api_url": server.url, "ca_file": ca_file, "leader": leader}

@@ -12,6 +12,7 @@ import threading
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 
 from amphitrite.controlplane.agents.agent_registry import AgentRegistry, TableFeed
 from amphitrite.controlplane.agents.stored_changes import StoredChanges
@@ -28,6 +29,7 @@ from amphitrite.controlplane.reconciliation.maintenance import Maintenance
 from amphitrite.controlplane.reconciliation.reconciler import Reconciler
 from amphitrite.controlplane.reconciliation.token_issuers import Issuers
 from amphitrite.controlplane.runtimes.composite import CompositeRuntime
+from amphitrite.controlplane.runtimes.isolation.support import Isolation
 from amphitrite.controlplane.runtimes.runtime import Runtime
 from amphitrite.controlplane.services import model_validation
 from amphitrite.controlplane.services.services import Services
@@ -62,9 +64,15 @@ class ControlPlane:
 
 
 def assemble(
-    settings: Settings, secrets: Credentials, fetch_ca: str | None, stack: ExitStack, ending: threading.Event
+    settings: Settings,
+    secrets: Credentials,
+    fetch_ca: str | None,
+    isolation: Isolation,
+    stack: ExitStack,
+    ending: threading.Event,
 ) -> ControlPlane:
-    """``fetch_ca``: our certificate authority in PEM; None for a public one.
+    """``fetch_ca``: our certificate authority in PEM; None for a public one. ``isolation``: of
+    instances on this machine.
 
     Raises Error: RuntimeUnavailable, BadArgument, Unsupported, KubernetesUnaccessible.
     """
@@ -83,7 +91,7 @@ def assemble(
     delivery = Delivery(secrets.fetch_key, time.time)
     leadership = leadership_choice.choose(settings, store, stack, ending)
 
-    runtime = CompositeRuntime(_local(settings, models))
+    runtime = CompositeRuntime(_local(settings, models, isolation))
     stack.callback(runtime.close)
     access = ClusterAccess(settings, models, delivery, fetch_ca)
     built_in = built_in_compute.built_in(settings)
@@ -141,13 +149,21 @@ def assemble(
     return ControlPlane(services, leadership, leader_tasks, stored_changes)
 
 
-def _local(settings: Settings, models: ModelStore) -> Runtime | None:
+def _local(settings: Settings, models: ModelStore, isolation: Isolation) -> Runtime | None:
     """The runtime of this machine. None in a pod, where no instances run."""
     if settings.runtime == "kubernetes" and not settings.embedded:
         return None
     from amphitrite.controlplane.runtimes.local.local_runtime import LocalRuntime
 
-    return LocalRuntime(settings.home, models.repository, max_input_bytes=settings.limits.scoring_body_bytes)
+    stored = settings.models_url.removeprefix("file://") if settings.models_url.startswith("file://") else None
+    directories = (settings.tls_directory, settings.credentials_directory, None if stored is None else Path(stored))
+    return LocalRuntime(
+        settings.home,
+        models.repository,
+        max_input_bytes=settings.limits.scoring_body_bytes,
+        isolation=isolation,
+        hidden=tuple(path for path in directories if path is not None),
+    )
 
 
 def _open_store(settings: Settings, ending: threading.Event) -> SqlStore:

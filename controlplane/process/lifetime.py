@@ -22,6 +22,7 @@ from amphitrite.controlplane.process.app import create_app
 from amphitrite.controlplane.process.assembly import ControlPlane, assemble
 from amphitrite.controlplane.process.handshakes import Handshakes
 from amphitrite.controlplane.process.threads import Threads
+from amphitrite.controlplane.runtimes.isolation import support
 from amphitrite.controlplane.settings import addresses
 from amphitrite.controlplane.settings.settings import Settings
 from amphitrite.dataplane.machine import open_files
@@ -52,12 +53,13 @@ def run(settings: Settings, stop: threading.Event, on_running: Callable[[], None
         text=settings.log_format == "text",
     )
     with ExitStack() as stack:
+        isolation = support.choose(settings.isolation)
         load = renewal.certificate_loader(settings, _hosts(settings), addresses.machine_hosts(settings.host))
         tls, secrets = load(time.time()), renewal.load_credentials(settings, home)
-        server_file.write(settings, tls, "starting")
+        server_file.write(settings, tls, "starting", isolation.text)
         stack.callback(server_file.ended, home)
         fetch_ca = None if tls.ca_file == tls.bundle_file else tls.ca_file.read_text(encoding="ascii")
-        parts = assemble(settings, secrets, fetch_ca, stack, stop)
+        parts = assemble(settings, secrets, fetch_ca, isolation, stack, stop)
         files_max = open_files.raise_limit()
         pending = Handshakes(https_server.pending_at_most(files_max))
         server = https_server.server(settings, tls, create_app(parts.services), pending, files_max)
@@ -84,8 +86,10 @@ def run(settings: Settings, stop: threading.Event, on_running: Callable[[], None
         else:
             _wait_for_table(stop, server, parts)
         if not stop.is_set():
-            server_file.write(settings, tls, "running")
-            log.info("running: api %s, scoring %s", settings.api_url, settings.scoring_url)
+            server_file.write(settings, tls, "running", isolation.text)
+            log.info(
+                "running: api %s, scoring %s; isolation %s", settings.api_url, settings.scoring_url, isolation.text
+            )
             on_running()
         stop.wait()
         log.info("stopping; the data plane keeps serving")

@@ -16,8 +16,9 @@ from amphitrite.controlplane.settings.version import VERSION
 from amphitrite.dataplane.machine import processes
 
 
-def write(settings: Settings, tls: Certificates, state: Literal["starting", "running"]) -> None:
-    """Records that this process is the home's control plane."""
+def write(settings: Settings, tls: Certificates, state: Literal["starting", "running"], isolation: str | None) -> None:
+    """Records that this process is the home's control plane. ``isolation``: of its instances, in
+    words."""
     home = settings.home
     processes.write(
         home.server_file,
@@ -25,6 +26,7 @@ def write(settings: Settings, tls: Certificates, state: Literal["starting", "run
         state=state,
         version=VERSION,
         runtime=settings.runtime,
+        isolation=isolation,
         api_url=settings.api_url,
         scoring_url=settings.scoring_url,
         host=settings.host,

@@ -26,6 +26,7 @@ DATAPLANES = ("embedded", "external")
 LOG_FORMATS = ("json", "text")
 LOG_DESTINATIONS = ("file", "stdout")
 LOG_LEVELS = ("debug", "info", "warning", "error")
+ISOLATION = ("auto", "required", "off")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,8 @@ class Settings:
     log_format: str = "json"
     log_to: str = "file"
     log_level: str = "info"
+    #: Whether instances on this machine are isolated (``runtimes.isolation.support``).
+    isolation: str = "auto"
     subscription: str = "local"
     resource_group: str = "local"
     workspace: str = "local"
@@ -148,15 +151,16 @@ def read(
     models_url: str | None = None,
     kubeconfig: Path | None = None,
     namespace: str | None = None,
+    isolation: str | None = None,
 ) -> Settings:
     """The settings from arguments (None: not given) over ``environ`` over defaults.
 
     Variables: ``ML_HOME``, ``ML_HOST``, ``ML_PORT``, ``ML_SCORING_PORT``, ``ML_RUNTIME``,
     ``ML_DATAPLANE``, ``ML_DATABASE_URL``, ``ML_MODELS_URL``, ``ML_API_URL``, ``ML_SCORING_URL``,
     ``ML_SCORING_DOMAIN``, ``ML_TLS_DIRECTORY``, ``ML_CREDENTIALS_DIRECTORY``, ``ML_LOG_FORMAT``,
-    ``ML_LOG_LEVEL``, ``ML_LOG_TO``, ``ML_SUBSCRIPTION``, ``ML_RESOURCE_GROUP``, ``ML_WORKSPACE``,
-    ``ML_LOCAL_TRITON_IMAGES``, ``ML_CONTAINER_REGISTRY``, ``ML_LIMIT_*``, and those of
-    ``cluster_settings`` and ``token_settings``.
+    ``ML_LOG_LEVEL``, ``ML_LOG_TO``, ``ML_ISOLATION``, ``ML_SUBSCRIPTION``, ``ML_RESOURCE_GROUP``,
+    ``ML_WORKSPACE``, ``ML_LOCAL_TRITON_IMAGES``, ``ML_CONTAINER_REGISTRY``, ``ML_LIMIT_*``, and
+    those of ``cluster_settings`` and ``token_settings``.
 
     Raises Error("BadArgument") that names the setting and what is allowed.
     """
@@ -179,6 +183,7 @@ def read(
         log_format=values.choice("ML_LOG_FORMAT", environ.get("ML_LOG_FORMAT") or default.log_format, LOG_FORMATS),
         log_level=values.choice("ML_LOG_LEVEL", environ.get("ML_LOG_LEVEL") or default.log_level, LOG_LEVELS),
         log_to=values.choice("ML_LOG_TO", environ.get("ML_LOG_TO") or default.log_to, LOG_DESTINATIONS),
+        isolation=values.choice("isolation", isolation or environ.get("ML_ISOLATION") or default.isolation, ISOLATION),
         subscription=environ.get("ML_SUBSCRIPTION") or default.subscription,
         resource_group=environ.get("ML_RESOURCE_GROUP") or default.resource_group,
         workspace=environ.get("ML_WORKSPACE") or default.workspace,

@@ -24,6 +24,7 @@ from amphitrite.controlplane.core.desired.containers import MODEL_DIR
 from amphitrite.controlplane.core.desired.resources import Probe, WorkloadSpec
 from amphitrite.controlplane.core.observed.observations import Instance
 from amphitrite.controlplane.core.storage.garbage import StoredItem
+from amphitrite.controlplane.runtimes.isolation.support import OFF, Isolation
 from amphitrite.controlplane.runtimes.local import (
     cpu_instances,
     engines,
@@ -31,10 +32,12 @@ from amphitrite.controlplane.runtimes.local import (
     instance_processes,
     instance_records,
     instance_storage,
+    isolated_start,
     model_directories,
     socket_directories,
 )
 from amphitrite.controlplane.runtimes.local.instance_records import InstanceRecord
+from amphitrite.controlplane.runtimes.local.isolated_start import Place
 from amphitrite.controlplane.runtimes.local.supervision import START_MARK, Supervision
 from amphitrite.controlplane.runtimes.log_text import previous_attempts, render
 from amphitrite.controlplane.runtimes.runtime import LogQuery
@@ -55,7 +58,8 @@ class LocalRuntime:
     """Implements ``runtimes.runtime.Runtime``.
 
     ``repositories``: returns the directory of a model digest. ``machine``: the environment
-    variables of this machine.
+    variables of this machine. ``isolation``: whether instances are isolated; ``hidden``:
+    directories besides the home that no isolated instance sees.
     """
 
     name = "local"
@@ -67,7 +71,10 @@ class LocalRuntime:
         *,
         machine: Mapping[str, str] = os.environ,
         max_input_bytes: int = 100 * 1024 * 1024,
+        isolation: Isolation = OFF,
+        hidden: tuple[Path, ...] = (),
     ) -> None:
+        self._isolation, self._hidden = isolation, (home.root, *hidden)
         self._home, self._repositories, self._machine = home, repositories, machine
         self._max_input_bytes = max_input_bytes
         self._lock = threading.Lock()
@@ -100,11 +107,14 @@ class LocalRuntime:
                 return
             self._find_triton()
             self._repositories(workload.model.digest)
-            note = engines.note(workload)
-            record = InstanceRecord(instance_id, workload, slot, attempt, readiness, liveness, time.time(), note=note)
+            notes = [one for one in (engines.note(workload), self._isolation.note) if one]
+            record = InstanceRecord(
+                instance_id, workload, slot, attempt, readiness, liveness, time.time(), note="; ".join(notes) or None
+            )
             directory = self._directory(instance_id)
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if note:
+            isolated_start.write_note(directory, self._isolation)
+            for note in notes:
                 instance_logs.append(directory, f"amphitrite: {note}")
             try:
                 self._supervise(self._launch(record))
@@ -269,7 +279,7 @@ class LocalRuntime:
         )
         variables = command_line.environment(
             triton,
-            self._machine,
+            isolated_start.variables(self._machine, directory) if self._isolation.on else self._machine,
             marker=instance_processes.marker(self._home.root, record.id),
             cores=engines.cores(spec.instance_type),
             gpus=engines.uses_gpus(spec.instance_type),
@@ -278,7 +288,14 @@ class LocalRuntime:
         instance_logs.append(directory, f"{START_MARK}{sockets}")
         log = instance_logs.open_for_append(directory)
         try:
-            process = instance_processes.spawn(command_line.arguments(triton, options), variables, directory, log)
+            arguments = command_line.arguments(triton, options)
+            if self._isolation.on:
+                models = model_directories.directories(directory, self._repositories(spec.model.digest))
+                shown = (*models, repository, backends)
+                place = Place(directory, spec.instance_type, triton, self._hidden, shown, sockets)
+                process = isolated_start.spawn(self._isolation, place, arguments, variables, log)
+            else:
+                process = instance_processes.spawn(arguments, variables, directory, log)
         except OSError:
             socket_directories.remove(sockets)
             raise

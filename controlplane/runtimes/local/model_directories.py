@@ -13,6 +13,11 @@ from amphitrite.controlplane.core.desired.containers import Container
 _NAME = "models"
 
 
+def directories(instance: Path, files: Path) -> tuple[Path, ...]:
+    """Where the model's files may be: in the store, and in the directory of the instance."""
+    return (files, *(path for path in (instance / _NAME,) if path.is_dir()))
+
+
 def create_model_dir(instance: Path, container: Container, files: Path) -> tuple[Path, Path]:
     """The directory for ``AZUREML_MODEL_DIR``, and Triton's model repository. Raises OSError.
 

@@ -28,6 +28,7 @@ from amphitrite.controlplane.runtimes.local import (
     instance_logs,
     instance_processes,
     instance_records,
+    isolated_start,
     listeners,
     socket_directories,
 )
@@ -195,7 +196,11 @@ class Supervision:
         if passing and starting and server is not None:
             text = instance_logs.end(self._directory)
             engine = engines.describe(server, record.address, models, text, probe.timeout)
-            notes = (engines.note(record.workload, engine), cpu_instances.note(self._directory))
+            notes = (
+                engines.note(record.workload, engine),
+                cpu_instances.note(self._directory),
+                isolated_start.read_note(self._directory),
+            )
             note = "; ".join(one for one in notes if one) or None
             self._update(phase="ready", ready_at=time.time(), engine=engine, note=note)
         elif not starting and passing != (record.phase == "ready"):

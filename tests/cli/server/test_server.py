@@ -74,6 +74,7 @@ def test_status_when_nothing_runs(stage: Stage, home: Path) -> None:
             "state",
             "version",
             "runtime",
+            "isolation",
             "api_url",
             "scoring_url",
             "scoring_domain",

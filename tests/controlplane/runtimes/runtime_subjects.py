@@ -15,6 +15,7 @@ from onnx import TensorProto, helper
 
 from amphitrite.controlplane.core.desired.resources import ModelReference, Probe, WorkloadSpec, workload_spec
 from amphitrite.controlplane.core.observed.observations import Instance
+from amphitrite.controlplane.runtimes.isolation import support
 from amphitrite.controlplane.runtimes.local import instance_records, socket_directories
 from amphitrite.controlplane.runtimes.local.local_runtime import LocalRuntime
 from amphitrite.controlplane.runtimes.runtime import Runtime
@@ -89,6 +90,7 @@ class Local:
         self.home, self.repositories = Home(root / "home"), repository(root / "models")
         self.home.create()
         self.changed = threading.Event()
+        self.isolation = support.choose(os.environ.get("ML_ISOLATION") or "auto")
         self.runtime: Runtime = self.open()
 
     def workload(self, model: str = "good") -> WorkloadSpec:
@@ -96,7 +98,7 @@ class Local:
 
     def open(self) -> LocalRuntime:
         """A runtime on this home, as the next control plane would have it."""
-        runtime = LocalRuntime(self.home, self.repositories)
+        runtime = LocalRuntime(self.home, self.repositories, isolation=self.isolation)
         runtime.watch(self.changed.set)
         return runtime
 

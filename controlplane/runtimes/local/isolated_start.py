@@ -1,0 +1,75 @@
+"""The start of an instance that sees its own files and processes only.
+
+Decides which of the server's files it sees: its model's, Triton's backends, and two directories of
+its own to write to: for its sockets, and for anything. Must not know how isolation is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from amphitrite.controlplane.core.desired import instance_types
+from amphitrite.controlplane.runtimes.isolation import launch, view
+from amphitrite.controlplane.runtimes.isolation.launch import Plan
+from amphitrite.controlplane.runtimes.isolation.support import Isolation
+from amphitrite.controlplane.runtimes.isolation.view import View
+from amphitrite.controlplane.runtimes.local import engines, instance_processes
+from amphitrite.dataplane.machine import processes
+from amphitrite.dataplane.machine.processes import ProcessRecord
+from amphitrite.dataplane.triton.installation import Installation
+
+_SCRATCH, _TEMPORARY, _NOTE = "scratch", "/tmp", "isolation-note"
+#: The share of the instance type's memory that /tmp, and /dev/shm, may take.
+_TEMPORARY_SHARE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """``instance``: its directory. ``hidden``: the server's directories. ``read_only``: what of
+    them it sees. ``sockets``: the directory in which it listens."""
+
+    instance: Path
+    instance_type: str
+    triton: Installation
+    hidden: tuple[Path, ...]
+    read_only: tuple[Path, ...]
+    sockets: Path
+
+
+def variables(machine: Mapping[str, str], instance: Path) -> dict[str, str]:
+    """The machine's variables, with directories that the instance has."""
+    return {**machine, "HOME": str(instance / _SCRATCH), "TMPDIR": _TEMPORARY}
+
+
+def write_note(instance: Path, isolation: Isolation) -> None:
+    """For the next control plane too. Raises OSError."""
+    (instance / _NOTE).write_text(isolation.note or "", encoding="utf-8")
+
+
+def read_note(instance: Path) -> str | None:
+    """What a user should know of the instance's isolation; None for nothing."""
+    with suppress(FileNotFoundError):
+        return (instance / _NOTE).read_text(encoding="utf-8") or None
+    return None
+
+
+def spawn(
+    isolation: Isolation, place: Place, arguments: Sequence[str], environment: Mapping[str, str], log: int
+) -> ProcessRecord:
+    """Raises OSError."""
+    scratch = place.instance / _SCRATCH
+    scratch.mkdir(mode=0o700, exist_ok=True)
+    shown = View(
+        hidden=place.hidden,
+        read_only=place.read_only,
+        read_write=(scratch, place.sockets),
+        temporary_bytes=int(instance_types.find(place.instance_type).memory_gib * _TEMPORARY_SHARE * 1024**3),
+        gpus=engines.uses_gpus(place.instance_type),
+        extra=view.of_triton(place.triton),
+    )
+    plan = Plan(place.instance, scratch, tuple(view.mounts(shown)), user_namespace=isolation.user_namespace)
+    marked = {instance_processes.MARKER: environment[instance_processes.MARKER]}
+    return processes.of(launch.spawn(plan, arguments, environment, log, marked=marked))

@@ -1,0 +1,239 @@
+"""Isolated processes: what they see, what becomes of them, and what is said where it is forbidden.
+
+The processes are real; no Triton is needed.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from amphitrite.controlplane.runtimes.isolation import launch, support, view
+from amphitrite.controlplane.runtimes.isolation.launch import IsolationFailed, Plan
+from amphitrite.controlplane.runtimes.isolation.support import Isolation
+from amphitrite.controlplane.runtimes.isolation.view import View
+from amphitrite.controlplane.runtimes.local import instance_processes
+from amphitrite.dataplane.machine import processes
+from amphitrite.schemas.errors import Error
+
+FOUND = support.probe()
+needs_namespaces = pytest.mark.skipif(not FOUND.on, reason=f"{FOUND.why}: {FOUND.hint}")
+
+
+class Sandbox:
+    """A server's directory with a secret, and an instance's directory in it."""
+
+    def __init__(self, home: Path) -> None:
+        self.home, self.instance, self.scratch = home, home / "instance", home / "instance" / "scratch"
+        self.scratch.mkdir(parents=True)
+        (home / "token").write_text("secret")
+        (home / "model").mkdir()
+        (home / "model" / "model.py").write_text("code")
+        self.marker = instance_processes.marker(home, "x-1")
+
+    def start(self, script: str, **more: object) -> int:
+        """The pid of a shell in the sandbox, whose output is in the file ``log``."""
+        shown = View((self.home,), (self.home / "model",), (self.scratch,), 1 << 20)
+        values = {"user_namespace": FOUND.user_namespace, **more}
+        plan = Plan(self.instance, self.scratch, tuple(view.mounts(shown)), **values)  # type: ignore[arg-type]
+        environment = {instance_processes.MARKER: self.marker, "PATH": os.environ["PATH"], "PYTHON": sys.executable}
+        log = os.open(self.home / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            marked = {instance_processes.MARKER: self.marker}
+            return launch.spawn(plan, ["/bin/sh", "-c", script], environment, log, marked=marked)
+        finally:
+            os.close(log)
+
+    def run(self, script: str, **more: object) -> tuple[int, str]:
+        """The exit code as ``subprocess`` has it, and the output."""
+        (self.home / "log").unlink(missing_ok=True)
+        code = os.waitstatus_to_exitcode(os.waitpid(self.start(script, **more), 0)[1])
+        return code, (self.home / "log").read_text()
+
+
+@pytest.fixture
+def sandbox(tmp_path: Path) -> Iterator[Sandbox]:
+    made = Sandbox(tmp_path / "home")
+    yield made
+    instance_processes.kill_all(made.marker)
+
+
+@needs_namespaces
+@pytest.mark.parametrize(
+    ("script", "code", "output"),
+    [
+        ("exit 7", 7, ""),
+        ("kill -SEGV $$", -11, ""),
+        ("kill -KILL $$", -9, ""),
+        ("cat token || cat ../../token", 1, "No such file"),
+        ("cat ../../model/model.py", 0, "code"),
+        ("echo more >> ../../model/model.py", 2, "Read-only file system"),
+        ("chmod 777 ../../model/model.py", 1, "Read-only file system"),
+        ("echo x > /usr/x", 2, "Read-only file system"),
+        ("echo x > /x", 2, "Read-only file system"),
+        ("echo x > file && cat file", 0, "x"),
+        ("head -c 3000000 /dev/zero > /tmp/x", 1, "No space left"),
+        ("head -c 3000000 /dev/zero > /dev/shm/x", 1, "No space left"),
+        ("echo 1 > /proc/sys/vm/overcommit_memory", 2, "Read-only file system|Permission denied"),
+        ("cat /etc/shadow", 1, "No such file"),
+        ("kill -9 1; echo alive", 0, "alive"),
+        ("grep -c CapPrm:.0000000000000000 /proc/self/status", 0, "1"),
+        ("grep -c NoNewPrivs:.1 /proc/self/status", 0, "1"),
+        ("ls /root /home", 2, "cannot access"),
+        ("test $(ps -e -o pid= | wc -l) -lt 6", 0, ""),
+        ("mount -t tmpfs t /tmp", 1, "must be superuser|permission denied"),
+        ('test "$(echo $(ls /dev))" = "fd full null random shm stderr stdin stdout urandom zero"', 0, ""),
+    ],
+)
+def test_what_a_process_can_do(sandbox: Sandbox, script: str, code: int, output: str) -> None:
+    found, text = sandbox.run(script)
+    assert any(one in text for one in output.split("|")), text
+    assert (found != 0) if code in (1, 2) else found == code, (found, text)
+
+
+@needs_namespaces
+def test_no_further_user_namespace_can_be_made(sandbox: Sandbox) -> None:
+    """Without this, a model's code gets all capabilities in one, and much of the kernel to
+    attack."""
+    attack = "import ctypes; l = ctypes.CDLL(None, use_errno=True); print(l.unshare(0x10000000), ctypes.get_errno())"
+    code, text = sandbox.run(f'"$PYTHON" -c "{attack}"')
+    assert (code, text.split()[0]) == (0, "-1"), text
+
+
+@needs_namespaces
+def test_variables_of_a_deployment_bring_no_code_outside(sandbox: Sandbox) -> None:
+    """LD_PRELOAD and PYTHON* act on the program, never on the launcher before it is isolated."""
+    log = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+    plan = Plan(sandbox.instance, Path("/"), tuple(view.mounts(View((sandbox.home,)))), FOUND.user_namespace)
+    variables = {"PYTHONPATH": "/attack", "LD_PRELOAD": "/attack.so"}
+    pid = launch.spawn(plan, ["/bin/sleep", "60"], variables, log, marked={instance_processes.MARKER: sandbox.marker})
+    os.close(log)
+    (init,) = (one for one in instance_processes.find(lambda value: value == sandbox.marker) if one != pid)
+    assert b"attack" in Path(f"/proc/{pid}/environ").read_bytes()
+    assert b"attack" not in Path(f"/proc/{init}/environ").read_bytes()
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    assert instance_processes.wait_for_exit([init], 10.0)
+
+
+@needs_namespaces
+def test_the_process_is_a_child_and_a_session_leader_and_all_end_with_it(sandbox: Sandbox) -> None:
+    pid = sandbox.start("sleep 60 & sleep 61 & echo ready > ready; wait")
+    found = instance_processes.find_leader(sandbox.marker)
+    assert found == processes.of(pid)
+    assert os.getsid(pid) == pid
+    assert processes.of(pid).pid in {child.pid for child in processes.psutil.Process().children()}
+    while not (sandbox.scratch / "ready").exists() or len(instance_processes.find(lambda v: v == sandbox.marker)) < 4:
+        os.sched_yield()
+    everything = list(instance_processes.find(lambda value: value == sandbox.marker))
+    os.kill(pid, signal.SIGTERM)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGTERM
+    assert instance_processes.wait_for_exit(everything, 10.0)
+
+
+@needs_namespaces
+def test_an_orphan_is_reaped(sandbox: Sandbox) -> None:
+    """Otherwise a model that starts daemons fills the table of processes with dead ones."""
+    script = "for i in 1 2 3; do (sleep 0 &) ; done; while ps -e -o stat= | grep -q Z; do :; done; echo none"
+    assert sandbox.run(script) == (0, "none\n")
+
+
+@needs_namespaces
+def test_it_survives_the_one_that_started_it(sandbox: Sandbox, tmp_path: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from tests.controlplane.runtimes.test_isolation import Sandbox\n"
+        "print(Sandbox(Path(sys.argv[1])).start('sleep 60'), flush=True)\n"
+        "import os; os.kill(os.getpid(), 9)"
+    )
+    other = tmp_path / "other"
+    result = subprocess.run([sys.executable, "-c", program, str(other)], capture_output=True, text=True, check=False)
+    assert result.returncode == -signal.SIGKILL, result.stderr
+    record = instance_processes.find_leader(instance_processes.marker(other, "x-1"))
+    assert record is not None
+    assert record.pid == int(result.stdout)
+    instance_processes.kill_all(instance_processes.marker(other, "x-1"))
+    assert not processes.alive(record)
+
+
+@needs_namespaces
+def test_a_program_that_is_not_there_is_said(sandbox: Sandbox) -> None:
+    plan = Plan(sandbox.instance, Path("/"), tuple(view.mounts(View((sandbox.home,)))), FOUND.user_namespace)
+    with pytest.raises(IsolationFailed, match="cannot execute /no/program: No such file or directory"):
+        launch.spawn(plan, ["/no/program"], {}, 2, marked={})
+    with pytest.raises(IsolationFailed, match="cannot mount /nowhere"):
+        launch.spawn(Plan(Path("/nowhere"), Path("/"), (), FOUND.user_namespace), ["/bin/sh"], {}, 2, marked={})
+
+
+@needs_namespaces
+def test_a_home_below_what_is_shown_is_hidden(tmp_path: Path) -> None:
+    """For example a home in the directory of the Python environment."""
+    (tmp_path / "shown" / "home" / "backends").mkdir(parents=True)
+    (tmp_path / "shown" / "home" / "token").write_text("secret")
+    home = tmp_path / "shown" / "home"
+    inside = View(hidden=(home,), read_only=(home / "backends",), extra=(tmp_path / "shown",), temporary_bytes=1 << 20)
+    made = [(kind, target) for kind, target, _ in view.mounts(inside) if target.startswith(str(tmp_path))]
+    assert made == [
+        ("read_only", str(tmp_path / "shown")),
+        ("empty", str(home)),
+        ("read_only", str(home / "backends")),
+    ]
+    log = os.open(tmp_path / "log", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC)
+    plan = Plan(tmp_path, Path("/"), tuple(view.mounts(inside)), FOUND.user_namespace)
+    os.waitpid(launch.spawn(plan, ["/bin/ls", str(home)], {}, log, marked={}), 0)
+    os.close(log)
+    assert (tmp_path / "log").read_text() == "backends\n"
+
+
+SECCOMP = "Name:\tpython\nSeccomp:\t2\n"
+
+
+@pytest.mark.parametrize(
+    ("step", "number", "settings", "why", "hint"),
+    [
+        ("create namespaces", errno.EPERM, {"unprivileged_userns_clone": "0"}, "the kernel forbids", "userns_clone=1"),
+        ("create namespaces", errno.ENOSPC, {"max_user_namespaces": "0"}, "allows no user namespaces", "sysctl -w"),
+        ("map the user", errno.EPERM, {"apparmor_restrict_unprivileged_userns": "1"}, "AppArmor", "AppArmor profile"),
+        ("mount /", errno.EACCES, {"apparmor_restrict_unprivileged_userns": "1"}, "AppArmor", "sysctl -w"),
+        ("create namespaces", errno.EPERM, {"status": SECCOMP}, "a seccomp filter", "seccomp=unconfined"),
+        ("mount /proc", errno.EPERM, {"status": SECCOMP}, "hides parts of /proc", "systempaths=unconfined"),
+        ("mount /usr", errno.EINVAL, {}, "cannot mount /usr: Invalid argument", "isolation.md"),
+    ],
+)
+def test_why_not_and_what_to_do(step: str, number: int, settings: dict[str, str], why: str, hint: str) -> None:
+    said = support.explain(IsolationFailed(step, number), lambda path: settings.get(Path(path).name))
+    assert why in said[0]
+    assert hint in said[1]
+
+
+def test_required_where_it_is_forbidden() -> None:
+    def forbidden() -> Isolation:
+        return Isolation(False, why="it is forbidden", hint="allow it")
+
+    with pytest.raises(Error, match="cannot isolate instances, as --isolation required asks: it is forbidden") as told:
+        support.choose("required", forbidden)
+    assert (told.value.code, told.value.hint) == ("RuntimeUnavailable", "allow it")
+    assert support.choose("auto", forbidden).text == "off: it is forbidden"
+    assert "it is forbidden" in (support.choose("auto", forbidden).note or "")
+    assert support.choose("off").text == "off: isolation is set to off"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="run as root: only root may forbid user namespaces")
+@needs_namespaces
+def test_a_machine_that_forbids_user_namespaces_is_told_apart() -> None:
+    """The limit is set inside of a user namespace, so it is no other process's."""
+    program = (
+        "import sys; open('/proc/sys/user/max_user_namespaces', 'w').write('0')\n"
+        "from amphitrite.controlplane.runtimes.isolation import support; import os\n"
+        "os.geteuid = lambda: 1\n"
+        "print(support.probe().text)"
+    )
+    argv = ["unshare", "--user", "--map-root-user", sys.executable, "-c", program]
+    result = subprocess.run(argv, capture_output=True, text=True, check=True)
+    assert result.stdout == "off: the kernel allows no user namespaces\n"
