@@ -55,6 +55,11 @@ class ClusterRuntimes:
             image_pull_secrets=cluster.image_pull_secrets,
             cache=replace(model_cache(cluster.model_cache), limit=cluster.model_cache_bytes),
             proxy_selector=tuple(sorted(cluster.proxy_selector.items())) or None,
+            # The proxies of another cluster are in none of its namespaces.
+            proxy_namespace=cluster.own_namespace if compute.name == BUILT_IN and cluster.kubeconfig is None else None,
+            metrics_from=cluster.metrics_from,
+            scratch_bytes=cluster.scratch_bytes,
+            storage_requests=cluster.storage_requests,
             release=cluster.release,
             max_input_bytes=limits.scoring_body_bytes,
         )

@@ -7,10 +7,12 @@ done with them.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from amphitrite.controlplane.settings import setting_values as values
 from amphitrite.schemas.errors import Error
@@ -38,7 +40,11 @@ class ClusterSettings:
       ``model_cache_bytes``: the size limit of a shared cache, None for no limit.
     * ``fetch_url``: the URL of this control plane for pods, None for the URL of clients.
     * ``instance_types``: a file with an InstanceTypes document. ``proxy_selector``: labels of the
-      pods that may call instances."""
+      pods that may call instances. ``metrics_from``: NetworkPolicyPeers that may read their
+      metrics, None for any pod.
+    * ``scratch_bytes``: what an instance may write to its disk. ``storage_requests``: whether it
+      requests that.
+    """
 
     kubeconfig: Path | None = None
     namespace: str = "default"
@@ -56,6 +62,9 @@ class ClusterSettings:
     fetch_url: str | None = None
     instance_types: Path | None = None
     proxy_selector: Mapping[str, str] = field(default_factory=dict)
+    metrics_from: tuple[Mapping[str, Any], ...] | None = None
+    scratch_bytes: int = 4 * 1024**3
+    storage_requests: bool = True
 
 
 def read(environ: Mapping[str, str], *, kubeconfig: Path | None, namespace: str | None, host: str) -> ClusterSettings:
@@ -66,7 +75,8 @@ def read(environ: Mapping[str, str], *, kubeconfig: Path | None, namespace: str 
     ``ML_POD_NAME``, ``ML_POD_NAMESPACE``, ``ML_RELEASE``, ``ML_LEASE_NAME``, ``ML_TABLE_SECRET``,
     ``ML_TRITON_IMAGE``, ``ML_FETCHER_IMAGE``, ``ML_IMAGE_PULL_POLICY``, ``ML_IMAGE_PULL_SECRETS``,
     ``ML_MODEL_CACHE``, ``ML_MODEL_CACHE_BYTES``, ``ML_FETCH_URL``, ``ML_INSTANCE_TYPES``,
-    ``ML_PROXY_SELECTOR``.
+    ``ML_PROXY_SELECTOR``, ``ML_METRICS_FROM``, ``ML_INSTANCE_SCRATCH_BYTES``,
+    ``ML_INSTANCE_STORAGE_REQUESTS``.
 
     Raises Error("BadArgument") that names the setting and what is allowed.
     """
@@ -92,6 +102,12 @@ def read(environ: Mapping[str, str], *, kubeconfig: Path | None, namespace: str 
         fetch_url=values.https_url("ML_FETCH_URL", environ.get("ML_FETCH_URL")),
         instance_types=Path(environ["ML_INSTANCE_TYPES"]) if environ.get("ML_INSTANCE_TYPES") else None,
         proxy_selector=values.labels("ML_PROXY_SELECTOR", environ.get("ML_PROXY_SELECTOR")),
+        metrics_from=_peers("ML_METRICS_FROM", environ),
+        scratch_bytes=_bytes("ML_INSTANCE_SCRATCH_BYTES", environ) or default.scratch_bytes,
+        storage_requests=values.choice(
+            "ML_INSTANCE_STORAGE_REQUESTS", environ.get("ML_INSTANCE_STORAGE_REQUESTS") or "true", ("true", "false")
+        )
+        == "true",
     )
 
 
@@ -142,6 +158,19 @@ def _cache(text: str) -> str:
         message = f"ML_MODEL_CACHE is {text!r}; allowed: emptyDir, pvc:NAME, hostPath:/DIRECTORY, image:REPOSITORY"
         raise Error("BadArgument", message, target="ML_MODEL_CACHE")
     return text
+
+
+def _peers(name: str, environ: Mapping[str, str]) -> tuple[Mapping[str, Any], ...] | None:
+    if not environ.get(name):
+        return None
+    try:
+        peers = json.loads(environ[name])
+    except ValueError:
+        peers = None
+    if not isinstance(peers, list) or not all(isinstance(peer, dict) for peer in peers):
+        message = f"{name} is not a list of NetworkPolicyPeers in JSON"
+        raise Error("BadArgument", message, target=name, hint='for example [{"namespaceSelector": {}}]')
+    return tuple(peers)
 
 
 def _bytes(name: str, environ: Mapping[str, str]) -> int | None:

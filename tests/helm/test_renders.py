@@ -111,6 +111,8 @@ def test_pods_fit_the_restricted_level(name: str) -> None:
         assert context["runAsNonRoot"] is True, where
         assert context["seccompProfile"] == {"type": "RuntimeDefault"}, where
         assert not {"hostNetwork", "hostPID", "hostIPC"} & set(spec), where
+        unbounded = [v["name"] for v in spec["volumes"] if "emptyDir" in v and "sizeLimit" not in v["emptyDir"]]
+        assert unbounded == [], where
         kinds = {kind for volume in spec["volumes"] for kind in volume if kind != "name"}
         assert kinds <= {"configMap", "emptyDir", "persistentVolumeClaim", "projected", "secret"}, where
         assert "automountServiceAccountToken" in spec, where

@@ -55,7 +55,12 @@ class Pods:
             fetch_url=f"http://{self.cluster.host}:{self.source.port}",
             triton_image=triton,
             fetcher_image=fetcher,
+            storage_requests=self._counts_storage(),
         )
+
+    def _counts_storage(self) -> bool:
+        """Whether the kubelets of this cluster count what pods write to their disks."""
+        return all("ephemeral-storage" in node.status.allocatable for node in self.cluster.core.list_node().items)
 
     def _facts(self, digest: str) -> ModelFacts | None:
         """Of the model for a GPU alone: what others need must not depend on their files."""

@@ -82,6 +82,12 @@ def test_a_password_in_the_databases_url_is_not_shown(tmp_path: Path) -> None:
             {"ML_MODEL_CACHE": "hostPath:relative"},
             "ML_MODEL_CACHE is 'hostPath:relative'; allowed: emptyDir, pvc:NAME, hostPath:/DIRECTORY, image:REPOSITORY",
         ),
+        ({"ML_METRICS_FROM": "{}"}, "ML_METRICS_FROM is not a list of NetworkPolicyPeers in JSON"),
+        ({"ML_METRICS_FROM": "[1]"}, "ML_METRICS_FROM is not a list of NetworkPolicyPeers in JSON"),
+        (
+            {"ML_INSTANCE_STORAGE_REQUESTS": "no"},
+            "ML_INSTANCE_STORAGE_REQUESTS 'no' is not supported; allowed: true, false",
+        ),
         ({"ML_PROXY_SELECTOR": "a"}, "ML_PROXY_SELECTOR: 'a' is not key=value"),
         (
             {"ML_LEASE_NAME": "one", "KUBERNETES_SERVICE_HOST": "10.0.0.1"},
@@ -124,6 +130,9 @@ def test_a_pod_of_a_cluster(tmp_path: Path) -> None:
         "ML_LEASE_NAME": "controlplane",
         "ML_IMAGE_PULL_SECRETS": "one, two",
         "ML_PROXY_SELECTOR": "a=b,c=",
+        "ML_METRICS_FROM": '[{"namespaceSelector": {}}]',
+        "ML_INSTANCE_SCRATCH_BYTES": "1048576",
+        "ML_INSTANCE_STORAGE_REQUESTS": "false",
         "ML_PORT": "9443",  # Nothing of ours listens on the scoring port.
     }
     chosen = settings.read(environment, home=tmp_path)
@@ -134,6 +143,8 @@ def test_a_pod_of_a_cluster(tmp_path: Path) -> None:
     assert (cluster.kubeconfig, cluster.namespace, cluster.own_namespace) == (None, "ns", "ns")
     assert (cluster.identity, cluster.lease_name) == ("controlplane-0", "controlplane")
     assert (cluster.image_pull_secrets, cluster.proxy_selector) == (("one", "two"), {"a": "b", "c": ""})
+    assert cluster.metrics_from == ({"namespaceSelector": {}},)
+    assert (cluster.scratch_bytes, cluster.storage_requests) == (1024**2, False)
 
 
 def test_the_first_kubeconfig_that_is_there_is_taken(tmp_path: Path) -> None:

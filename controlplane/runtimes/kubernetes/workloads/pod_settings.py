@@ -5,9 +5,9 @@ Decides names and defaults of these settings. Must not know what they are used f
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from amphitrite.controlplane.core.desired.compute_clusters import PodShape
 from amphitrite.controlplane.core.desired.resources import WorkloadSpec
@@ -20,6 +20,8 @@ TRITON_TAG = "26.04-py3"
 TRITON_REPOSITORY = "nvcr.io/nvidia/tritonserver"
 TRITON_IMAGE = f"{TRITON_REPOSITORY}:{TRITON_TAG}"
 FETCHER_IMAGE = f"docker.io/amphitrite/fetcher:{VERSION}"
+
+SCRATCH_BYTES = 4 * 1024**3
 
 CacheKind = Literal["emptyDir", "pvc", "hostPath", "image"]
 
@@ -50,11 +52,16 @@ class KubernetesSettings:
     * ``fetch_url``: the URL of the control plane for pods. ``fetch_ca``: its certificate authority
       in PEM, None for public ones.
     * ``proxy_selector``: labels of the pods that may call instances, None for all pods.
+      ``proxy_namespace``: where they are, None for any namespace. ``metrics_from``:
+      NetworkPolicyPeers that may read metrics, None for all pods.
     * ``egress_ports``: TCP ports that pods may call besides DNS (a NetworkPolicy has no host
       names), None for any.
     * ``release``: one name for all control planes that share a database. Different releases may
       share a namespace.
     * ``max_input_bytes``: the maximum request size, for a Triton with that option.
+    * ``scratch_bytes``: what a pod may write to /tmp and into its logs, unless its instance type
+      says otherwise. ``storage_requests``: whether pods request it, which no node can give whose
+      kubelet does not count local storage.
     """
 
     namespace: str
@@ -69,10 +76,14 @@ class KubernetesSettings:
     image_pull_secrets: tuple[str, ...] = ()
     cache: ModelCache = ModelCache()
     proxy_selector: tuple[tuple[str, str], ...] | None = None
+    proxy_namespace: str | None = None
+    metrics_from: tuple[Mapping[str, Any], ...] | None = None
     egress_ports: tuple[int, ...] | None = None
     network_policy: bool = True
     release: str = "amphitrite"
     max_input_bytes: int = 100 * 1024 * 1024
+    scratch_bytes: int = SCRATCH_BYTES
+    storage_requests: bool = True
 
     def image_for(self, shape: PodShape) -> str:
         """The Triton image for an instance type that names none. An image other than our default is

@@ -33,6 +33,7 @@ from amphitrite.controlplane.runtimes.kubernetes.workloads.object_names import (
 from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_probes import Termination, probes
 from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_resources import format_bytes, gpus, shared_memory
 from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_settings import KubernetesSettings
+from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_storage import RESOURCE, Storage, storage
 from amphitrite.dataplane.triton.command_line import RESPONSE_CACHE_BYTES, RESTRICTED
 from amphitrite.dataplane.triton.cpu_configuration import CpuConfiguration, note
 
@@ -81,7 +82,7 @@ def pod_template(
             "fsGroupChangePolicy": "OnRootMismatch",
             "seccompProfile": {"type": "RuntimeDefault"},
         },
-        **({} if image else {"initContainers": [_fetcher(workload, demand, settings)]}),
+        **({} if image else {"initContainers": [_fetcher(workload, demand, settings, facts)]}),
         "containers": [_server(workload, demand, settings, termination, facts)],
         "volumes": _volumes(workload, demand, settings, facts),
         **_scheduling(workload, demand, settings),
@@ -121,7 +122,9 @@ def _server(
             *([_GRPC] if grpc_port(workload) is not None else []),
             *([_METRICS] if container is None else []),
         ],
-        "resources": {"requests": dict(demand.requests), "limits": dict(demand.limits)},
+        "resources": _with_storage(
+            {"requests": dict(demand.requests), "limits": dict(demand.limits)}, storage(demand, settings, facts)
+        ),
         **probes(workload.pod, facts, container),
         "lifecycle": {"preStop": {"sleep": {"seconds": termination.pre_stop_s}}},
         # An image with its own command may write anywhere; all other restrictions stay.
@@ -235,7 +238,9 @@ def _literal(value: str) -> str:
     return value.replace("$(", "$$(")
 
 
-def _fetcher(workload: WorkloadSpec, demand: PodShape, settings: KubernetesSettings) -> dict[str, Any]:
+def _fetcher(
+    workload: WorkloadSpec, demand: PodShape, settings: KubernetesSettings, facts: ModelFacts | None
+) -> dict[str, Any]:
     digest = workload.model.digest
     variables = {
         "AMPHITRITE_FETCH_URL": settings.fetch_url,
@@ -258,7 +263,9 @@ def _fetcher(workload: WorkloadSpec, demand: PodShape, settings: KubernetesSetti
             *({"name": name, "value": value} for name, value in variables.items()),
             {"name": GRANT_VARIABLE, **_from_secret(workload, GRANT_KEY)},
         ],
-        "resources": {"requests": resources, "limits": {"memory": resources["memory"]}},
+        "resources": _with_storage(
+            {"requests": resources, "limits": {"memory": resources["memory"]}}, storage(demand, settings, facts)
+        ),
         "securityContext": _confined(),
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [
@@ -277,15 +284,21 @@ def _volumes(
     if settings.fetch_ca is not None and settings.cache.kind != "image":
         keys.insert(0, CA_FILE)
     config = {"name": object_name(workload), "items": [{"key": key, "path": key} for key in keys]}
+    disk = storage(demand, settings, facts)
     return [
-        {"name": "model", **_model_volume(workload, settings)},
+        {"name": "model", **_model_volume(workload, settings, disk)},
         {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": shm}},
-        {"name": "tmp", "emptyDir": {}},
+        {"name": "tmp", "emptyDir": {"sizeLimit": disk.tmp}},
         *([{"name": "config", "configMap": config}] if keys else []),
     ]
 
 
-def _model_volume(workload: WorkloadSpec, settings: KubernetesSettings) -> dict[str, Any]:
+def _with_storage(resources: dict[str, dict[str, str]], disk: Storage) -> dict[str, dict[str, str]]:
+    bounds = {"requests": disk.requests, "limits": disk.limits}
+    return {side: {**many, **({RESOURCE: text} if (text := bounds[side]) else {})} for side, many in resources.items()}
+
+
+def _model_volume(workload: WorkloadSpec, settings: KubernetesSettings, disk: Storage) -> dict[str, Any]:
     cache = settings.cache
     if cache.kind == "pvc":
         return {"persistentVolumeClaim": {"claimName": cache.source}}
@@ -296,7 +309,7 @@ def _model_volume(workload: WorkloadSpec, settings: KubernetesSettings) -> dict[
     if cache.kind == "image":
         reference = f"{cache.source}:{workload.model.digest}"
         return {"image": {"reference": reference, "pullPolicy": settings.image_pull_policy}}
-    return {"emptyDir": {}}
+    return {"emptyDir": {"sizeLimit": disk.model}}
 
 
 def _scheduling(workload: WorkloadSpec, demand: PodShape, settings: KubernetesSettings) -> dict[str, Any]:

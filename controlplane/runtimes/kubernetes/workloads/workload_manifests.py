@@ -41,6 +41,8 @@ from amphitrite.controlplane.runtimes.kubernetes.workloads.workload_json import 
 #: Seconds after which Kubernetes reports that the Deployment makes no progress, beyond the time for
 #: loading. Only for people.
 _PROGRESS_MARGIN_S = 120
+#: A label that Kubernetes gives each namespace.
+_NAMESPACE_NAME = "kubernetes.io/metadata.name"
 
 
 def deployment(workload: WorkloadSpec, settings: KubernetesSettings, request_timeout_s: float) -> dict[str, Any]:
@@ -129,7 +131,9 @@ def _network_policy(workload: WorkloadSpec, settings: KubernetesSettings) -> dic
     manifest = _object(workload, settings, "networking.k8s.io/v1", "NetworkPolicy")
     anywhere: dict[str, Any] = {"namespaceSelector": {}}
     labelled = {"podSelector": {"matchLabels": dict(settings.proxy_selector or ())}}
-    proxies = [{**anywhere, **labelled}] if settings.proxy_selector else None
+    home = {"namespaceSelector": {"matchLabels": {_NAMESPACE_NAME: settings.proxy_namespace}}}
+    proxies = [{**(home if settings.proxy_namespace else anywhere), **labelled}] if settings.proxy_selector else None
+    watchers = [anywhere] if settings.metrics_from is None else [dict(peer) for peer in settings.metrics_from]
     egress = _egress(settings)
     ports = [_tcp(http_port(workload))] + ([_tcp(GRPC_PORT)] if grpc_port(workload) is not None else [])
     manifest["spec"] = {
@@ -138,7 +142,7 @@ def _network_policy(workload: WorkloadSpec, settings: KubernetesSettings) -> dic
         "ingress": [
             {**({"from": proxies} if proxies else {}), "ports": ports},
             # The other ports of a custom container are unknown.
-            *([{"from": [anywhere], "ports": [_tcp(METRICS_PORT)]}] if workload.container is None else []),
+            *([{"from": watchers, "ports": [_tcp(METRICS_PORT)]}] if workload.container is None and watchers else []),
         ],
         **({"egress": egress} if egress is not None else {}),
     }

@@ -140,13 +140,22 @@ CASES: Mapping[str, Case] = {
         _workload(),
         replace(
             _settings(),
+            proxy_namespace="ml",
+            metrics_from=(),
+            storage_requests=False,
             cache=replace(model_cache("pvc:models"), limit=200 * 1024**3),
             fetch_ca=None,
             egress_ports=(443, 9000),
         ),
     ),
     "node-directory": Case(
-        _workload(), replace(_settings(), cache=model_cache("hostPath:/var/lib/models"), image_pull_policy="Always")
+        _workload(),
+        replace(
+            _settings(replace(CPU, limits=(("ephemeral-storage", "10Gi"), ("memory", "5Gi")))),
+            cache=model_cache("hostPath:/var/lib/models"),
+            image_pull_policy="Always",
+            metrics_from=({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}},),
+        ),
     ),
     "image-volume": Case(
         _workload(),

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
+from amphitrite.controlplane.core.capacity.node_capacity import quantity
 from amphitrite.controlplane.core.desired.resources import is_complete
 from amphitrite.controlplane.runtimes.kubernetes.workloads import earlier_layout, workload_manifests
 from amphitrite.controlplane.runtimes.kubernetes.workloads.object_names import NAME_MAX, SPEC_ANNOTATION, object_name
@@ -92,6 +93,34 @@ def test_variables_and_the_grant_are_in_the_secret_alone(name: str) -> None:
     kept = [base64.b64decode(text).decode() for one in secrets for text in one["data"].values()]
     assert sorted(kept) == sorted(secret)
     assert all(one["metadata"]["ownerReferences"][0]["kind"] == "Deployment" for one in secrets)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_volume_on_a_nodes_disk_or_memory_is_bounded(name: str) -> None:
+    case = CASES[name]
+    pod = made(case)[0]["spec"]["template"]["spec"]
+    directories = {v["name"]: v["emptyDir"] for v in pod["volumes"] if "emptyDir" in v}
+    assert {"tmp", "shm"} <= set(directories)
+    assert [name for name, volume in directories.items() if "sizeLimit" not in volume] == []
+    disk = sum(quantity(volume["sizeLimit"]) for volume in directories.values() if "medium" not in volume)
+    for container in (*pod.get("initContainers", ()), *pod["containers"]):
+        for side in ("requests", "limits"):
+            assert ("ephemeral-storage" in container["resources"][side]) == case.settings.storage_requests
+        if case.settings.storage_requests:
+            assert quantity(container["resources"]["limits"]["ephemeral-storage"]) == disk
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_only_proxies_reach_the_ports_for_scoring(name: str) -> None:
+    case = CASES[name]
+    for policy in (one for one in made(case) if one["kind"] == "NetworkPolicy"):
+        scoring = policy["spec"]["ingress"][0]
+        (peer,) = scoring["from"]
+        assert peer["podSelector"]["matchLabels"] == dict(case.settings.proxy_selector or ())
+        home = peer["namespaceSelector"].get("matchLabels")
+        assert home == ({"kubernetes.io/metadata.name": "ml"} if case.settings.proxy_namespace else None)
+        metrics = [rule for rule in policy["spec"]["ingress"][1:] if {"port": 8002, "protocol": "TCP"} in rule["ports"]]
+        assert bool(metrics) == (case.settings.metrics_from != () and case.workload.container is None)
 
 
 def test_variables_of_an_earlier_release_are_taken_out_of_the_annotation() -> None:

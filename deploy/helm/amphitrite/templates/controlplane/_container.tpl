@@ -68,6 +68,9 @@
 {{- with $v.modelCache.maxBytes }}
 - {name: ML_MODEL_CACHE_BYTES, value: {{ . | int64 | quote }}}
 {{- end }}
+- {name: ML_INSTANCE_SCRATCH_BYTES, value: {{ int64 $v.instances.scratchBytes | quote }}}
+- {name: ML_INSTANCE_STORAGE_REQUESTS, value: {{ $v.instances.storageRequests | quote }}}
+- {name: ML_METRICS_FROM, value: {{ include "amphitrite.metricsFrom" . | quote }}}
 {{- if $v.instanceTypes }}
 - {name: ML_INSTANCE_TYPES, value: /etc/amphitrite/instance-types/instance-types.yaml}
 {{- end }}
@@ -88,6 +91,13 @@
 {{- with $v.controlplane.extraEnv }}
 {{ toYaml . }}
 {{- end }}
+{{- end -}}
+
+{{/* NetworkPolicyPeers in JSON. */}}
+{{- define "amphitrite.metricsFrom" -}}
+{{- $anywhere := list (dict "namespaceSelector" (dict)) -}}
+{{- $default := ternary $anywhere (list) .Values.monitoring.podMonitor.enabled -}}
+{{- .Values.networkPolicy.metricsFrom | default $default | toJson -}}
 {{- end -}}
 
 {{- define "amphitrite.modelCache" -}}
@@ -118,9 +128,9 @@
 {{- end -}}
 
 {{- define "amphitrite.controlplane.volumes" -}}
-- {name: state, emptyDir: {}}
+- {name: state, emptyDir: {sizeLimit: 1Gi}}
 # Uploads pass through it.
-- {name: tmp, emptyDir: {}}
+- {name: tmp, emptyDir: {sizeLimit: {{ .Values.controlplane.tmpSizeLimit }}}}
 - name: tls
   secret:
     secretName: {{ include "amphitrite.controlplane.tlsSecret" . }}
