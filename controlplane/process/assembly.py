@@ -153,6 +153,7 @@ def _local(settings: Settings, models: ModelStore, isolation: Isolation) -> Runt
     """The runtime of this machine. None in a pod, where no instances run."""
     if settings.runtime == "kubernetes" and not settings.embedded:
         return None
+    from amphitrite.controlplane.runtimes.local.isolated_start import Surroundings
     from amphitrite.controlplane.runtimes.local.local_runtime import LocalRuntime
 
     stored = settings.models_url.removeprefix("file://") if settings.models_url.startswith("file://") else None
@@ -162,7 +163,9 @@ def _local(settings: Settings, models: ModelStore, isolation: Isolation) -> Runt
         models.repository,
         max_input_bytes=settings.limits.scoring_body_bytes,
         isolation=isolation,
-        hidden=tuple(path for path in directories if path is not None),
+        surroundings=Surroundings(
+            tuple(path for path in directories if path is not None), settings.isolation.read, settings.isolation.write
+        ),
     )
 
 

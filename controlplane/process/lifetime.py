@@ -53,7 +53,7 @@ def run(settings: Settings, stop: threading.Event, on_running: Callable[[], None
         text=settings.log_format == "text",
     )
     with ExitStack() as stack:
-        isolation = support.choose(settings.isolation)
+        isolation = support.choose(settings.isolation.mode)
         load = renewal.certificate_loader(settings, _hosts(settings), addresses.machine_hosts(settings.host))
         tls, secrets = load(time.time()), renewal.load_credentials(settings, home)
         server_file.write(settings, tls, "starting", isolation.text)

@@ -1,8 +1,8 @@
 """The settings of one control plane: arguments over environment variables over defaults, read once.
 
-Decides names, defaults and ranges of settings; ``cluster_settings`` and ``token_settings`` hold
-those of clusters and tokens. Must not know what is done with them. ``database_url`` may contain a
-password, so it is never printed.
+Decides names, defaults and ranges of settings; ``cluster_settings``, ``token_settings`` and
+``isolation_settings`` hold those of clusters, tokens and isolation. Must not know what is done with
+them. ``database_url`` may contain a password, so it is never printed.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from amphitrite.controlplane.core.rules.deployment_rules import Bounds
-from amphitrite.controlplane.settings import addresses, cluster_settings, token_settings
+from amphitrite.controlplane.settings import addresses, cluster_settings, isolation_settings, token_settings
 from amphitrite.controlplane.settings import setting_values as values
 from amphitrite.controlplane.settings.cluster_settings import ClusterSettings
 from amphitrite.controlplane.settings.home import Home
+from amphitrite.controlplane.settings.isolation_settings import IsolationSettings
 from amphitrite.controlplane.settings.token_settings import TokenSettings
 from amphitrite.schemas.errors import Error
 
@@ -26,7 +27,6 @@ DATAPLANES = ("embedded", "external")
 LOG_FORMATS = ("json", "text")
 LOG_DESTINATIONS = ("file", "stdout")
 LOG_LEVELS = ("debug", "info", "warning", "error")
-ISOLATION = ("auto", "required", "off")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +88,6 @@ class Settings:
     log_format: str = "json"
     log_to: str = "file"
     log_level: str = "info"
-    #: Whether instances on this machine are isolated (``runtimes.isolation.support``).
-    isolation: str = "auto"
     subscription: str = "local"
     resource_group: str = "local"
     workspace: str = "local"
@@ -103,6 +101,7 @@ class Settings:
     limits: Limits = Limits()
     cluster: ClusterSettings = field(default_factory=ClusterSettings)
     tokens: TokenSettings = field(default_factory=TokenSettings)
+    isolation: IsolationSettings = field(default_factory=IsolationSettings)
 
     @property
     def api_url(self) -> str:
@@ -158,9 +157,9 @@ def read(
     Variables: ``ML_HOME``, ``ML_HOST``, ``ML_PORT``, ``ML_SCORING_PORT``, ``ML_RUNTIME``,
     ``ML_DATAPLANE``, ``ML_DATABASE_URL``, ``ML_MODELS_URL``, ``ML_API_URL``, ``ML_SCORING_URL``,
     ``ML_SCORING_DOMAIN``, ``ML_TLS_DIRECTORY``, ``ML_CREDENTIALS_DIRECTORY``, ``ML_LOG_FORMAT``,
-    ``ML_LOG_LEVEL``, ``ML_LOG_TO``, ``ML_ISOLATION``, ``ML_SUBSCRIPTION``, ``ML_RESOURCE_GROUP``,
+    ``ML_LOG_LEVEL``, ``ML_LOG_TO``, ``ML_SUBSCRIPTION``, ``ML_RESOURCE_GROUP``,
     ``ML_WORKSPACE``, ``ML_LOCAL_TRITON_IMAGES``, ``ML_CONTAINER_REGISTRY``, ``ML_LIMIT_*``, and
-    those of ``cluster_settings`` and ``token_settings``.
+    those of ``cluster_settings``, ``token_settings`` and ``isolation_settings``.
 
     Raises Error("BadArgument") that names the setting and what is allowed.
     """
@@ -183,7 +182,6 @@ def read(
         log_format=values.choice("ML_LOG_FORMAT", environ.get("ML_LOG_FORMAT") or default.log_format, LOG_FORMATS),
         log_level=values.choice("ML_LOG_LEVEL", environ.get("ML_LOG_LEVEL") or default.log_level, LOG_LEVELS),
         log_to=values.choice("ML_LOG_TO", environ.get("ML_LOG_TO") or default.log_to, LOG_DESTINATIONS),
-        isolation=values.choice("isolation", isolation or environ.get("ML_ISOLATION") or default.isolation, ISOLATION),
         subscription=environ.get("ML_SUBSCRIPTION") or default.subscription,
         resource_group=environ.get("ML_RESOURCE_GROUP") or default.resource_group,
         workspace=environ.get("ML_WORKSPACE") or default.workspace,
@@ -193,6 +191,7 @@ def read(
         limits=_limits(environ),
         cluster=cluster_settings.read(environ, kubeconfig=kubeconfig, namespace=namespace, host=socket.gethostname()),
         tokens=token_settings.read(environ),
+        isolation=isolation_settings.read(environ, mode=isolation),
     )
     _check(settings, environ)
     return settings

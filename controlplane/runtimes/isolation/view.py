@@ -11,7 +11,7 @@ import os
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from amphitrite import dataplane, schemas
@@ -45,6 +45,7 @@ class View:
 
     * ``hidden``: the server's directories. Of what is in them only the two below are shown.
     * ``read_only``, ``read_write``: shown at the paths that they have on this machine.
+    * ``extra``, ``extra_write``: the same, but not what is hidden in them.
     * ``temporary_bytes``: the size of /tmp, and of /dev/shm.
     """
 
@@ -53,7 +54,8 @@ class View:
     read_write: tuple[Path, ...] = ()
     temporary_bytes: int = 1 << 30
     gpus: bool = False
-    extra: tuple[Path, ...] = field(default=())
+    extra: tuple[Path, ...] = ()
+    extra_write: tuple[Path, ...] = ()
 
 
 def mounts(view: View) -> list[Mount]:
@@ -63,6 +65,8 @@ def mounts(view: View) -> list[Mount]:
         shown.add("read_only", name)
     for path in (*_python(), *view.extra):
         shown.add("read_only", str(path))
+    for path in view.extra_write:
+        shown.add("read_write", str(path))
     for directory in view.hidden:
         shown.hide(str(directory))
     for path in view.read_only:

@@ -27,14 +27,27 @@ _TEMPORARY_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """``instance``: its directory. ``hidden``: the server's directories. ``read_only``: what of
-    them it sees. ``sockets``: the directory in which it listens."""
+class Surroundings:
+    """What differs between machines. ``hidden``: the server's directories besides its home.
+    ``read``, ``write``: those of the machine that every instance sees."""
 
+    hidden: tuple[Path, ...] = ()
+    read: tuple[Path, ...] = ()
+    write: tuple[Path, ...] = ()
+
+
+NOTHING_MORE = Surroundings()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """``instance``: its directory. ``read_only``: what it sees of ``home``. ``sockets``: the
+    directory in which it listens."""
+
+    home: Path
     instance: Path
     instance_type: str
     triton: Installation
-    hidden: tuple[Path, ...]
     read_only: tuple[Path, ...]
     sockets: Path
 
@@ -57,18 +70,24 @@ def read_note(instance: Path) -> str | None:
 
 
 def spawn(
-    isolation: Isolation, place: Place, arguments: Sequence[str], environment: Mapping[str, str], log: int
+    isolation: Isolation,
+    around: Surroundings,
+    place: Place,
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    log: int,
 ) -> ProcessRecord:
     """Raises OSError."""
     scratch = place.instance / _SCRATCH
     scratch.mkdir(mode=0o700, exist_ok=True)
     shown = View(
-        hidden=place.hidden,
+        hidden=(place.home, *around.hidden),
         read_only=place.read_only,
         read_write=(scratch, place.sockets),
         temporary_bytes=int(instance_types.find(place.instance_type).memory_gib * _TEMPORARY_SHARE * 1024**3),
         gpus=engines.uses_gpus(place.instance_type),
-        extra=view.of_triton(place.triton),
+        extra=(*view.of_triton(place.triton), *around.read),
+        extra_write=around.write,
     )
     plan = Plan(place.instance, scratch, tuple(view.mounts(shown)), user_namespace=isolation.user_namespace)
     marked = {instance_processes.MARKER: environment[instance_processes.MARKER]}

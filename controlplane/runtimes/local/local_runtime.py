@@ -37,7 +37,7 @@ from amphitrite.controlplane.runtimes.local import (
     socket_directories,
 )
 from amphitrite.controlplane.runtimes.local.instance_records import InstanceRecord
-from amphitrite.controlplane.runtimes.local.isolated_start import Place
+from amphitrite.controlplane.runtimes.local.isolated_start import NOTHING_MORE, Place, Surroundings
 from amphitrite.controlplane.runtimes.local.supervision import START_MARK, Supervision
 from amphitrite.controlplane.runtimes.log_text import previous_attempts, render
 from amphitrite.controlplane.runtimes.runtime import LogQuery
@@ -58,8 +58,8 @@ class LocalRuntime:
     """Implements ``runtimes.runtime.Runtime``.
 
     ``repositories``: returns the directory of a model digest. ``machine``: the environment
-    variables of this machine. ``isolation``: whether instances are isolated; ``hidden``:
-    directories besides the home that no isolated instance sees.
+    variables of this machine. ``isolation``: whether instances are isolated; ``surroundings``:
+    what isolated ones see of the machine.
     """
 
     name = "local"
@@ -72,9 +72,9 @@ class LocalRuntime:
         machine: Mapping[str, str] = os.environ,
         max_input_bytes: int = 100 * 1024 * 1024,
         isolation: Isolation = OFF,
-        hidden: tuple[Path, ...] = (),
+        surroundings: Surroundings = NOTHING_MORE,
     ) -> None:
-        self._isolation, self._hidden = isolation, (home.root, *hidden)
+        self._isolation, self._surroundings = isolation, surroundings
         self._home, self._repositories, self._machine = home, repositories, machine
         self._max_input_bytes = max_input_bytes
         self._lock = threading.Lock()
@@ -292,8 +292,8 @@ class LocalRuntime:
             if self._isolation.on:
                 models = model_directories.directories(directory, self._repositories(spec.model.digest))
                 shown = (*models, repository, backends)
-                place = Place(directory, spec.instance_type, triton, self._hidden, shown, sockets)
-                process = isolated_start.spawn(self._isolation, place, arguments, variables, log)
+                place = Place(self._home.root, directory, spec.instance_type, triton, shown, sockets)
+                process = isolated_start.spawn(self._isolation, self._surroundings, place, arguments, variables, log)
             else:
                 process = instance_processes.spawn(arguments, variables, directory, log)
         except OSError:

@@ -53,6 +53,11 @@ def test_a_password_in_the_databases_url_is_not_shown(tmp_path: Path) -> None:
         ({"ML_RUNTIME": "magic"}, "runtime 'magic' is not supported; allowed: local, kubernetes"),
         ({"ML_LIMIT_JSON_BODY_BYTES": "0"}, "ML_LIMIT_JSON_BODY_BYTES is 0; allowed: 1 or more"),
         ({"ML_DATAPLANE": "none"}, "ML_DATAPLANE 'none' is not supported; allowed: embedded, external"),
+        ({"ML_ISOLATION": "on"}, "isolation 'on' is not supported; allowed: auto, required, off"),
+        (
+            {"ML_ISOLATION_READ": "/usr,data"},
+            "ML_ISOLATION_READ has 'data'; allowed: absolute paths of directories, separated by commas",
+        ),
         ({"ML_LOG_TO": "syslog"}, "ML_LOG_TO 'syslog' is not supported; allowed: file, stdout"),
         (
             {"ML_DATABASE_URL": "mysql://u:p@h/d"},
