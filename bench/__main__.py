@@ -30,7 +30,7 @@ from bench.product import Unavailable
 from bench.stats import Report, table
 
 HERE = Path(__file__).resolve().parent
-MODULES = ("commands", "lists", "upload", "changes", "control", "serving", "router", "loss")
+MODULES = ("commands", "scaling", "lists", "upload", "changes", "control", "serving", "router", "loss")
 #: program -> the command it needs, which is also the name of a Debian package.
 PROGRAMS = {"router_auth": "wrk"}
 
