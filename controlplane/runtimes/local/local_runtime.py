@@ -33,6 +33,7 @@ from amphitrite.controlplane.runtimes.local import (
     instance_records,
     instance_storage,
     isolated_start,
+    model_copies,
     model_directories,
     socket_directories,
 )
@@ -107,12 +108,15 @@ class LocalRuntime:
                 return
             self._find_triton()
             self._repositories(workload.model.digest)
+        directory = self._directory(instance_id)
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with contextlib.suppress(OSError):  # It is tried again below.
+            self._model_files(workload, directory)  # Without the lock, since it may copy gigabytes.
+        with self._lock:
             notes = [one for one in (engines.note(workload), self._isolation.note) if one]
             record = InstanceRecord(
                 instance_id, workload, slot, attempt, readiness, liveness, time.time(), note="; ".join(notes) or None
             )
-            directory = self._directory(instance_id)
-            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             isolated_start.write_note(directory, self._isolation)
             for note in notes:
                 instance_logs.append(directory, f"amphitrite: {note}")
@@ -254,12 +258,19 @@ class LocalRuntime:
             self._triton = triton, backends, known
         return self._triton
 
+    def _model_files(self, spec: WorkloadSpec, directory: Path) -> Path:
+        """Where the instance reads its model: in the store, if it cannot write there. Raises
+        OSError."""
+        files = self._repositories(spec.model.digest)
+        return files if self._isolation.on else model_copies.own_files(directory, files)
+
     def _launch(self, record: InstanceRecord) -> InstanceRecord:
         """Starts the process of ``record`` on new sockets. The record is written first. Raises
         OSError."""
         triton, backends, known = self._find_triton()
         spec, directory = record.workload, self._directory(record.id)
-        repository, own_variables = self._repositories(spec.model.digest), dict(spec.environment_variables)
+        files, own_variables = self._model_files(spec, directory), dict(spec.environment_variables)
+        repository = files
         if spec.container is not None:
             model_dir, repository = model_directories.create_model_dir(directory, spec.container, repository)
             own_variables[MODEL_DIR] = str(model_dir)
@@ -290,8 +301,7 @@ class LocalRuntime:
         try:
             arguments = command_line.arguments(triton, options)
             if self._isolation.on:
-                models = model_directories.directories(directory, self._repositories(spec.model.digest))
-                shown = (*models, repository, backends)
+                shown = (*model_directories.directories(directory, files), repository, backends)
                 place = Place(self._home.root, directory, spec.instance_type, triton, shown, sockets)
                 process = isolated_start.spawn(self._isolation, self._surroundings, place, arguments, variables, log)
             else:

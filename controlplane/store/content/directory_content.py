@@ -159,7 +159,7 @@ class ContentDirectory:
         now = self._clock()
         if not (self.intact(digest) and self._touch(final, now)):
             # It is missing or damaged. The file is new and read-only before anybody sees it:
-            # instances get hard links to it.
+            # repositories have hard links to it.
             sync_file(temporary)
             os.utime(temporary, (now, now))
             temporary.chmod(0o444)

@@ -77,6 +77,9 @@ class Pods:
         runtime.watch(self.changed.set)
         return runtime
 
+    def noted(self, note: str) -> str:
+        return note
+
     def workload(self, model: str = "good", deployment: str = "blue", **settings: object) -> WorkloadSpec:
         reference = ModelReference("m", "1", self.source.digests.get(model, model), ("tiny",))
         pod = PodSettings(**settings)  # type: ignore[arg-type]

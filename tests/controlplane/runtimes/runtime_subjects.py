@@ -68,6 +68,9 @@ class Memory:
         self.memory = MemoryRuntime(time.time, {"broken": "failed to load 'tiny' version 1: no model"})
         self.runtime: Runtime = self.memory
 
+    def noted(self, note: str) -> str:
+        return note
+
     def workload(self, model: str = "good") -> WorkloadSpec:
         return workload(model)
 
@@ -116,6 +119,10 @@ class Local:
         assert record is not None
         assert record.process is not None
         return record.process.pid
+
+    def noted(self, note: str) -> str:
+        """The note of an instance, which also says where this machine cannot isolate it."""
+        return "; ".join(one for one in (note, self.isolation.note) if one)
 
     def crash(self, instance_id: str) -> None:
         os.kill(self.process(instance_id), signal.SIGKILL)

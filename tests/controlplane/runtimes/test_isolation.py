@@ -19,9 +19,11 @@ from amphitrite.controlplane.runtimes.isolation import launch, support, view
 from amphitrite.controlplane.runtimes.isolation.launch import IsolationFailed, Plan
 from amphitrite.controlplane.runtimes.isolation.support import Isolation
 from amphitrite.controlplane.runtimes.isolation.view import View
-from amphitrite.controlplane.runtimes.local import instance_processes
+from amphitrite.controlplane.runtimes.local import instance_processes, model_copies
 from amphitrite.dataplane.machine import processes
 from amphitrite.schemas.errors import Error
+
+from ...waiting import wait_until
 
 FOUND = support.probe()
 needs_namespaces = pytest.mark.skipif(not FOUND.on, reason=f"{FOUND.why}: {FOUND.hint}")
@@ -116,7 +118,8 @@ def test_variables_of_a_deployment_bring_no_code_outside(sandbox: Sandbox) -> No
     pid = launch.spawn(plan, ["/bin/sleep", "60"], variables, log, marked={instance_processes.MARKER: sandbox.marker})
     os.close(log)
     (init,) = (one for one in instance_processes.find(lambda value: value == sandbox.marker) if one != pid)
-    assert b"attack" in Path(f"/proc/{pid}/environ").read_bytes()
+    # The kernel shows it a moment after the program has begun.
+    wait_until(lambda: b"attack" in Path(f"/proc/{pid}/environ").read_bytes(), "the program has its variables")
     assert b"attack" not in Path(f"/proc/{init}/environ").read_bytes()
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
@@ -237,3 +240,20 @@ def test_a_machine_that_forbids_user_namespaces_is_told_apart() -> None:
     argv = ["unshare", "--user", "--map-root-user", sys.executable, "-c", program]
     result = subprocess.run(argv, capture_output=True, text=True, check=True)
     assert result.stdout == "off: the kernel allows no user namespaces\n"
+
+
+def test_a_model_without_isolation_is_a_copy(tmp_path: Path) -> None:
+    """A hard link would let its code change the store's file, and so every other instance."""
+    stored = tmp_path / "stored" / "m" / "1"
+    stored.mkdir(parents=True)
+    (stored / "empty").mkdir()
+    (tmp_path / "content").write_text("right")
+    (tmp_path / "content").chmod(0o444)
+    os.link(tmp_path / "content", stored / "model.py")
+    (tmp_path / "instance").mkdir()
+    for _ in range(2):
+        files = model_copies.own_files(tmp_path / "instance", tmp_path / "stored")
+    assert (files / "m" / "1" / "empty").is_dir()
+    (files / "m" / "1" / "model.py").chmod(0o644)
+    (files / "m" / "1" / "model.py").write_text("wrong")
+    assert (tmp_path / "content").read_text() == "right"

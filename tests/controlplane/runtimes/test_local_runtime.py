@@ -122,8 +122,9 @@ def test_what_is_said_about_the_instance(local: Local) -> None:
     environment = Path(f"/proc/{local.process(ID)}/environ").read_bytes().split(b"\0")
     assert b"GREETING=hello" in environment
     if not list(Path("/dev").glob("nvidia[0-9]*")):
-        assert instance.note == "Standard_NC6s_v3 has 1 x V100, but this machine has no GPU, so models run on the CPU"
-        assert (directory / "server.log").read_text().startswith(f"amphitrite: {instance.note}\n")
+        gpu = "Standard_NC6s_v3 has 1 x V100, but this machine has no GPU, so models run on the CPU"
+        assert instance.note == local.noted(gpu)
+        assert (directory / "server.log").read_text().startswith(f"amphitrite: {gpu}\n")
 
 
 def test_an_instance_that_hangs_is_unready_and_not_live_until_it_goes_on(local: Local) -> None:

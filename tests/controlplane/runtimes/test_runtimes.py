@@ -81,7 +81,7 @@ def test_models_for_a_gpu_are_served_on_the_cpu_and_it_is_said(subject: Subject)
     subject.until(lambda: (found := newest(subject, "gpu")) is not None and found.phase == "ready")
     found = newest(subject, "gpu")
     assert found is not None
-    assert found.note == (
+    assert found.note == subject.noted(
         "python/config.pbtxt:2, tiny/config.pbtxt:1: KIND_GPU is served on the CPU, "
         f"because {spec.instance_type} has no GPU"
     )
