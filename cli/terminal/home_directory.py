@@ -6,13 +6,13 @@ know who writes the files.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from amphitrite.schemas.errors import Error
+from amphitrite.schemas.sealed_json import unseal
 
 _REPAIR = "check ML_HOME; if the file is damaged, remove it and run `ml server start -d`"
 
@@ -35,7 +35,7 @@ def read_state(home: Path) -> dict[str, Any] | None:
     """
     file = home / "server.json"
     try:
-        state = json.loads(file.read_bytes())
+        state = unseal(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except PermissionError as exc:

@@ -6,7 +6,6 @@ the CLI.
 
 from __future__ import annotations
 
-import json
 from typing import Any, Literal
 
 from amphitrite.controlplane.auth.certificates import Certificates
@@ -14,6 +13,7 @@ from amphitrite.controlplane.settings.home import Home
 from amphitrite.controlplane.settings.settings import Settings
 from amphitrite.controlplane.settings.version import VERSION
 from amphitrite.dataplane.machine import processes
+from amphitrite.schemas.sealed_json import unseal
 
 
 def write(settings: Settings, tls: Certificates, state: Literal["starting", "running"], isolation: str | None) -> None:
@@ -51,7 +51,7 @@ def running(home: Home) -> dict[str, Any] | None:
     record = processes.read(home.server_file)
     if record is None or not processes.alive(record):
         return None
-    value: dict[str, Any] = json.loads(home.server_file.read_text(encoding="utf-8"))
+    value: dict[str, Any] = unseal(home.server_file.read_text(encoding="utf-8"))
     return value
 
 

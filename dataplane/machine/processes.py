@@ -19,6 +19,7 @@ from typing import Any
 import psutil
 
 from amphitrite.dataplane.machine.atomic_files import write_private
+from amphitrite.schemas.sealed_json import seal, unseal
 
 #: The most seconds by which two readings of one process's start time may differ. The kernel derives
 #: the time of boot, to which it is relative, from the wall clock in whole seconds, and the wall
@@ -105,7 +106,7 @@ def read(path: Path) -> ProcessRecord | None:
     """The record in a JSON file with at least ``pid`` and ``create_time``. None: no such file, or
     another content."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = unseal(path.read_text(encoding="utf-8"))
         return ProcessRecord(int(value["pid"]), float(value["create_time"]))
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
@@ -113,4 +114,4 @@ def read(path: Path) -> ProcessRecord | None:
 
 def write(path: Path, record: ProcessRecord, **more: Any) -> None:
     """Replace the file (0600, atomically) with the record and the values in ``more``."""
-    write_private(path, json.dumps({"pid": record.pid, "create_time": record.create_time, **more}))
+    write_private(path, seal(json.dumps({"pid": record.pid, "create_time": record.create_time, **more})))

@@ -15,6 +15,7 @@ from amphitrite.dataplane.table.json_codec import from_json
 from amphitrite.dataplane.table.routing_table import RoutingTable
 from amphitrite.dataplane.table.text_codec import TableText
 from amphitrite.schemas.errors import Error
+from amphitrite.schemas.sealed_json import seal, unseal
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ def load(path: Path) -> SavedTable | None:
     """The saved table; None: there is no file. Raises Error(LocalFileError) for a file with other
     content."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = unseal(path.read_text(encoding="utf-8"))
         return SavedTable(from_json(value["table"]), int(value["drained_version"]), float(value["drain_timeout_s"]))
     except FileNotFoundError:
         return None
@@ -43,4 +44,4 @@ def save(path: Path, saved: SavedTable, text: TableText) -> None:
     """Replace the file. It holds keys, so its mode is 0600. ``text`` caches the parts of the table
     saved before."""
     rest = json.dumps({"drained_version": saved.drained_version, "drain_timeout_s": saved.drain_timeout_s})
-    write_private(path, f'{{"table": {text.whole(saved.table)}, {rest[1:]}')
+    write_private(path, seal(f'{{"table": {text.whole(saved.table)}, {rest[1:]}'))

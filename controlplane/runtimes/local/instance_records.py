@@ -20,6 +20,7 @@ from amphitrite.dataplane.machine.atomic_files import write_private
 from amphitrite.dataplane.machine.processes import ProcessRecord
 from amphitrite.dataplane.table.routing_table import Address, InstanceAddress
 from amphitrite.dataplane.triton import command_line
+from amphitrite.schemas.sealed_json import seal, unseal
 
 FILE = "instance.json"
 
@@ -86,13 +87,13 @@ class InstanceRecord:
 
 def save(directory: Path, record: InstanceRecord) -> None:
     """Replaces the record of this directory atomically."""
-    write_private(directory / FILE, json.dumps(dataclasses.asdict(record)))
+    write_private(directory / FILE, seal(json.dumps(dataclasses.asdict(record))))
 
 
 def load(directory: Path) -> InstanceRecord | None:
     """The record of this directory; None if there is none that this version can read."""
     try:
-        return _from_json(json.loads((directory / FILE).read_text(encoding="utf-8")))
+        return _from_json(unseal((directory / FILE).read_text(encoding="utf-8")))
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
 

@@ -31,6 +31,7 @@ from amphitrite.dataplane.metrics.counters import (
 )
 from amphitrite.dataplane.table.routing_table import RoutingTable
 from amphitrite.schemas.errors import Error
+from amphitrite.schemas.sealed_json import seal, unseal
 
 #: While Envoy is being stopped, so that what it counts last is not lost.
 _EVERY_AT_END_S = 0.25
@@ -111,7 +112,7 @@ class MetricsCollector:
 
     def _load(self) -> Ledger:
         try:
-            return ledger_from_json(json.loads(self._file.read_text(encoding="utf-8")))
+            return ledger_from_json(unseal(self._file.read_text(encoding="utf-8")))
         except FileNotFoundError:
             pass
         except (OSError, ValueError, KeyError, TypeError) as exc:
@@ -121,7 +122,7 @@ class MetricsCollector:
     def _save(self) -> None:
         self._saved_at = self._clock()
         try:
-            write_private(self._file, json.dumps(ledger_to_json(self._ledger)))
+            write_private(self._file, seal(json.dumps(ledger_to_json(self._ledger))))
         except OSError as exc:
             log("warning", "the counters cannot be saved", error=str(exc))
 
