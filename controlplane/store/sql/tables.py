@@ -28,7 +28,7 @@ from sqlalchemy import (
 from sqlalchemy.types import TypeEngine
 
 #: The newest revision in ``migrations/versions``.
-REVISION = "0007"
+REVISION = "0008"
 
 metadata = MetaData()
 
