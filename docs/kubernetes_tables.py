@@ -57,7 +57,7 @@ def _sentence(test: ast.FunctionDef) -> str:
 def permissions() -> str:
     """One row for each right, with the reason that the program gives for it."""
     lines = ["| where | group | resource | verbs | why |", "|---|---|---|---|---|"]
-    lines += [_right("namespace of the instances", rule) for rule in RULES]
+    lines += [_right("namespace", rule) for rule in RULES]
     lines += [_right("cluster, optional", rule) for rule in CLUSTER_RULES]
     return "\n".join(lines)
 

@@ -99,6 +99,7 @@ ROOMS: dict[str, dict[str, set[str]]] = {
             *("settings", "store"),
         },
         "transfer": {"settings", "store"},
+        "integrity": {"auth", "settings", "store"},
         "api": {"agents", "auth", "core", "metrics", "runtimes", "services", "settings", "store"},
         "services": {"agents", "auth", "core", "runtimes", "settings", "store"},
         "clusters": {"agents", "auth", "core", "runtimes", "settings", "store"},

@@ -249,6 +249,9 @@ ml server prune
 # Save database, model files, credentials and certificates.
 ml server backup amphitrite-backup.tar
 
+# Read all that the server keeps, and say what is damaged.
+ml server check
+
 # Restore a backup into another, empty home.
 ML_HOME=~/restored ml server restore amphitrite-backup.tar
 

@@ -1,26 +1,23 @@
-"""``ml server migrate``, ``backup`` and ``restore``: the data of a control plane.
+"""``ml server migrate``, ``backup``, ``restore`` and ``check``: the data of a control plane.
 
-Decides the options and the output. Must not know how data are copied: ``python -m
-amphitrite.controlplane.transfer`` does it, and prints one JSON object.
+Decides the options and the output. Must not know how data are copied or checked: ``python -m
+amphitrite.controlplane.transfer`` and ``integrity`` do it.
 """
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
 
-from amphitrite.cli.server import server_process
+from amphitrite.cli.server import data_program
 from amphitrite.cli.session.session import Session
 from amphitrite.cli.session.verb_declaration import verb
-from amphitrite.cli.terminal import home_directory as homes
-from amphitrite.schemas import database_urls
+from amphitrite.cli.terminal import sizes, tables
+from amphitrite.cli.terminal.tables import Column, Table
 from amphitrite.schemas.errors import Error
-
-_LINES = 15
 
 Database = Annotated[
     str | None,
@@ -35,10 +32,11 @@ Models = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add the three verbs to ``app``."""
+    """Add the four verbs to ``app``."""
     verb(app, "migrate", columns=("from", "to"))(migrate)
     verb(app, "backup", columns=("file", "created_at", "content"))(backup)
     verb(app, "restore", columns=("file", "created_at", "content"))(restore)
+    verb(app, "check")(check)
 
 
 def migrate(
@@ -56,7 +54,7 @@ def migrate(
 ) -> dict[str, Any]:
     """Copy the state of a stopped control plane into another database."""
     options = {"--from": source, "--to": target, "--models-from": models_from, "--models-to": models_to}
-    answer = _run(session, "migrate", {**options, "--compute": compute})
+    answer = data_program.run(session, "transfer", "migrate", {**options, "--compute": compute})
     session.note(f"copied {sum(answer['rows'].values())} rows; the old database is unchanged")
     session.note("start the control plane with --database or ML_DATABASE_URL set to the new database")
     return answer
@@ -72,7 +70,7 @@ def backup(
 
     The control plane may be running.
     """
-    answer = _run(session, "backup", {"--database": database, "--models": models}, file)
+    answer = data_program.run(session, "transfer", "backup", {"--database": database, "--models": models}, file)
     _note_left_out(session, answer)
     session.note("the backup contains private keys and credentials; store it securely")
     return answer
@@ -85,7 +83,7 @@ def restore(
     models: Models = None,
 ) -> dict[str, Any]:
     """Restore a backup into an empty ML_HOME and an empty database."""
-    answer = _run(session, "restore", {"--database": database, "--models": models}, file)
+    answer = data_program.run(session, "transfer", "restore", {"--database": database, "--models": models}, file)
     _note_left_out(session, answer)
     return answer
 
@@ -95,23 +93,45 @@ def _note_left_out(session: Session, answer: dict[str, Any]) -> None:
         session.note(f"not in the backup: {text}")
 
 
-def _run(session: Session, name: str, options: dict[str, str | None], *words: str) -> dict[str, Any]:
-    """The JSON object that the process printed. Raises the Error that it reported."""
-    server_process.require_server()
-    for option in ("--database", "--from", "--to"):
-        variable = "ML_DATABASE_URL" if option == "--database" else None
-        database_urls.refuse_password(option, options.get(option), variable=variable)
-    command = [sys.executable, "-m", "amphitrite.controlplane.transfer", name, "--home", str(homes.path())]
-    command += [f"{option}={value}" for option, value in options.items() if value is not None]
-    command += ["--", *words] if words else []
-    with session.progress(name) as progress:
-        progress.phase("copying")
-        process = subprocess.run(command, capture_output=True, text=True, check=False)
-    if process.returncode == 0:
-        answer: dict[str, Any] = json.loads(process.stdout)
-        return answer
-    for line in process.stderr.splitlines():
-        if line.startswith(server_process.ERROR_PREFIX):
-            raise Error.from_body(json.loads(line.removeprefix(server_process.ERROR_PREFIX)))
-    tail = "\n".join(process.stderr.strip().splitlines()[-_LINES:])
-    raise Error("InternalServerError", f"{name} exited with code {process.returncode}\n{tail}")
+def check(
+    session: Session,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Make damaged directories of models again from their stored files.")
+    ] = False,
+    database: Database = None,
+    models: Models = None,
+) -> dict[str, Any] | None:
+    """Read everything that the server keeps, and say what is damaged and what to do.
+
+    Prints a table, or with -o json all of it. Ends with 1 if something is damaged. The server may
+    be running.
+    """
+    settings = {"--repair": "yes" if repair else "no", "--database": database, "--models": models}
+    answer = data_program.run(session, "integrity", "", settings, phase="reading")
+    structured = session.options.query is not None or session.options.output not in (None, "table", "wide")
+    if structured:
+        session.print(answer)
+    else:
+        sys.stdout.write(tables.render(_table(answer)))
+    for note in answer["notes"]:
+        session.note(f"note: {note}")
+    left = [one for one in answer["damaged"] if not one["repaired"]]
+    if not structured:
+        for one in answer["damaged"]:
+            session.note(f"{'repaired' if one['repaired'] else 'damaged'}: {one['name']}: {one['problem']}")
+    if left:
+        hints = list(dict.fromkeys(one["hint"] for one in left))
+        raise Error("DamagedContent", f"{len(left)} damaged: {_kinds(left)}", hint="; ".join(hints))
+    return None
+
+
+def _table(answer: Mapping[str, Any]) -> Table:
+    rows = [
+        (row["kind"], str(row["count"]), sizes.text(row["size"]) if row["size"] else "-", str(row["damaged"]))
+        for row in answer["checked"]
+    ]
+    return Table(tuple(map(Column, ("Checked", "Count", "Size", "Damaged"))), tuple(rows))
+
+
+def _kinds(damaged: list[Mapping[str, Any]]) -> str:
+    return ", ".join(dict.fromkeys(str(one["kind"]) for one in damaged))

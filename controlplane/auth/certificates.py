@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import logging
 import ssl
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
@@ -41,6 +41,9 @@ LEAF_DAYS = 90
 RENEW_BEFORE_DAYS = 30
 #: A certificate is valid from a little before its creation, for clients whose clock is behind.
 BACKDATE = timedelta(minutes=5)
+
+#: What to do about a damaged authority.
+AUTHORITY_HINT = "restore both from a backup, or remove both for a new authority, which clients must then trust"
 
 #: Where Linux distributions keep the root certificates, besides OpenSSL's built-in path.
 ROOT_FILES = (
@@ -82,7 +85,10 @@ def ensure(home: Home, hosts: Iterable[str], now: float, others: Iterable[str] =
     leaf, key = _load(directory / "server.pem", directory / "server.key")
     if key is None:
         key = _new_key(directory / "server.key")
-    if leaf is None or not _is_valid(leaf, key, authority, names, at):
+    if leaf is not None and _is_valid(leaf, key, authority, names, at):
+        if (directory / "server.pem").read_bytes() != _pem(leaf) + _pem(authority):
+            write_atomically(directory / "server.pem", _pem(leaf) + _pem(authority), mode=0o644)
+    else:
         if left_out:
             log.warning("the authority does not permit %s: the certificate does not name it", ", ".join(left_out))
         leaf = _issue(authority, authority_key, key, names, at)
@@ -97,6 +103,33 @@ def ensure(home: Home, hosts: Iterable[str], now: float, others: Iterable[str] =
         key_file=directory / "server.key",
         bundle_file=bundle_file,
     )
+
+
+def problems(home: Home) -> Iterator[tuple[str, str, str]]:
+    """(file, what is wrong with it, what to do) for each damaged file in ``home.certificates``.
+    Without any file nothing is wrong: the next start creates them."""
+    directory = home.certificates
+    authority, authority_key = _load(directory / "ca.pem", directory / "ca.key")
+    exists = [name for name in ("ca.pem", "ca.key") if (directory / name).exists()]
+    bundle = directory / "bundle.pem"
+    if not exists:
+        return
+    again = "the next start makes it again: `ml server start -d`"
+    if authority is None or authority_key is None or not _is_authority(authority, authority_key):
+        name = "ca.key" if authority is not None and _is_issued_by(authority, authority) else "ca.pem"
+        yield name, "ca.pem and ca.key are not a certificate authority and its key", AUTHORITY_HINT
+        return
+    leaf, key = _load(directory / "server.pem", directory / "server.key")
+    if (directory / "server.key").exists() and key is None:
+        yield "server.key", "it is not a private key", again
+    elif leaf is not None and key is not None and not _matches(leaf, key):
+        yield "server.pem", "it is not the certificate of server.key", again
+    if (directory / "server.pem").exists():
+        text = (directory / "server.pem").read_bytes()
+        if leaf is None or not _is_issued_by(leaf, authority) or text != _pem(leaf) + _pem(authority):
+            yield "server.pem", "it is not what the authority has issued", again
+    if bundle.exists() and not _is_bundle(bundle, authority):
+        yield "bundle.pem", "it is not root certificates and the authority", again
 
 
 def system_roots() -> bytes:
@@ -122,16 +155,11 @@ def _authority(
     """The authority of ``directory``, or a new one for ``names``."""
     certificate_file, key_file = directory / "ca.pem", directory / "ca.key"
     certificate, key = _load(certificate_file, key_file)
-    if certificate is not None and key is not None and _matches(certificate, key):
+    if certificate is not None and key is not None and _is_authority(certificate, key):
         return certificate, key
     if certificate_file.exists() or (key_file.exists() and key is None):
         message = f"{certificate_file} and {key_file.name} are not a certificate authority and its key"
-        raise Error(
-            "LocalFileError",
-            message,
-            target=str(certificate_file),
-            hint="restore both from a backup, or remove both for a new authority, which clients must then trust",
-        )
+        raise Error("LocalFileError", message, target=str(certificate_file), hint=AUTHORITY_HINT)
     # A key alone is what a process leaves that dies here.
     key = key or _new_key(key_file)
     identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
@@ -191,11 +219,10 @@ def _is_valid(
     if leaf.not_valid_after_utc - at < timedelta(days=RENEW_BEFORE_DAYS):
         return False
     try:
-        leaf.verify_directly_issued_by(authority)
         covered = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except (ValueError, TypeError, InvalidSignature, x509.ExtensionNotFound):
+    except (ValueError, x509.ExtensionNotFound):
         return False
-    return set(covered) == set(names)
+    return _is_issued_by(leaf, authority) and set(covered) == set(names)
 
 
 def _builder(
@@ -265,6 +292,28 @@ def _load(certificate: Path, key: Path) -> tuple[x509.Certificate | None, ec.Ell
         loaded_key = serialization.load_pem_private_key(key.read_bytes(), password=None)
         private = loaded_key if isinstance(loaded_key, ec.EllipticCurvePrivateKey) else None
     return loaded, private
+
+
+def _is_authority(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> bool:
+    """Whether it is the key's, and has its own signature: a changed byte has not."""
+    return _matches(certificate, key) and _is_issued_by(certificate, certificate)
+
+
+def _is_issued_by(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
+    try:
+        certificate.verify_directly_issued_by(authority)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return True
+
+
+def _is_bundle(path: Path, authority: x509.Certificate) -> bool:
+    """Which roots this machine has may have changed since it was written."""
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
+    except ssl.SSLError:
+        return False
+    return path.read_bytes().endswith(_pem(authority))
 
 
 def _matches(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> bool:

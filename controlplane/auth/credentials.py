@@ -76,8 +76,24 @@ def refresh(credentials: Credentials, directory: Path) -> bool:
     return True
 
 
+def check(path: Path) -> None:
+    """Raises Error LocalFileError for a file that is not one line of printable ASCII characters.
+    Any such line is a secret, so other changes cannot be noticed."""
+    data = path.read_bytes().strip()
+    if not data or not all(0x21 <= byte <= 0x7E for byte in data):
+        raise Error(
+            "LocalFileError",
+            f"{path} is not one line of text",
+            target=str(path),
+            hint=f"restore it from a backup, or remove it for a new secret: rm {path}",
+        )
+
+
 def _secret(path: Path) -> Secret:
-    text = path.read_text(encoding="ascii").strip() if path.exists() else ""
+    text = ""
+    if path.exists() and path.stat().st_size:
+        check(path)
+        text = path.read_text(encoding="ascii").strip()
     if not text:
         text = random_text(_LENGTH)
         write_atomically(path, f"{text}\n".encode("ascii"), mode=0o600)

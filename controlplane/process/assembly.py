@@ -43,6 +43,8 @@ from amphitrite.controlplane.store.content.manifest_files import StoredFiles
 from amphitrite.controlplane.store.reports.agent_reports import StoredAgents
 from amphitrite.controlplane.store.reports.key_uses import KeyUses
 from amphitrite.controlplane.store.reports.metric_minutes import StoredMetrics
+from amphitrite.controlplane.store.sql import write_ahead_log
+from amphitrite.controlplane.store.sql.transactions import parse
 from amphitrite.controlplane.store.state.database import SqlStore, open_store
 from amphitrite.schemas.errors import Error
 
@@ -171,7 +173,13 @@ def _local(settings: Settings, models: ModelStore, isolation: Isolation) -> Runt
 
 def _open_store(settings: Settings, ending: threading.Event) -> SqlStore:
     """The store. Waits up to START_TIMEOUT_S for a database server, which may be starting too."""
-    deadline = time.monotonic() + (0.0 if settings.database_url.startswith("sqlite:") else START_TIMEOUT_S)
+    on_this_machine = settings.database_url.startswith("sqlite:")
+    deadline = time.monotonic() + (0.0 if on_this_machine else START_TIMEOUT_S)
+    if on_this_machine:
+        file = parse(settings.database_url).database
+        for problem in write_ahead_log.problems(Path(f"{file}-wal")):
+            # Opening the database drops them, and nothing could tell afterwards.
+            log.error("%s: %s", file, problem)
     while True:
         try:
             return open_store(settings.database_url)

@@ -18,7 +18,7 @@ from typing import Any
 
 from amphitrite.controlplane.settings import settings
 from amphitrite.controlplane.settings.home import Home
-from amphitrite.controlplane.store.content.content_store import open_content
+from amphitrite.controlplane.store.content.content_store import damaged, open_content
 from amphitrite.controlplane.store.sql.transactions import Database
 from amphitrite.controlplane.store.state import row_transfer
 from amphitrite.controlplane.transfer import backup, exclusive_access
@@ -100,10 +100,10 @@ def _copy_content(home: Home, database: Database, source_url: str, target_url: s
         if size is None:
             raise Error("RuntimeUnavailable", f"the content {digest} is not in {source.place}", target=digest)
         with target.begin(size) as upload:
-            for data in source.read(digest, 0, size):
+            for data in source.read(digest, 0, size, verified=False):
                 upload.write(data)
             if upload.finish()[0] != digest:
-                raise Error("InternalServerError", f"the content {digest} in {source.place} is damaged", target=digest)
+                raise damaged(digest, f"the content {digest} in {source.place}")
         count += 1
     return count
 

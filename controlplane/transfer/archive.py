@@ -4,7 +4,8 @@ Decides that an archive appears complete or not at all, readable by its owner on
 damaged archive is not read. Must not know what the files are for.
 
 Layout: the files in the order in which they were added, then ``manifest.json`` with the writer's
-fields, and under ``entries`` the name, size in bytes and SHA-256 of every file.
+fields, and under ``entries`` the name, size in bytes and SHA-256 of every file. It has its own
+SHA-256 too.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from amphitrite.schemas.errors import Error
+from amphitrite.schemas.sealed_json import seal, unseal
 
 MANIFEST = "manifest.json"
 CHUNK = 1024 * 1024
@@ -37,9 +39,9 @@ class Writer:
         self._tar = tar
         self._entries: dict[str, dict[str, Any]] = {}
 
-    def add(self, name: str, size: int, chunks: Iterable[bytes]) -> None:
-        """``name``: ``directory/file``. Raises Error RuntimeUnavailable if there are more or fewer
-        bytes than ``size``."""
+    def add(self, name: str, size: int, chunks: Iterable[bytes]) -> str:
+        """``name``: ``directory/file``. Returns the SHA-256 of what was added. Raises Error
+        RuntimeUnavailable if there are more or fewer bytes than ``size``."""
         if not _NAME.fullmatch(name):
             raise ValueError(f"not a name in an archive: {name!r}")
         stream = _Chunks(chunks)
@@ -53,12 +55,13 @@ class Writer:
         if stream.read(1):
             raise _changed(name)
         self._entries[name] = {"size": size, "sha256": stream.sha256.hexdigest()}
+        return stream.sha256.hexdigest()
 
     def add_bytes(self, name: str, data: bytes) -> None:
         self.add(name, len(data), (data,))
 
     def close(self, manifest: Mapping[str, Any]) -> None:
-        data = json.dumps({**manifest, "entries": self._entries}, indent=1).encode()
+        data = seal(json.dumps({**manifest, "entries": self._entries}, indent=1)).encode()
         self._tar.addfile(_private(MANIFEST, len(data)), io.BytesIO(data))
 
 
@@ -101,6 +104,9 @@ class Reader:
         """All files, in the order in which they were added."""
         return list(self.manifest["entries"])
 
+    def sha256(self, name: str) -> str:
+        return str(self.manifest["entries"][name]["sha256"])
+
     def size(self, name: str) -> int:
         return int(self.manifest["entries"][name]["size"])
 
@@ -127,7 +133,7 @@ class Reader:
         if member is None or member.size > _MANIFEST_MAX:
             raise self._damaged(f"it has no {MANIFEST}, so it is not a complete backup")
         with self._open(MANIFEST) as file:
-            manifest = json.load(file)
+            manifest = unseal(file.read().decode())
         if not isinstance(manifest, dict) or not isinstance(manifest.get("entries"), dict):
             raise self._damaged(f"its {MANIFEST} lists no entries")
         return manifest

@@ -22,7 +22,8 @@ from typing import Any
 
 from amphitrite.controlplane.settings.settings import Settings
 from amphitrite.controlplane.settings.version import VERSION
-from amphitrite.controlplane.store.content.content_store import Content, open_content
+from amphitrite.controlplane.store.checks import database_check
+from amphitrite.controlplane.store.content.content_store import Content, damaged, open_content
 from amphitrite.controlplane.store.sql.tables import REVISION
 from amphitrite.controlplane.store.state import row_transfer
 from amphitrite.controlplane.transfer import archive, exclusive_access
@@ -37,7 +38,8 @@ EXCLUDED_TABLES = ("blocks",)
 def backup(settings: Settings, file: Path) -> dict[str, Any]:
     """Writes ``file`` with mode 0600. Returns a summary of its content.
 
-    Raises Error LocalFileError, RuntimeUnavailable or BadArgument.
+    Raises Error LocalFileError, RuntimeUnavailable, BadArgument, or DamagedContent: a backup of
+    what is damaged would replace older, good ones.
     """
     database = row_transfer.open_existing(settings.database_url)
     manifest: dict[str, Any] = {
@@ -51,6 +53,7 @@ def backup(settings: Settings, file: Path) -> dict[str, Any]:
     }
     try:
         with archive.create(file, lambda: manifest) as writer:
+            database_check.require_sound(database)
             with database.read() as connection:
                 for table in row_transfer.TABLES:
                     if table.name not in EXCLUDED_TABLES:
@@ -76,6 +79,7 @@ def restore(settings: Settings, file: Path) -> dict[str, Any]:
     with archive.open_archive(file) as reader:
         manifest = reader.manifest
         _require_supported(manifest, file)
+        _require_intact(reader, file)
         settings.home.create()
         files = _files(reader, settings)
         database = row_transfer.open_empty(settings.database_url)
@@ -124,7 +128,8 @@ def _add_content(writer: archive.Writer, settings: Settings, digests: list[str],
                 target=digest,
                 hint="try again; if it is still missing, upload the model again",
             )
-        writer.add(f"models/{digest}", size, content.read(digest, 0, size))
+        if writer.add(f"models/{digest}", size, content.read(digest, 0, size, verified=False)) != digest:
+            raise damaged(digest, f"the content {digest} in {content.place}")
     return "included"
 
 
@@ -165,6 +170,15 @@ def _files(reader: archive.Reader, settings: Settings) -> list[tuple[Path, bytes
             message = f"{home.root} is not empty: it has a different {name}"
             raise Error("Conflict", message, target=str(path), hint="set ML_HOME to an empty directory")
     return files
+
+
+def _require_intact(reader: archive.Reader, file: Path) -> None:
+    """Raises Error LocalFileError for content that was damaged before it was backed up."""
+    for name in reader.names:
+        directory, _, digest = name.partition("/")
+        if directory == "models" and reader.sha256(name) != digest:
+            message = f"{file} is damaged: the content of {name} is not what its name says"
+            raise Error("LocalFileError", message, hint="use another backup")
 
 
 def _restore_content(reader: archive.Reader, settings: Settings) -> None:

@@ -94,7 +94,7 @@ class Release(User):
                 "service": {"type": "NodePort", "nodePort": self.scoring[1]},
                 "resources": {"requests": {"cpu": "50m", "memory": "128Mi"}},
             },
-            "instances": {"namespace": self.namespace, "storageRequests": self._counts_storage()},
+            "instances": {"storageRequests": self._counts_storage()},
             "networkPolicy": {"controlplane": {"ingressFrom": [{"ipBlock": {"cidr": "0.0.0.0/0"}}]}},
             "test": {"instanceType": "Standard_DS3_v2"},
             "instanceTypes": [

@@ -142,45 +142,8 @@ def needed(rules: tuple[Rule, ...]) -> set[tuple[str, str, str, str]]:
 def test_the_role_is_what_the_program_needs(name: str) -> None:
     election = {("coordination.k8s.io", "leases", verb, "amphitrite-controlplane") for verb in ("get", "patch")}
     table = {("", "secrets", verb, "amphitrite-routing-table") for verb in ("get", "patch")}
-    wanted = table | (set() if name == "single" else election)
+    wanted = needed(RULES) | table | (set() if name == "single" else election)
     assert rules_of(one(example(name), "Role", "amphitrite-controlplane")) == wanted
-    instances = one(example(name), "Role", "amphitrite-instances")
-    assert rules_of(instances) == needed(RULES)
-    assert instances["metadata"]["namespace"] == "ml-amphitrite-instances"
-
-
-@each_example
-def test_nobody_may_make_pods_or_read_secrets_beside_the_releases(name: str) -> None:
-    """Whoever makes a pod in a namespace can mount its Secrets; whoever patches one can read it."""
-    roles = [d for d in example(name) if d["kind"] in ("Role", "ClusterRole")]
-    here = [role for role in roles if role["metadata"].get("namespace", "ml") == "ml"]
-    given = {right for role in here for right in rules_of(role)}
-    makes = {"deployments", "pods", "replicasets", "jobs", "statefulsets", "daemonsets", "cronjobs"}
-    assert {r for r in given if r[1] in makes and r[2] in ("create", "patch", "update", "*")} == set()
-    assert {(verb, secret) for _, resource, verb, secret in given if resource == "secrets"} == {
-        ("get", "amphitrite-routing-table"),
-        ("patch", "amphitrite-routing-table"),
-    }
-
-
-@each_example
-def test_instances_are_in_a_namespace_that_takes_restricted_pods_alone(name: str) -> None:
-    namespace = one(example(name), "Namespace", "ml-amphitrite-instances")
-    assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
-    assert namespace["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
-    told = environment(example(name))
-    assert told["ML_KUBERNETES_NAMESPACE"] == "ml-amphitrite-instances"
-    claims = [d for d in example(name) if d["metadata"]["name"] == "amphitrite-model-cache"]
-    assert {d["metadata"]["namespace"] for d in claims} <= {"ml-amphitrite-instances"}
-
-
-def test_a_release_may_keep_its_instances_beside_it() -> None:
-    rendered = documents("--values", EXAMPLES["gpu-cache"], "--set", "instances.namespace=ml")
-    assert [d for d in rendered if d["kind"] == "Namespace"] == []
-    assert {d["metadata"].get("namespace", "ml") for d in rendered} == {"ml"}
-    names = [(d["kind"], d["metadata"]["name"]) for d in rendered]
-    assert len(names) == len(set(names))
-    assert environment(rendered)["ML_KUBERNETES_NAMESPACE"] == "ml"
 
 
 @each_example

@@ -105,7 +105,6 @@ REFUSED_BY_TEMPLATES: list[tuple[str | None, list[str], str]] = [
     ("trial", ["controlplane.replicas=2"], "models.persistence.accessMode=ReadWriteOnce"),
     ("trial", ["postgresql.acknowledgeTrial=false"], "That is for trials"),
     ("production", ["modelCache.type=hostPath"], "set modelCache.hostPath"),
-    ("production", ["modelCache.type=hostPath", "modelCache.hostPath=/m"], "Set instances.podSecurity=privileged"),
     ("production", ["modelCache.type=image"], "set modelCache.image"),
     ("production", ["tls.dataplane.source=existingSecret"], "set tls.dataplane.existingSecret"),
     ("production", ["tls.dataplane.existingSecret=mine"], "Set the source to existingSecret"),

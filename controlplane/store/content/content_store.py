@@ -71,6 +71,11 @@ class Content(Protocol):
         """
         ...
 
+    def forget_cached(self, digest: str) -> None:
+        """Lets the next reader have what is on the disk, and not what the kernel remembers of
+        it."""
+        ...
+
     def lay_out(self, digest: str, target: Path) -> None:
         """Creates a read-only file with this content at ``target``, which must not exist.
 

@@ -88,6 +88,10 @@ class ContentDirectory:
             raise
         return self._chunks(file, first, end)
 
+    def forget_cached(self, digest: str) -> None:
+        with suppress(LookupError), self._open(self.path(digest)) as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
     def lay_out(self, digest: str, target: Path) -> None:
         content = self.path(digest)
         with self._open(content) as file:

@@ -145,6 +145,9 @@ class ContentBucket:
     def read(self, digest: str, first: int, end: int, *, verified: bool = True) -> Chunks:
         return self._get(self._key(digest), f"bytes={first}-{end - 1}" if end > first else None)
 
+    def forget_cached(self, digest: str) -> None:
+        """Nothing is cached here."""
+
     def lay_out(self, digest: str, target: Path) -> None:
         sha256 = hashlib.sha256()
         chunks = self._get(self._key(digest), None)

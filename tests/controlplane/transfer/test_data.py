@@ -32,7 +32,7 @@ from amphitrite.controlplane.store.reports.key_uses import KeyUses
 from amphitrite.controlplane.store.sql.transactions import CONTROL_PLANE
 from amphitrite.controlplane.store.state import row_transfer
 from amphitrite.controlplane.store.state.database import SqlStore, open_store
-from amphitrite.controlplane.transfer import __main__
+from amphitrite.controlplane.transfer import __main__, archive
 from amphitrite.dataplane.table.routing_table import RoutingTable, Secret
 from amphitrite.schemas.errors import Error
 
@@ -271,6 +271,44 @@ def test_content_in_an_object_store_stays_there_and_that_is_said(
     assert answer["left_out"] == ["the content of models stays in s3://bucket/prefix"]
     with tarfile.open(file) as tar:
         assert not [name for name in tar.getnames() if name.startswith("models/")]
+
+
+def change_a_byte(path: Path) -> None:
+    path.chmod(0o644)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def test_what_is_damaged_is_not_backed_up(home: Home, database: Databases, run: Run, tmp_path: Path) -> None:
+    old, file = database("sqlite", "old"), tmp_path / "into" / "backup.tar"
+    fill(old, home)
+    file.parent.mkdir()
+    content = ContentDirectory(home.models, time.time)
+    digest = next(content.digests())
+    good = content.path(digest).read_bytes()
+    change_a_byte(content.path(digest))
+    with pytest.raises(Error, match="is damaged: its SHA-256 is not") as caught:
+        run(home, "backup", str(file), database=old)
+    assert caught.value.code == "DamagedContent" and list(file.parent.iterdir()) == []
+    content.path(digest).write_bytes(good)
+    path = Path(old.removeprefix("sqlite:///"))
+    path.write_bytes(path.read_bytes().replace(b'{"name": "ep1"', b'{"nane": "ep1"', 1))
+    with pytest.raises(Error, match="missing from index copy_of_endpoints") as caught:
+        run(home, "backup", str(file), database=old)
+    assert caught.value.code == "DamagedContent" and list(file.parent.iterdir()) == []
+
+
+def test_content_that_was_backed_up_damaged_is_not_restored(
+    home: Home, database: Databases, run: Run, tmp_path: Path
+) -> None:
+    """As releases without the test above made such a backup."""
+    file, digest = tmp_path / "backup.tar", "ab" * 32
+    with archive.create(file, lambda: {"format": 1, "revision": "0001"}) as writer:
+        writer.add_bytes(f"models/{digest}", b"something else")
+    with pytest.raises(Error, match="is not what its name says") as caught:
+        run(Home(tmp_path / "new"), "restore", str(file), database=database("sqlite", "new"))
+    assert caught.value.code == "LocalFileError"
 
 
 def test_a_backup_overwrites_nothing_and_leaves_nothing_half(

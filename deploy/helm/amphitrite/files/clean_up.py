@@ -13,7 +13,7 @@ import time
 
 from kubernetes import client, config
 
-NAMESPACE, INSTANCES = os.environ["NAMESPACE"], os.environ["INSTANCES"]
+NAMESPACE = os.environ["NAMESPACE"]
 DEADLINE = time.monotonic() + float(os.environ["TIMEOUT_S"])
 PAUSE_S = 1.0
 
@@ -26,12 +26,12 @@ def main() -> int:
             return 1
     # Foreground: a Deployment is gone only when its pods are.
     options = client.V1DeleteOptions(propagation_policy="Foreground")
-    while found := apps.list_namespaced_deployment(INSTANCES, label_selector=os.environ["WORKLOADS"]).items:
+    while found := apps.list_namespaced_deployment(NAMESPACE, label_selector=os.environ["WORKLOADS"]).items:
         for deployment in found:
             if deployment.metadata.deletion_timestamp is None:
                 print(f"deleting deployment {deployment.metadata.name}", flush=True)
                 try:
-                    apps.delete_namespaced_deployment(deployment.metadata.name, INSTANCES, body=options)
+                    apps.delete_namespaced_deployment(deployment.metadata.name, NAMESPACE, body=options)
                 except client.ApiException as exc:
                     if exc.status != 404:
                         raise

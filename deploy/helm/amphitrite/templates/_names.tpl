@@ -91,24 +91,6 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{- end }}
 {{- end -}}
 
-{{/*
-Where the pods of deployments are: not beside the Secrets of this release, which whoever makes pods there can mount. A
-release that has them beside it already keeps them there, because pods cannot move.
-*/}}
-{{- define "amphitrite.instances.namespace" -}}
-{{- if .Values.instances.namespace -}}
-{{- .Values.instances.namespace -}}
-{{- else -}}
-{{- $here := false -}}
-{{- range (lookup "apps/v1" "Deployment" .Release.Namespace "").items -}}
-{{- $labels := .metadata.labels | default dict -}}
-{{- $ours := and (eq (get $labels "app.kubernetes.io/instance") $.Release.Name) (eq (get $labels "app.kubernetes.io/managed-by") "amphitrite") -}}
-{{- if and $ours (eq (get $labels "app.kubernetes.io/component") "instance") -}}{{- $here = true -}}{{- end -}}
-{{- end -}}
-{{- if $here -}}{{ .Release.Namespace }}{{- else -}}{{ printf "%s-%s-instances" .Release.Namespace (include "amphitrite.fullname" .) }}{{- end -}}
-{{- end -}}
-{{- end -}}
-
 {{/* The pods of deployments: what the control plane of this release makes. It is told the release's name by ML_RELEASE. */}}
 {{- define "amphitrite.instances" -}}
 app.kubernetes.io/name: amphitrite

@@ -36,13 +36,6 @@
 {{- if and (eq $v.modelCache.type "hostPath") (not $v.modelCache.hostPath) -}}
 {{- fail "\n\nmodelCache.type is hostPath: set modelCache.hostPath to a directory of the nodes." -}}
 {{- end -}}
-{{- $namespace := include "amphitrite.instances.namespace" . -}}
-{{- if gt (len $namespace) 63 -}}
-{{- fail (printf "\n\nThe namespace for instances would be %s, which has more than 63 characters. Set instances.namespace." $namespace) -}}
-{{- end -}}
-{{- if and (eq $v.modelCache.type "hostPath") $v.instances.createNamespace (ne $namespace .Release.Namespace) (ne $v.instances.podSecurity "privileged") -}}
-{{- fail (printf "\n\nmodelCache.type is hostPath, which the Pod Security level %s of namespace %s forbids.\nSet instances.podSecurity=privileged, or use modelCache.type=pvc." $v.instances.podSecurity $namespace) -}}
-{{- end -}}
 {{- if and (eq $v.modelCache.type "image") (not $v.modelCache.image) -}}
 {{- fail "\n\nmodelCache.type is image: set modelCache.image to the repository whose tags are the models' digests." -}}
 {{- end -}}

@@ -49,8 +49,7 @@
 - {name: ML_FETCH_URL, value: {{ include "amphitrite.controlplane.internalUrl" . | quote }}}
 - {name: ML_TLS_DIRECTORY, value: /etc/amphitrite/tls}
 - {name: ML_CREDENTIALS_DIRECTORY, value: /etc/amphitrite/credentials}
-- {name: ML_KUBERNETES_NAMESPACE, value: {{ include "amphitrite.instances.namespace" . }}}
-- name: ML_POD_NAMESPACE
+- name: ML_KUBERNETES_NAMESPACE
   valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
 - name: ML_POD_NAME
   valueFrom: {fieldRef: {fieldPath: metadata.name}}
