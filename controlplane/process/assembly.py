@@ -165,6 +165,7 @@ def _local(settings: Settings, models: ModelStore, isolation: Isolation) -> Runt
         models.repository,
         max_input_bytes=settings.limits.scoring_body_bytes,
         isolation=isolation,
+        limits=settings.isolation.mode != "off",
         surroundings=Surroundings(
             tuple(path for path in directories if path is not None), settings.isolation.read, settings.isolation.write
         ),

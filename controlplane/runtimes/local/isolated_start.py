@@ -6,6 +6,7 @@ its own to write to: for its sockets, and for anything. Must not know how isolat
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from amphitrite.controlplane.runtimes.isolation.launch import Plan
 from amphitrite.controlplane.runtimes.isolation.support import Isolation
 from amphitrite.controlplane.runtimes.isolation.view import View
 from amphitrite.controlplane.runtimes.local import engines, instance_processes
+from amphitrite.controlplane.runtimes.local.instance_limits import processes_max
 from amphitrite.dataplane.machine import processes
 from amphitrite.dataplane.machine.processes import ProcessRecord
 from amphitrite.dataplane.triton.installation import Installation
@@ -76,8 +78,9 @@ def spawn(
     arguments: Sequence[str],
     environment: Mapping[str, str],
     log: int,
+    groups: tuple[Path, ...] = (),
 ) -> ProcessRecord:
-    """Raises OSError."""
+    """``groups``: see ``InstanceLimits.create``. Raises OSError."""
     scratch = place.instance / _SCRATCH
     scratch.mkdir(mode=0o700, exist_ok=True)
     shown = View(
@@ -89,6 +92,20 @@ def spawn(
         extra=(*view.of_triton(place.triton), *around.read),
         extra_write=around.write,
     )
-    plan = Plan(place.instance, scratch, tuple(view.mounts(shown)), user_namespace=isolation.user_namespace)
+    plan = Plan(
+        place.instance,
+        scratch,
+        tuple(view.mounts(shown)),
+        user_namespace=isolation.user_namespace,
+        # Without a user namespace, and in older kernels, it would count all processes of the user.
+        processes=processes_max() if isolation.user_namespace and _counts_by_namespace() else None,
+        control_groups=groups,
+    )
     marked = {instance_processes.MARKER: environment[instance_processes.MARKER]}
     return processes.of(launch.spawn(plan, arguments, environment, log, marked=marked))
+
+
+def _counts_by_namespace() -> bool:
+    """Whether RLIMIT_NPROC counts the processes of a user namespace, as from Linux 5.14 on."""
+    version = os.uname().release.split(".")
+    return (int(version[0]), int("".join(filter(str.isdigit, version[1])) or 0)) >= (5, 14)

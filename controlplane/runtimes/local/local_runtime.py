@@ -24,6 +24,7 @@ from amphitrite.controlplane.core.desired.containers import MODEL_DIR
 from amphitrite.controlplane.core.desired.resources import Probe, WorkloadSpec
 from amphitrite.controlplane.core.observed.observations import Instance
 from amphitrite.controlplane.core.storage.garbage import StoredItem
+from amphitrite.controlplane.runtimes.isolation import control_groups
 from amphitrite.controlplane.runtimes.isolation.support import OFF, Isolation
 from amphitrite.controlplane.runtimes.local import (
     cpu_instances,
@@ -37,6 +38,7 @@ from amphitrite.controlplane.runtimes.local import (
     model_directories,
     socket_directories,
 )
+from amphitrite.controlplane.runtimes.local.instance_limits import InstanceLimits
 from amphitrite.controlplane.runtimes.local.instance_records import InstanceRecord
 from amphitrite.controlplane.runtimes.local.isolated_start import NOTHING_MORE, Place, Surroundings
 from amphitrite.controlplane.runtimes.local.supervision import START_MARK, Supervision
@@ -60,7 +62,8 @@ class LocalRuntime:
 
     ``repositories``: returns the directory of a model digest. ``machine``: the environment
     variables of this machine. ``isolation``: whether instances are isolated; ``surroundings``:
-    what isolated ones see of the machine.
+    what isolated ones see of the machine. ``limits``: whether an instance gets no more than its
+    type has.
     """
 
     name = "local"
@@ -74,8 +77,10 @@ class LocalRuntime:
         max_input_bytes: int = 100 * 1024 * 1024,
         isolation: Isolation = OFF,
         surroundings: Surroundings = NOTHING_MORE,
+        limits: bool = False,
     ) -> None:
         self._isolation, self._surroundings = isolation, surroundings
+        self._limits = InstanceLimits(control_groups.find(_groups_name(home)) if limits else None)
         self._home, self._repositories, self._machine = home, repositories, machine
         self._max_input_bytes = max_input_bytes
         self._lock = threading.Lock()
@@ -216,7 +221,9 @@ class LocalRuntime:
 
     def _supervise(self, record: InstanceRecord) -> None:
         directory = self._directory(record.id)
-        self._supervised[record.id] = Supervision(self._home.root, directory, record, self._launch, self._notify)
+        self._supervised[record.id] = Supervision(
+            self._home.root, directory, record, self._launch, self._notify, self._limits
+        )
 
     def _adopt(self) -> None:
         """Continues with the living instances and records of an earlier control plane, and removes
@@ -235,6 +242,7 @@ class LocalRuntime:
                     shutil.rmtree(path, ignore_errors=True)
         needed = frozenset(Path(r.sockets) for r in records.values() if r.sockets and r.phase != "exited")
         socket_directories.remove_all(self._home, needed)
+        self._limits.remove_all([record.id for record in records.values() if record.phase != "exited"])
         for record in records.values():
             if record.phase == "exited":
                 self._exited[record.id] = record
@@ -300,12 +308,16 @@ class LocalRuntime:
         log = instance_logs.open_for_append(directory)
         try:
             arguments = command_line.arguments(triton, options)
+            groups = self._limits.create(record.id, spec.instance_type)
             if self._isolation.on:
                 shown = (*model_directories.directories(directory, files), repository, backends)
                 place = Place(self._home.root, directory, spec.instance_type, triton, shown, sockets)
-                process = isolated_start.spawn(self._isolation, self._surroundings, place, arguments, variables, log)
+                process = isolated_start.spawn(
+                    self._isolation, self._surroundings, place, arguments, variables, log, groups
+                )
             else:
                 process = instance_processes.spawn(arguments, variables, directory, log)
+                control_groups.join(groups, process.pid)
         except OSError:
             socket_directories.remove(sockets)
             raise
@@ -316,12 +328,16 @@ class LocalRuntime:
         return record
 
 
+def _groups_name(home: Home) -> str:
+    return f"amphitrite-{instance_processes.home_digest(home.root)}"
+
+
 def stop_all(home: Home, grace_s: float) -> None:
     """Stops every instance of ``home`` while no control plane runs, by marker, so that none is
     missed.
 
     Sends SIGTERM, and SIGKILL after ``grace_s``. The records then show that the stop was requested.
-    Leaves nothing in /dev/shm.
+    Leaves nothing in /dev/shm, and no control group.
     """
     prefix = f"{instance_processes.home_digest(home.root)}/"
 
@@ -350,3 +366,4 @@ def stop_all(home: Home, grace_s: float) -> None:
             socket_directories.remove(Path(record.sockets))
     with contextlib.suppress(Error):
         socket_directories.remove_all(home)
+    control_groups.find(_groups_name(home)).remove_all()

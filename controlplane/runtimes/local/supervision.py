@@ -32,6 +32,7 @@ from amphitrite.controlplane.runtimes.local import (
     listeners,
     socket_directories,
 )
+from amphitrite.controlplane.runtimes.local.instance_limits import NO_LIMITS, InstanceLimits
 from amphitrite.controlplane.runtimes.local.instance_records import InstanceRecord
 from amphitrite.controlplane.runtimes.local.probe_counts import ProbeState, step
 from amphitrite.dataplane.machine import own_faults, processes
@@ -44,6 +45,8 @@ log = logging.getLogger(__name__)
 #: an earlier probe costs nothing.
 STARTING_PERIOD_S = 0.1
 ROTATION_PERIOD_S = 10.0
+#: Seconds between looks at what an instance uses.
+LIMITS_PERIOD_S = 1.0
 #: Seconds that a Python stub may be dead while a model is loaded. Triton waits forever for a stub
 #: that died while reading the model, for example out of memory, so the supervisor must detect it.
 DEAD_STUB_S = 5.0
@@ -64,9 +67,15 @@ class Supervision:
     """``changed`` is called, without a lock held, after each change of the record."""
 
     def __init__(
-        self, home: Path, directory: Path, record: InstanceRecord, launch: Launch, changed: Callable[[], None]
+        self,
+        home: Path,
+        directory: Path,
+        record: InstanceRecord,
+        launch: Launch,
+        changed: Callable[[], None],
+        limits: InstanceLimits = NO_LIMITS,
     ) -> None:
-        self._directory, self._launch, self._changed = directory, launch, changed
+        self._directory, self._launch, self._changed, self._limits = directory, launch, changed, limits
         self._marker = instance_processes.marker(home, record.id)
         self._shm_prefix = instance_processes.shm_prefix(home, record.id)
         self._record, self._lock = record, threading.Lock()
@@ -138,7 +147,7 @@ class Supervision:
             poll.register(pidfd, select.POLLIN)
             poll.register(self._wake, select.POLLIN)
             next_readiness = self._record.started_at + self._record.readiness.initial_delay
-            next_liveness = next_rotation = 0.0
+            next_liveness = next_rotation = next_limits = 0.0
             while not self._closing:
                 now, record = time.time(), self._record
                 if record.stop_by is not None:
@@ -151,10 +160,13 @@ class Supervision:
                     if now >= next_liveness and record.ready_at is not None:
                         next_liveness = now + self._probe(self._probe_liveness, record)
                     wake_at = next_readiness if record.ready_at is None else min(next_readiness, next_liveness)
+                if now >= next_limits:
+                    next_limits = now + LIMITS_PERIOD_S
+                    self._check_limits(record)
                 if now >= next_rotation:
                     next_rotation = now + ROTATION_PERIOD_S
                     instance_logs.rotate(self._directory)
-                wait_s = max(0.0, min(wake_at, next_rotation) - time.time())
+                wait_s = max(0.0, min(wake_at, next_rotation, next_limits) - time.time())
                 events = dict(poll.poll(wait_s * 1000))
                 if pidfd in events:
                     return False
@@ -239,6 +251,13 @@ class Supervision:
             self._kill_reason = exit_reasons.DEAD_STUB
             self._kill()
 
+    def _check_limits(self, record: InstanceRecord) -> None:
+        """The kernel may have killed one process of several; the others would serve half a
+        model."""
+        if why := self._limits.exceeded(record.id, record.workload.instance_type, record.process):
+            self._kill_reason = why
+            self._kill()
+
     def _probe_liveness(self, record: InstanceRecord) -> float:
         """As for readiness. Liveness counts from the first readiness on; the plan limits the time
         until then."""
@@ -271,7 +290,11 @@ class Supervision:
                 with contextlib.suppress(OSError, Error):
                     self._update(**_process_fields(self._launch(replace(record, restarts=record.restarts + 1))))
                     return
+            self._kill_reason = self._kill_reason or self._limits.exceeded(
+                record.id, record.workload.instance_type, None
+            )
             why = self._kill_reason or exit_reasons.reason(text, exit_code, was_ready=record.ready_at is not None)
+        self._limits.remove(record.id)
         self._update(phase="exited", exited_at=time.time(), exit_code=exit_code, reason=why)
 
     def _signal(self, number: int) -> None:

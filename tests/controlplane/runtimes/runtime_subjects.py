@@ -101,7 +101,7 @@ class Local:
 
     def open(self) -> LocalRuntime:
         """A runtime on this home, as the next control plane would have it."""
-        runtime = LocalRuntime(self.home, self.repositories, isolation=self.isolation)
+        runtime = LocalRuntime(self.home, self.repositories, isolation=self.isolation, limits=True)
         runtime.watch(self.changed.set)
         return runtime
 
