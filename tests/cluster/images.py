@@ -91,15 +91,15 @@ def _build(name: str, reference: str) -> None:
     tool = builder(cache())
     if tool.has(reference):
         return
-    base = _base(tool)
+    made_on = base(tool)
     if name == "triton":
-        _build_triton(tool, base, reference)
+        _build_triton(tool, made_on, reference)
         return
     fetched = []
     if name in _SETS:
         fetched = ["--wheels", str(_wheels(name))]
     tag = reference.rpartition(":")[2]
-    run(DEPLOY / "build.sh", "--tag", tag, "--base", base, *fetched, name, env=tool.environment())
+    run(DEPLOY / "build.sh", "--tag", tag, "--base", made_on, *fetched, name, env=tool.environment())
 
 
 def _wheels(name: str) -> Path:
@@ -107,7 +107,7 @@ def _wheels(name: str) -> Path:
     return wheels(cache() / "wheels" / f"{name}-{_hash([], locked)}", cache(), locked)
 
 
-def _base(tool: Builder) -> str:
+def base(tool: Builder) -> str:
     """Stands in for python:3.11-slim-bookworm: the same Debian with the same Python, from Debian's
     packages."""
     name = f"localhost/python-3.11-slim-bookworm:{hashlib.sha256(_BASE_RECIPE.encode()).hexdigest()[:12]}"

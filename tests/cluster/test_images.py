@@ -3,8 +3,10 @@ more."""
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
+import subprocess
 import tarfile
 from pathlib import Path
 
@@ -12,10 +14,13 @@ import pytest
 
 from deploy.lock import read, requirements
 
+from ..helm.chart import EXAMPLES, documents, one
 from ..waiting import wait_until
-from .images import Images
-from .machine import ROOT
+from .builder import builder
+from .images import DEPLOY, Images, base
+from .machine import ROOT, cache, run
 from .node import Cluster
+from .oci_registry import Registry
 from .pods import create, ended, restricted_pod, told
 
 pytestmark = pytest.mark.cluster
@@ -141,3 +146,31 @@ def _tar(models: Path) -> bytes:
     with tarfile.open(fileobj=packed, mode="w") as archive:
         archive.add(models, "example")
     return packed.getvalue()
+
+
+def test_what_was_pushed_is_pinned_by_one_file_of_values(images: Images, tmp_path: Path) -> None:
+    """The image was built before, so that this only pushes it."""
+    written, configuration = tmp_path / "digests.yaml", tmp_path / "registries.conf"
+    tool, tag = builder(cache()), images.fetcher.rpartition(":")[2]
+    with Registry() as registry:
+        configuration.write_text(f'[[registry]]\nlocation = "{registry.address}"\ninsecure = true\n')
+        environment = {**tool.environment(), "CONTAINERS_REGISTRIES_CONF": str(configuration)}
+        where = ("--registry", f"{registry.address}/ml", "--tag", tag, "--base", base(tool))
+        said = run(DEPLOY / "build.sh", *where, "--push", "--digests", written, "fetcher", env=environment)
+        manifest = registry.manifests[f"ml/fetcher:{tag}"]
+    digest = f"sha256:{hashlib.sha256(manifest).hexdigest()}"
+    reference = f"{registry.address}/ml/fetcher:{tag}@{digest}"
+    assert said.splitlines()[-1] == reference
+    controlplane = one(documents("-f", EXAMPLES["production"], "-f", written), "Deployment", "amphitrite-controlplane")
+    (container,) = controlplane["spec"]["template"]["spec"]["containers"]
+    assert {"name": "ML_FETCHER_IMAGE", "value": reference} in container["env"]
+    lines = written.read_text()
+    for other in ("triton", "postgresql"):
+        assert f"  {other}: {{digest: " in lines or f"# {other} is not pinned" in lines
+
+
+def test_digests_are_not_written_of_what_no_registry_has(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [str(DEPLOY / "build.sh"), "--digests", str(tmp_path / "d")], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (2, "error: --digests needs --push: a registry decides the digest\n")

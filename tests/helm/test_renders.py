@@ -7,6 +7,7 @@ house rules of pods.
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import re
 from pathlib import Path
@@ -88,6 +89,29 @@ def test_every_image_has_a_tag_or_a_digest(name: str) -> None:
     for where, image in images.items():
         reference = image.rpartition("/")[2]
         assert "@sha256:" in image or (":" in reference and not reference.endswith(":latest")), (where, image)
+
+
+def references(rendered: list[Document]) -> set[str]:
+    """Of every image that a render names: in containers, and in what the control plane is told."""
+    found = {container["image"] for container in containers(rendered).values()}
+    controlplane = containers(rendered)["Deployment/amphitrite-controlplane/controlplane"]
+    return found | {e["value"] for e in controlplane["env"] if e["name"].endswith("_IMAGE")}
+
+
+@each_example
+def test_every_image_can_be_given_by_digest(name: str) -> None:
+    """By one file of values, as ``build.sh --digests`` writes it. The tag stays."""
+    images = yaml.safe_load((CHART / "values.yaml").read_text())["images"]
+    digests = {image: f"sha256:{hashlib.sha256(image.encode()).hexdigest()}" for image in images}
+    settings = [f"images.{image}.digest={digest}" for image, digest in digests.items()]
+    before = references(documents("--values", EXAMPLES[name]))
+    after = references(
+        documents("--values", EXAMPLES[name], *(part for setting in settings for part in ("--set", setting)))
+    )
+    assert {reference.partition("@")[0] for reference in after} == {r.partition("@")[0] for r in before}
+    assert all(reference.partition("@")[2] in digests.values() for reference in after), after
+    assert all(":" in reference.partition("@")[0].rpartition("/")[2] for reference in after), "the tag stays"
+    assert len(after) >= 4
 
 
 def test_one_value_moves_every_image_to_a_mirror() -> None:

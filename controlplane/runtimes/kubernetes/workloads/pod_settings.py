@@ -16,7 +16,7 @@ from amphitrite.controlplane.settings.version import VERSION
 from amphitrite.schemas.errors import Error
 
 #: The NVIDIA release of the default Triton image.
-TRITON_TAG = "26.04-py3"
+TRITON_TAG = "26.09-py3"
 TRITON_REPOSITORY = "nvcr.io/nvidia/tritonserver"
 TRITON_IMAGE = f"{TRITON_REPOSITORY}:{TRITON_TAG}"
 FETCHER_IMAGE = f"docker.io/amphitrite/fetcher:{VERSION}"
@@ -86,9 +86,9 @@ class KubernetesSettings:
     storage_requests: bool = True
 
     def image_for(self, shape: PodShape) -> str:
-        """The Triton image for an instance type that names none. An image other than our default is
-        used for all types."""
-        if shape.triton_tag is None or self.triton_image != TRITON_IMAGE:
+        """The Triton image for an instance type that names none. An image other than our default,
+        which may have a digest behind its tag, is used for all types."""
+        if shape.triton_tag is None or self.triton_image.partition("@")[0] != TRITON_IMAGE:
             return self.triton_image
         return f"{TRITON_REPOSITORY}:{shape.triton_tag}"
 

@@ -1,14 +1,13 @@
 {{/* What all pods of the chart have in common. Arguments are written above each definition. */}}
 
-{{/* The reference of an image. dict "root" $ "image" .Values.images.NAME */}}
+{{/*
+The reference of an image: registry/repository:tag, and @digest behind it where one is given, which then alone decides. The
+tag stays, because the control plane reads Triton's release in it. dict "root" $ "image" .Values.images.NAME
+*/}}
 {{- define "amphitrite.image" -}}
 {{- $registry := .root.Values.global.imageRegistry | default .image.registry -}}
-{{- $name := printf "%s/%s" $registry .image.repository -}}
-{{- if .image.digest -}}
-{{- printf "%s@%s" $name .image.digest -}}
-{{- else -}}
-{{- printf "%s:%s" $name (.image.tag | default .root.Chart.AppVersion) -}}
-{{- end -}}
+{{- printf "%s/%s:%s" $registry .image.repository (.image.tag | default .root.Chart.AppVersion) -}}
+{{- with .image.digest -}}{{- printf "@%s" . -}}{{- end -}}
 {{- end -}}
 
 {{/* Without a context: $ */}}

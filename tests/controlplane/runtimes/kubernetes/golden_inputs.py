@@ -15,7 +15,11 @@ from amphitrite.controlplane.core.desired.resources import (
     workload_spec,
 )
 from amphitrite.controlplane.runtimes.kubernetes.workloads.model_facts import ModelFacts, model_facts
-from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_settings import KubernetesSettings, model_cache
+from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_settings import (
+    TRITON_IMAGE,
+    KubernetesSettings,
+    model_cache,
+)
 
 DIGEST = "0123456789abcdef" * 4
 CPU = PodShape("Standard_DS2_v2", (("cpu", "1800m"), ("memory", "5Gi")), (("memory", "5Gi"),))
@@ -135,6 +139,9 @@ CASES: Mapping[str, Case] = {
         ),
         _settings(GPU),
         60.0,
+    ),
+    "triton-by-digest": Case(
+        _workload(), replace(_settings(), triton_image=f"registry.example/{TRITON_IMAGE}@sha256:{'cd' * 32}")
     ),
     "claim": Case(
         _workload(),

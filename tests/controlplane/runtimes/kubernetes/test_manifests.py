@@ -19,6 +19,7 @@ from amphitrite.controlplane.core.capacity.node_capacity import quantity
 from amphitrite.controlplane.core.desired.resources import is_complete
 from amphitrite.controlplane.runtimes.kubernetes.workloads import earlier_layout, workload_manifests
 from amphitrite.controlplane.runtimes.kubernetes.workloads.object_names import NAME_MAX, SPEC_ANNOTATION, object_name
+from amphitrite.controlplane.runtimes.kubernetes.workloads.pod_settings import TRITON_IMAGE
 from amphitrite.controlplane.runtimes.kubernetes.workloads.workload_json import from_json, to_json
 from amphitrite.schemas.errors import Error
 
@@ -121,6 +122,18 @@ def test_only_proxies_reach_the_ports_for_scoring(name: str) -> None:
         assert home == ({"kubernetes.io/metadata.name": "ml"} if case.settings.proxy_namespace else None)
         metrics = [rule for rule in policy["spec"]["ingress"][1:] if {"port": 8002, "protocol": "TCP"} in rule["ports"]]
         assert bool(metrics) == (case.settings.metrics_from != () and case.workload.container is None)
+
+
+def test_a_digest_hides_neither_tritons_release_nor_that_it_is_the_default() -> None:
+    digest = f"@sha256:{'cd' * 32}"
+    case = CASES["triton-by-digest"]
+    server = made(case)[0]["spec"]["template"]["spec"]["containers"][0]
+    assert server["image"].endswith(digest)
+    assert f"--http-max-input-size={case.settings.max_input_bytes}" in server["args"]
+    pinned = replace(case.settings, triton_image=f"{TRITON_IMAGE}{digest}")
+    old = replace(case.settings.shape("any"), triton_tag="24.10-py3")
+    assert pinned.image_for(case.settings.shape("any")) == f"{TRITON_IMAGE}{digest}"
+    assert pinned.image_for(old).endswith(":24.10-py3")
 
 
 def test_variables_of_an_earlier_release_are_taken_out_of_the_annotation() -> None:
