@@ -7,6 +7,7 @@ a deployment counts as failed. Must not know processes or routing.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 
 from amphitrite.controlplane.core.desired.resources import Probe
 from amphitrite.controlplane.core.observed.observations import Instance
@@ -38,6 +39,10 @@ FAILURES_TO_FAIL = 2
 STABLE_S = 60.0
 
 BACKOFF_FIRST_S, BACKOFF_MAX_S = 1.0, 300.0
+
+#: The longest back-off after an instance that had served. Its model can be loaded, and what ended
+#: it may have been one request: whoever sends such requests must not keep a deployment down.
+BACKOFF_SERVED_MAX_S = 4.0
 
 #: An instance that is not ready after this many seconds is stopped, unless its readiness probe
 #: allows more.
@@ -85,10 +90,24 @@ def failures_in_a_row(slot: Sequence[Instance], deadline_s: float, now: float, s
 
     ``slot``: all attempts of one slot, in any order.
     """
-    count = 0
+    return len(_row_of_failures(slot, deadline_s, now, since))
+
+
+def restart_delay_s(slot: Sequence[Instance], deadline_s: float, now: float, since: float = 0.0) -> float:
+    """Seconds between the last exit and the next start. Only failures to become ready, since an
+    attempt that did, make it longer than BACKOFF_SERVED_MAX_S. For the arguments see
+    :func:`failures_in_a_row`."""
+    row = _row_of_failures(slot, deadline_s, now, since)
+    unready = len(list(takewhile(lambda instance: instance.ready_at is None, row)))
+    return max(backoff_s(unready), min(backoff_s(len(row)), BACKOFF_SERVED_MAX_S))
+
+
+def _row_of_failures(slot: Sequence[Instance], deadline_s: float, now: float, since: float) -> list[Instance]:
+    """The newest first."""
+    row: list[Instance] = []
     for instance in sorted(slot, key=lambda i: i.attempt, reverse=True):
         if stable(instance, now) or (instance.exited_at is not None and instance.exited_at <= since):
             break
         if failed(instance, deadline_s):
-            count += 1
-    return count
+            row.append(instance)
+    return row

@@ -16,11 +16,11 @@ from amphitrite.controlplane.core.observed.observations import Fault, Instance, 
 from amphitrite.controlplane.core.planning.rollout import (
     FAILURES_TO_FAIL,
     KEPT_EXITED,
-    backoff_s,
     failed,
     failures_in_a_row,
     load_deadline_s,
     overdue,
+    restart_delay_s,
     stable,
 )
 
@@ -197,8 +197,8 @@ def _fill(
         attempts = [i for i in instances if i.slot == slot]
         if any(i.phase != "exited" for i in attempts):
             continue
-        failures = failures_in_a_row(attempts, deadline_s, now, deployment.changed_at)
-        due = max((i.exited_at or now for i in attempts), default=now) + backoff_s(failures)
+        delay_s = restart_delay_s(attempts, deadline_s, now, deployment.changed_at)
+        due = max((i.exited_at or now for i in attempts), default=now) + delay_s
         if not attempts or due <= now:
             attempt = max((i.attempt for i in attempts), default=0) + 1
             starts.append(
