@@ -25,7 +25,7 @@ from amphitrite.controlplane.process.threads import Threads
 from amphitrite.controlplane.runtimes.isolation import support
 from amphitrite.controlplane.settings import addresses
 from amphitrite.controlplane.settings.settings import Settings
-from amphitrite.dataplane.machine import open_files
+from amphitrite.dataplane.machine import open_files, thread_stacks
 from amphitrite.schemas.errors import Error
 
 log = logging.getLogger(__name__)
@@ -61,6 +61,7 @@ def run(settings: Settings, stop: threading.Event, on_running: Callable[[], None
         fetch_ca = None if tls.ca_file == tls.bundle_file else tls.ca_file.read_text(encoding="ascii")
         parts = assemble(settings, secrets, fetch_ca, isolation, stack, stop)
         files_max = open_files.raise_limit()
+        thread_stacks.raise_limit()
         pending = Handshakes(https_server.pending_at_most(files_max))
         server = https_server.server(settings, tls, create_app(parts.services), pending, files_max)
         renewal_task = Renewal(

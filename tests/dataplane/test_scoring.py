@@ -237,6 +237,14 @@ def test_what_may_have_run_is_repeated_only_where_that_is_allowed(
     assert len(rules[1]["blue"].scored()) + len(rules[1]["green"].scored()) == tries
 
 
+def test_what_cannot_be_looked_into_runs_once(scoring: RunningAgent, rules: Rules) -> None:
+    """It may be what has ended the instance."""
+    headers = {**BEARER, PIN: "repeated", "content-encoding": "gzip"}
+    answer = scoring.client.post("/endpoints/pair/v2/models/vanishes/infer", headers=headers, content=b"x")
+    assert (answer.status_code, code_and_message(answer)[0]) == (503, "InstanceConnectionLost")
+    assert len(rules[1]["blue"].scored()) + len(rules[1]["green"].scored()) == 1
+
+
 @pytest.mark.parametrize(
     ("offered", "chosen"), [(["h2", "http/1.1"], "http/1.1"), (["h2"], "h2"), (["http/1.0"], None), ([], None)]
 )

@@ -9,6 +9,7 @@ pieces without end, ``…/stalls/…`` by one and then nothing until ``release()
 
 from __future__ import annotations
 
+import hashlib
 import json
 import select
 import socket
@@ -160,6 +161,7 @@ class _Handler(BaseHTTPRequestHandler):
             "path": self.path,
             "headers": {k.lower(): v for k, v in self.headers.items()},
             "body": len(body),
+            "digest": hashlib.sha256(body).hexdigest(),
         }
         upstream.requests.append(seen)
         if "/vanishes/" in self.path:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from amphitrite.dataplane.envoy.filters import bodiless_requests, sequence_affinity, unsized_bodies
+from amphitrite.dataplane.envoy.filters import bodiless_requests, nested_bodies, sequence_affinity, unsized_bodies
 from amphitrite.dataplane.envoy.protobuf.common_values import ADS_AT_START
 from amphitrite.dataplane.table.routing_table import Route, TokenIssuer
 
@@ -93,7 +93,8 @@ def other_filters() -> dict[str, Any]:
     """Per-filter configuration of a ``VirtualHost`` that keeps its routes' filters available. Envoy
     decides which filters a request passes when it first finds a route, which is the refusing one
     here. A filter that is off at that point stays off."""
-    return {**sequence_affinity.inactive(), **bodiless_requests.inactive(), **unsized_bodies.inactive()}
+    others = (bodiless_requests, unsized_bodies, nested_bodies, sequence_affinity)
+    return {name: config for other in others for name, config in other.inactive().items()}
 
 
 def _verified(route: Route) -> dict[str, Any]:

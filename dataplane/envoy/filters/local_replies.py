@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from amphitrite.dataplane.envoy.filters import sequence_affinity
+from amphitrite.dataplane.envoy.filters import nested_bodies, sequence_affinity
 from amphitrite.dataplane.envoy.filters.bodiless_requests import MAX_BYTES
 from amphitrite.dataplane.envoy.filters.request_ids import CLIENT_REQUEST_ID, ORIGIN
 
@@ -197,8 +197,8 @@ def _by_flags(
 
 
 def _bodies() -> tuple[Refusal, ...]:
-    """What filters refuse because of its body: see ``bodiless_requests``, ``unsized_bodies`` and
-    ``sequence_affinity``, which gives its own text."""
+    """What filters refuse because of its body: see ``bodiless_requests``, ``unsized_bodies``,
+    ``nested_bodies`` and ``sequence_affinity``, which give their own texts."""
     code, large = "RequestTooLarge", _has_status(413)
     no_post = {"name": ":method", "string_match": {"exact": "POST"}, "invert_match": True}
     no_length = {"name": "content-length", "present_match": True, "invert_match": True}
@@ -217,6 +217,7 @@ def _bodies() -> tuple[Refusal, ...]:
         Refusal(large, code, _GIVEN, found=413),
         Refusal(_has_status(415), "UnsupportedMediaType", _GIVEN, found=415),
         Refusal(_all(_has_status(400), sequence_affinity.refused()), "BadRequest", _GIVEN),
+        Refusal(_all(_has_status(400), nested_bodies.refused()), "BadRequest", _GIVEN),
     )
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amphitrite.dataplane.envoy.filters import bodiless_requests, sequence_affinity
+from amphitrite.dataplane.envoy.filters import bodiless_requests, nested_bodies, sequence_affinity
 from amphitrite.dataplane.envoy.filters.local_replies import METADATA, direct
 
 _FILTER = "amphitrite.unsized_bodies"
@@ -42,6 +42,7 @@ def route(match: dict[str, Any], max_bytes: int) -> dict[str, Any]:
     # Which filters a request passes is decided by the route that it finds first: this one.
     filters = {
         **sequence_affinity.inactive(),
+        **nested_bodies.inactive(),
         **bodiless_requests.enabled(max_bytes),
         **_config({"filter_context": {}}),
     }

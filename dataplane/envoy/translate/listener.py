@@ -16,6 +16,7 @@ from amphitrite.dataplane.envoy.filters import (
     form_bodies,
     jwt,
     model_errors,
+    nested_bodies,
     request_ids,
     sequence_affinity,
     unsized_bodies,
@@ -107,6 +108,7 @@ def connection_manager(log: Path | None) -> dict[str, Any]:
             jwt.http_filter(),
             bodiless_requests.http_filter(),
             unsized_bodies.http_filter(),
+            nested_bodies.http_filter(),
             model_errors.http_filter(),
             sequence_affinity.http_filter(),
             {

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from amphitrite.dataplane.envoy.filters import cors, credential_uses, form_bodies, jwt, unsized_bodies
+from amphitrite.dataplane.envoy.filters import cors, credential_uses, form_bodies, jwt, nested_bodies, unsized_bodies
 from amphitrite.dataplane.envoy.filters.local_replies import METADATA, direct, direct_format
 from amphitrite.dataplane.envoy.filters.sequence_affinity import BUFFERED_BYTES
 from amphitrite.dataplane.envoy.translate import grpc_routes
@@ -135,6 +135,9 @@ def _refusals(route: Route, bodies: BodyLimits) -> Iterator[dict[str, Any]]:
     yield unsized_bodies.route(
         {"prefix": "/", "headers": [POST, _absent("content-length")]}, min(bodies.unsized, bodies.sized)
     )
+    if any(not target.container for target in route.targets):
+        unread = direct(400, "BadRequest", "the JSON of the body was not read")
+        yield from nested_bodies.routes(route.name, POST, unread)
     for path in (f"/endpoints/{route.name}/", f"/endpoints/{route.name}"):
         yield {
             "match": {"path": path, "headers": [_not(":method", {"exact": "POST"})]},

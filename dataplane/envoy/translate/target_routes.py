@@ -8,10 +8,10 @@ request is sent there. Source: Envoy's API page "HTTP route components", its pag
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from amphitrite.dataplane.envoy.filters import form_bodies, model_errors, sequence_affinity, timeouts
+from amphitrite.dataplane.envoy.filters import form_bodies, model_errors, nested_bodies, sequence_affinity, timeouts
 from amphitrite.dataplane.envoy.filters.bodiless_requests import enabled as bodiless
 from amphitrite.dataplane.envoy.filters.local_replies import METADATA, direct, header
 from amphitrite.dataplane.table.routing_table import Target
@@ -41,6 +41,9 @@ _RETRY_POLICY: dict[str, Any] = {
 }
 #: The ``retry_policy`` of a virtual host, for its routes without one of their own: most of them.
 RETRY_NOT_RUN: dict[str, Any] = {"retry_on": _NOT_RUN, **_RETRY_POLICY}
+#: The proxy has not looked into such a body (``nested_bodies``), so it may be what the instance was
+#: lost by. It runs once.
+_COMPRESSED = {"name": "content-encoding", "present_match": True}
 POST = {"name": ":method", "string_match": {"exact": "POST"}}
 
 
@@ -80,6 +83,20 @@ def target_routes(
         }
         return
     post = {**match, "headers": [POST, *match["headers"]]}
+    if routed.target.retry_lost:
+        once = replace(routed, target=replace(routed.target, retry_lost=False))
+        yield from _posts(once, {**post, "headers": [_COMPRESSED, *post["headers"]]}, mirrors)
+    yield from _posts(routed, post, mirrors)
+    # Other methods run no model.
+    yield {
+        "match": {**match, "prefix": f"{root}/"},
+        **_forward(routed, mirrors, "/", retry_on=_LOST),
+        "typed_per_filter_config": bodiless(),
+    }
+
+
+def _posts(routed: RoutedTarget, post: Mapping[str, Any], mirrors: Sequence[Mirror]) -> Iterator[dict[str, Any]]:
+    root = f"/endpoints/{routed.endpoint}"
     # Any address of a user's own container may stream: the request says what it accepts.
     by_accept = [timeouts.BY_ACCEPT] if routed.target.container else []
     for path in (f"{root}/", root):
@@ -93,12 +110,6 @@ def target_routes(
         streamed = _forward(routed, mirrors, "/", stream=True)
         yield {"match": {**events, **below}, **_for_posts(routed.target, mirrors, streamed)}
     yield {"match": {**post, **below}, **_for_posts(routed.target, mirrors, _forward(routed, mirrors, "/"))}
-    # Other methods run no model.
-    yield {
-        "match": {**match, **below},
-        **_forward(routed, mirrors, "/", retry_on=_LOST),
-        "typed_per_filter_config": bodiless(),
-    }
 
 
 def search(target: Target, mirrors: Sequence[Mirror]) -> dict[str, Any]:
@@ -131,6 +142,8 @@ def _for_posts(
 ) -> dict[str, Any]:
     """``route``, with what only requests that run a model need."""
     posted = model_errors.metadata(at_address=at_address)
+    if not target.container:
+        posted |= nested_bodies.metadata(at_address=at_address)
     metadata = {"filter_metadata": {**route["metadata"]["filter_metadata"], **posted}}
     return {**route, "metadata": metadata, **search(target, mirrors)}
 
