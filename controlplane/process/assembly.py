@@ -167,7 +167,10 @@ def _local(settings: Settings, models: ModelStore, isolation: Isolation) -> Runt
         isolation=isolation,
         limits=settings.isolation.mode != "off",
         surroundings=Surroundings(
-            tuple(path for path in directories if path is not None), settings.isolation.read, settings.isolation.write
+            tuple(path for path in directories if path is not None),
+            settings.isolation.read,
+            settings.isolation.write,
+            own_network=settings.isolation.network == "none",
         ),
     )
 

@@ -13,24 +13,27 @@ from amphitrite.controlplane.settings import setting_values as values
 from amphitrite.schemas.errors import Error
 
 MODES = ("auto", "required", "off")
+NETWORKS = ("machine", "none")
 
 
 @dataclass(frozen=True, slots=True)
 class IsolationSettings:
     """``mode``: one of MODES. ``read``, ``write``: directories of the machine that every instance
-    sees, besides what it needs."""
+    sees, besides what it needs. ``network``: one of NETWORKS."""
 
     mode: str = "auto"
+    network: str = "machine"
     read: tuple[Path, ...] = ()
     write: tuple[Path, ...] = ()
 
 
 def read(environ: Mapping[str, str], *, mode: str | None) -> IsolationSettings:
-    """Variables: ``ML_ISOLATION``, ``ML_ISOLATION_READ``, ``ML_ISOLATION_WRITE``. Raises
-    Error("BadArgument")."""
+    """Variables: ``ML_ISOLATION``, ``ML_ISOLATION_READ``, ``ML_ISOLATION_WRITE``,
+    ``ML_ISOLATION_NETWORK``. Raises Error("BadArgument")."""
     default = IsolationSettings()
     return IsolationSettings(
         mode=values.choice("isolation", mode or environ.get("ML_ISOLATION") or default.mode, MODES),
+        network=values.choice("ML_ISOLATION_NETWORK", environ.get("ML_ISOLATION_NETWORK") or default.network, NETWORKS),
         read=_directories("ML_ISOLATION_READ", environ),
         write=_directories("ML_ISOLATION_WRITE", environ),
     )

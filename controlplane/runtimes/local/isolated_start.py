@@ -31,11 +31,13 @@ _TEMPORARY_SHARE = 0.5
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What differs between machines. ``hidden``: the server's directories besides its home.
-    ``read``, ``write``: those of the machine that every instance sees."""
+    ``read``, ``write``: those of the machine that every instance sees. ``own_network``: instances
+    reach nothing but themselves."""
 
     hidden: tuple[Path, ...] = ()
     read: tuple[Path, ...] = ()
     write: tuple[Path, ...] = ()
+    own_network: bool = False
 
 
 NOTHING_MORE = Surroundings()
@@ -97,6 +99,7 @@ def spawn(
         scratch,
         tuple(view.mounts(shown)),
         user_namespace=isolation.user_namespace,
+        own_network=around.own_network,
         # Without a user namespace, and in older kernels, it would count all processes of the user.
         processes=processes_max() if isolation.user_namespace and _counts_by_namespace() else None,
         control_groups=groups,

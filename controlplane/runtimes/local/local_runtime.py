@@ -208,6 +208,7 @@ class LocalRuntime:
             self._exited |= {instance_id: s.record for instance_id, s in supervised.items()}
         for supervision in supervised.values():
             supervision.close()
+        self._limits.remove_all([one for one, record in self._exited.items() if record.phase != "exited"])
 
     def _records(self) -> dict[str, InstanceRecord]:
         return {**self._exited, **{instance_id: s.record for instance_id, s in self._supervised.items()}}

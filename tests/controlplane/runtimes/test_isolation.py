@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -257,3 +258,16 @@ def test_a_model_without_isolation_is_a_copy(tmp_path: Path) -> None:
     (files / "m" / "1" / "model.py").chmod(0o644)
     (files / "m" / "1" / "model.py").write_text("wrong")
     assert (tmp_path / "content").read_text() == "right"
+
+
+@needs_namespaces
+def test_without_the_machines_network_a_process_reaches_itself_alone(sandbox: Sandbox) -> None:
+    attack = (
+        "import socket; mine = socket.create_server(('127.0.0.1', 0));"
+        "socket.create_connection(mine.getsockname()); socket.create_connection(('127.0.0.1', {}))"
+    )
+    with socket.create_server(("127.0.0.1", 0)) as service:
+        script = f'"$PYTHON" -c "{attack.format(service.getsockname()[1])}"'
+        assert sandbox.run(script) == (0, "")
+        code, text = sandbox.run(script, own_network=True)
+    assert (code, text.splitlines()[-1]) == (1, "ConnectionRefusedError: [Errno 111] Connection refused")

@@ -54,6 +54,7 @@ def test_a_password_in_the_databases_url_is_not_shown(tmp_path: Path) -> None:
         ({"ML_LIMIT_JSON_BODY_BYTES": "0"}, "ML_LIMIT_JSON_BODY_BYTES is 0; allowed: 1 or more"),
         ({"ML_DATAPLANE": "none"}, "ML_DATAPLANE 'none' is not supported; allowed: embedded, external"),
         ({"ML_ISOLATION": "on"}, "isolation 'on' is not supported; allowed: auto, required, off"),
+        ({"ML_ISOLATION_NETWORK": "x"}, "ML_ISOLATION_NETWORK 'x' is not supported; allowed: machine, none"),
         (
             {"ML_ISOLATION_READ": "/usr,data"},
             "ML_ISOLATION_READ has 'data'; allowed: absolute paths of directories, separated by commas",
