@@ -92,6 +92,10 @@ CODES: Mapping[str, int] = {
 CLIENT_CODES = frozenset({"ServerUnreachable", "UsageError", "LocalFileError", "PortInUse", "ScoringFailed"})
 
 
+#: The message about a required field that is not there.
+MISSING = "required, but missing"
+
+
 @dataclass(frozen=True, slots=True)
 class Violation:
     """One problem of a document.
@@ -117,7 +121,10 @@ class Violation:
         return text
 
     def __str__(self) -> str:
-        return ": ".join(part for part in (self.location, self.dotted, self.message) if part)
+        # An option that is named like the field says the field already.
+        option = (self.location or "").removeprefix("--set ").removeprefix("--").replace("-", "_")
+        field = "" if option == self.dotted else self.dotted
+        return ": ".join(part for part in (self.location, field, self.message) if part)
 
 
 class Error(Exception):

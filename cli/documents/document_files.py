@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -17,7 +18,7 @@ from amphitrite.cli.documents.assignments import apply_set, parse_assignment, re
 from amphitrite.cli.documents.yaml_nodes import Mark, Path, invalid_document, violation
 from amphitrite.cli.documents.yaml_source import parse
 from amphitrite.schemas.documents import normalize, validate
-from amphitrite.schemas.errors import Error, Violation
+from amphitrite.schemas.errors import MISSING, Error, Violation
 
 __all__ = [
     "Document",
@@ -152,10 +153,18 @@ def validate_and_normalize(document: Document, kind: str) -> dict[str, Any]:
     if violations:
         located = [
             replace(violation, location=document.location(violation.path, about_key=violation.about_key))
-            for violation in violations
+            for violation in map(partial(_with_source, document), violations)
         ]
         raise invalid_document(document.name, sorted(located, key=_position), document.placeholder)
     return normalize(kind, document.value, document.texts)
+
+
+def _with_source(document: Document, violation: Violation) -> Violation:
+    """Without a file, says of a missing field where it can come from."""
+    if document.marks or violation.hint or violation.message != MISSING:
+        return violation
+    option = violation.dotted.replace("_", "-")
+    return replace(violation, hint=f"add --{option}, or -f with a YAML document that has it")
 
 
 def _position(violation: Violation) -> tuple[int, int, str]:

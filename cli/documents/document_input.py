@@ -6,6 +6,7 @@ the base of its relative paths. Must not know YAML (``document_files``) or the s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -183,7 +184,12 @@ def parse_shares(option: str, arguments: Sequence[str] | None) -> dict[str, int]
         return None
     for name, value in pairs.items():
         if not value.isdecimal():
-            raise Error("UsageError", f"{option}: found {name}={value}; allowed: a whole number of percent")
+            together = re.fullmatch(r"\w[\w-]*=\d+(?:[,;]\w[\w-]*=\d+)+", f"{name}={value}")
+            raise Error(
+                "UsageError",
+                f"{option}: found {name}={value}; allowed: a whole number of percent",
+                hint='put a space between them: "' + re.sub("[,;]", " ", together[0]) + '"' if together else None,
+            )
     return {name: int(value) for name, value in pairs.items()}
 
 

@@ -15,6 +15,10 @@ from typing import TypeVar
 Answer = TypeVar("Answer")
 
 
+class Explained(KeyboardInterrupt):
+    """A Ctrl-C about which everything is said."""
+
+
 @dataclass(slots=True)
 class Change:
     """A change that the user may interrupt.
@@ -48,14 +52,29 @@ def explained(change: Change) -> Iterator[Change]:
     try:
         yield change
     except KeyboardInterrupt:
-        report(*_lines(change))
+        raise reported(*_lines(change)) from None
+
+
+@contextmanager
+def ending_the_line() -> Iterator[None]:
+    """After a Ctrl-C inside, of which nothing was said, begins a line: the terminal has written ^C
+    where the cursor was, and the shell's prompt comes next."""
+    try:
+        yield
+    except KeyboardInterrupt as exc:
+        if sys.stderr.isatty() and not isinstance(exc, Explained):
+            sys.stderr.write("\n")
         raise
 
 
-def report(first: str, *hints: str) -> None:
-    """Prints what was interrupted. Like an error, it is printed with ``--only-show-errors`` too."""
+def reported(first: str, *hints: str) -> Explained:
+    """Prints what was interrupted. Like an error, it is printed with ``--only-show-errors`` too.
+
+    Returns what to raise.
+    """
     sys.stderr.write("".join([f"interrupted: {first}\n", *(f"hint: {hint}\n" for hint in hints if hint)]))
     sys.stderr.flush()
+    return Explained()
 
 
 def _lines(change: Change) -> Sequence[str]:

@@ -12,6 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import typer
+
+from amphitrite.cli.session import interruption
+from amphitrite.cli.terminal import exit_codes
 from amphitrite.cli.terminal.options import Options
 from amphitrite.cli.terminal.progress import Progress
 from amphitrite.schemas.errors import Error
@@ -91,8 +95,8 @@ class Session:
     def confirm(self, question: str, yes: bool) -> None:
         """Ask before something is deleted.
 
-        ``question``: such as ``Delete model pets?``. Raises Error BadArgument for the answer no,
-        and UsageError if stdin is not a terminal.
+        ``question``: such as ``Delete model pets?``. Ends the command for the answer no, with exit
+        code 1. Raises Error UsageError if stdin is not a terminal.
         """
         if yes:
             return
@@ -101,12 +105,17 @@ class Session:
             message = f"cannot ask whether to {what}: stdin is no terminal; nothing was changed"
             raise Error("UsageError", message, target="--yes", hint="add --yes")
         answer = ""
-        while answer not in ("y", "yes", "n", "no"):
-            sys.stderr.write(f"{question} (y/n): ")
-            sys.stderr.flush()
-            answer = (sys.stdin.readline() or "no").strip().lower()
+        try:
+            while answer not in ("y", "yes", "n", "no"):
+                sys.stderr.write(f"{question} (y/n): ")
+                sys.stderr.flush()
+                answer = (sys.stdin.readline() or "no").strip().lower()
+        except KeyboardInterrupt:
+            sys.stderr.write("\n")
+            raise interruption.reported("nothing was changed") from None
         if answer in ("n", "no"):
-            raise Error("BadArgument", "not confirmed; nothing was changed")
+            sys.stderr.write("nothing was changed\n")
+            raise typer.Exit(exit_codes.FAILED)
 
     def progress(self, subject: str) -> Progress:
         """The progress of a long command; it prints nothing with ``--only-show-errors``.

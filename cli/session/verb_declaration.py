@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from amphitrite.cli.session import help_pages
+from amphitrite.cli.session import help_pages, interruption
 from amphitrite.cli.session.session import Session
 from amphitrite.cli.terminal import arguments
 from amphitrite.cli.terminal.options import DECLARATIONS, Options
@@ -103,9 +103,20 @@ class LazyGroup(Group):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         names = self.list_commands(ctx)
         if args[0] not in names and not args[0].startswith("-"):
-            matches = get_close_matches(args[0], names, n=1)
-            ctx.fail(f"No such command '{args[0]}'." + (f" Did you mean '{matches[0]}'?" if matches else ""))
+            near = self._in_groups(ctx, args[0]) or get_close_matches(args[0], names, n=1)
+            meant = ", ".join(f"'{name}'" for name in near)
+            ctx.fail(f"No such command '{args[0]}'." + (f" Did you mean {meant}?" if near else ""))
         return super().resolve_command(ctx, args)
+
+    def _in_groups(self, ctx: Any, word: str) -> list[str]:
+        """``start`` -> ``server start``: the commands of this name, else those with it as a word.
+
+        Imports all groups.
+        """
+        shown = [name for name, (module, summary) in self.groups.items() if summary and ":" not in module]
+        found = [(name, one) for name in shown for one in getattr(self.get_command(ctx, name), "commands", ())]
+        same = [f"{name} {one}" for name, one in found if one == word]
+        return same or [f"{name} {one}" for name, one in found if word in one.split("-")]
 
     def summaries(self) -> list[tuple[str, str]]:
         lazy = [(name, summary) for name, (_, summary) in self.groups.items() if summary]
@@ -146,7 +157,8 @@ def verb(
         def invoke(context: typer.Context, **values: Any) -> None:
             inner = Options(**{field: values.pop(field) for field in DECLARATIONS})
             session: Session = context.obj.with_options(inner)
-            result = function(session, **values)
+            with interruption.ending_the_line():
+                result = function(session, **values)
             if result is not None:
                 session.print(result, columns, None if table is None else partial(table, **values))
 

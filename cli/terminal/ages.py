@@ -13,6 +13,16 @@ _UNITS_S = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _AGE = re.compile(r"(?:\d{1,9}[dhms])+")
 
 
+def iso_duration(text: str) -> str:
+    """``1d10m`` -> ``P1DT10M``, the form of Azure Monitor; any other text as it is."""
+    if not _AGE.fullmatch(text):
+        return text
+    parts = [f"{number}{unit.upper()}" for number, unit in re.findall(r"(\d+)([dhms])", text)]
+    days = "".join(part for part in parts if part.endswith("D"))
+    times = "".join(part for part in parts if not part.endswith("D"))
+    return f"P{days}" + (f"T{times}" if times else "")
+
+
 def seconds(option: str, text: str | None) -> int | None:
     """``1h30m`` -> 5400; None for None. Raises Error UsageError for anything else, and for 0."""
     if text is None:

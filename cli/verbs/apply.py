@@ -44,8 +44,7 @@ def apply(
     try:
         steps = _plan(session, file)
     except KeyboardInterrupt:
-        interruption.report("nothing was changed")
-        raise
+        raise interruption.reported("nothing was changed") from None
     if not dry_run:
         _execute(session, steps)
         return [step.to_document() for step in steps] if _as_data(session) else None
@@ -111,8 +110,7 @@ def _execute(session: Session, steps: Sequence[Step]) -> None:
                 _tell(session, replace(step, change="update"), shares)
     except KeyboardInterrupt:
         again = "run the command again: it goes on where it was"
-        interruption.report(f"done until then: {', '.join(done) or 'nothing'}", again)
-        raise
+        raise interruption.reported(f"done until then: {', '.join(done) or 'nothing'}", again) from None
     except Error as error:
         if not done:
             raise

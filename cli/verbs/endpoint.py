@@ -266,18 +266,22 @@ def metrics(
         list[str] | None,
         typer.Option("--by", help="With --metrics, one row for each value of a dimension: deployment, statusCode, ..."),
     ] = None,
-    timespan: Annotated[str, typer.Option("--timespan", help="ISO 8601 duration up to now, or START/END.")] = "PT1H",
+    timespan: Annotated[
+        str, typer.Option("--timespan", help="Time up to now, such as 10m or PT10M, or START/END.")
+    ] = "PT1H",
     interval: Annotated[
         str | None,
-        typer.Option("--interval", help="With --metrics, the time of one row: PT1M, PT5M, ..., FULL. [default: PT1M]"),
+        typer.Option("--interval", help="With --metrics, the time of one row: 1m, 5m, ..., FULL. [default: 1m]"),
     ] = None,
     keys: Annotated[bool, typer.Option("--keys", help="Show when each key was last used.")] = False,
 ) -> list[dict[str, Any]]:
     """Show requests, errors and latencies of each deployment; with --metrics, metrics over time."""
     from amphitrite.cli.resources import endpoint_metrics, lookups
     from amphitrite.cli.session import near_names
+    from amphitrite.cli.terminal import ages
 
     client = session.client
+    timespan = ages.iso_duration(timespan)
     if keys:
         if names or by or interval or deployment_name:
             raise Error(
@@ -289,7 +293,7 @@ def metrics(
         if keys:
             return endpoint_metrics.key_usage(client, name)
         if names:
-            period = interval or "PT1M"
+            period = ages.iso_duration(interval or "1m")
             rows = endpoint_metrics.time_series(client, name, names, deployment_name, by or [], timespan, period)
         else:
             rows = endpoint_metrics.totals(client, name, deployment_name, timespan)

@@ -77,8 +77,7 @@ def create(
             progress.done(f"version {resource['name']} registered")
     except KeyboardInterrupt:
         again = "repeat the command; files sent without a version are deleted after a day"
-        interruption.report(f"no version of {submission.document['name']} was registered", again)
-        raise
+        raise interruption.reported(f"no version of {submission.document['name']} was registered", again) from None
     for note in (*model_registration.notes(resource), *model_registration.serving_notes(resource)):
         session.note(note)
     if no_wait:

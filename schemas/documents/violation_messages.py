@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from amphitrite.schemas import casing
 from amphitrite.schemas.documents import schema_files
-from amphitrite.schemas.errors import Violation
+from amphitrite.schemas.errors import MISSING, Violation
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
@@ -55,7 +55,7 @@ def violations_for(error: ValidationError, kind: str) -> Iterator[Violation]:
     elif rule == "required":
         for name in allowed:
             if name not in value:
-                yield Violation((*path, name), "required, but missing")
+                yield Violation((*path, name), MISSING)
     elif rule == "dependentRequired":
         for name, others in allowed.items():
             for other in others:

@@ -98,8 +98,8 @@ def test_what_an_option_set_is_located_at_the_option(tmp_path: Path) -> None:
     with pytest.raises(Error) as caught:
         validate_and_normalize(document, "managed_online_deployment")
     assert lines(caught.value, tmp_path) == [
-        '--endpoint-name: endpoint_name: must have at least 3 characters; found "x"',
-        "--set instance_count: instance_count: must be at least 1; found 0",
+        '--endpoint-name: must have at least 3 characters; found "x"',
+        "--set instance_count: must be at least 1; found 0",
     ]
     mended = validate_and_normalize(
         with_assignments(document, ["instance_count=3", "endpoint_name=other"]), "managed_online_deployment"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import httpx
 import pytest
 
@@ -124,6 +126,49 @@ def test_the_same_command_goes_on_where_it_was(ready: Stage, request_: str) -> N
     code, out, err = ml(ready, "deployment create -f blue.yml --query provisioning_state -o tsv")
     known = "note: deployment blue exists already with this document\n" if request_ == POLL else ""
     assert (code, out, err) == (0, "Succeeded\n", known)
+
+
+class Keyboard:
+    """A terminal at which ``answer`` is typed, or Ctrl-C for None."""
+
+    def __init__(self, answer: str | None) -> None:
+        self.answer = answer
+
+    def isatty(self) -> bool:
+        return True
+
+    def readline(self) -> str:
+        if self.answer is None:
+            raise KeyboardInterrupt
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "said"),
+    [
+        ("n\n", 1, "nothing was changed\n"),
+        ("", 1, "nothing was changed\n"),
+        (None, 130, "\ninterrupted: nothing was changed\n"),
+    ],
+    ids=["no", "end of input", "Ctrl-C"],
+)
+def test_a_question_that_is_not_confirmed_changes_nothing(
+    ready: Stage, monkeypatch: pytest.MonkeyPatch, answer: str | None, code: int, said: str
+) -> None:
+    monkeypatch.setattr(sys, "stdin", Keyboard(answer))
+    found = ml(ready, "endpoint delete -n ep-1")
+    assert found == (code, "", f"Delete endpoint ep-1 and its deployments? (y/n): {said}")
+    assert ml(ready, "endpoint show -n ep-1 --query name -o tsv")[1] == "ep-1\n"
+
+
+@pytest.mark.parametrize("command", ["deployment get-logs -n blue -e ep-1 -f", "endpoint list"])
+def test_the_prompt_of_the_shell_has_a_line_of_its_own(
+    ready: Stage, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """The terminal writes ^C where the cursor is."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    ready.machine.interrupted_in = lambda _: True
+    assert ml(ready, command) == (130, "", "\n")
 
 
 def test_apply_says_what_was_done_and_goes_on(ready: Stage) -> None:

@@ -53,6 +53,12 @@ def test_totals_of_each_deployment(counted: Stage) -> None:
     assert out == "6\n"
 
 
+@pytest.mark.parametrize(("short", "iso"), [("1m", "PT1M"), ("1h30m", "PT1H30M"), ("1d", "P1D"), ("1d2h", "P1DT2H")])
+def test_times_are_written_as_in_get_logs_too(counted: Stage, short: str, iso: str) -> None:
+    command = ("online-endpoint", "metrics", "-n", "ep-1", "-m", "RequestsPerMinute", "--interval")
+    assert counted.run(*command, "1h", "--timespan", short) == counted.run(*command, "PT1H", "--timespan", iso)
+
+
 def test_how_metrics_go_on(counted: Stage) -> None:
     command = ("online-endpoint", "metrics", "-n", "ep-1", "--timespan", "PT1M", "-o", "table", "--metrics")
     code, out, err = counted.run(*command, "RequestsPerMinute", "RequestLatency_P95", "--by", "deployment")
@@ -87,7 +93,7 @@ def test_when_keys_were_last_used(counted: Stage) -> None:
         (("-m", "ConnectionsActive"), "ConnectionsActive is not available"),
         (("--by", "deployment"), "--by and --interval need --metrics"),
         (("--keys", "-d", "blue"), "--keys cannot be combined with other options"),
-        (("--timespan", "1h"), "PT1H or <start>/<end>"),
+        (("--timespan", "yesterday"), "PT1H or <start>/<end>"),
         (("-m", "RequestLatency", "--by", "statusCode"), "RequestLatency has no statusCode"),
         (("-d", "it's"), "use conditions such as"),
     ],
