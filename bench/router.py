@@ -3,7 +3,8 @@
 Ours is the agent with its Envoy; bare Envoy is the same binary with the least configuration; nginx,
 HAProxy, aiohttp and FastAPI with httpx do the same: one key, a 90/10 split. One worker each, on a
 core of its own where there are two. ``direct`` is the upstream without a proxy, in plain HTTP also
-in the tables with TLS.
+in the tables with TLS. ``ours, sockets`` has upstreams on UNIX sockets, as instances on one machine
+are.
 
 ``--parts`` measures what each part of ours costs: ours without it, against ours.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import statistics
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -29,6 +31,7 @@ from bench.stats import Goal, Report, differences, middle, paired, spread
 Serve = Callable[[Place], AbstractContextManager[Server]]
 ROUTERS: dict[str, Serve] = {
     "ours": ours.serve,
+    "ours, sockets": ours.on_sockets,
     "envoy": envoy.serve,
     "nginx": nginx.serve,
     "haproxy": haproxy.serve,
@@ -53,6 +56,14 @@ class Length:
 FULL, QUICK = Length(3, 1.0), Length(2, 0.3)
 
 
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """Where the two upstreams listen."""
+
+    ports: tuple[int, int]
+    sockets: tuple[Path, Path]
+
+
 @dataclass(slots=True)
 class Field:
     """All routers at once, idle but for the one that is measured. ``absent``: why one is not
@@ -63,18 +74,21 @@ class Field:
 
 
 @contextmanager
-def upstreams(work: Path) -> Iterator[tuple[int, int]]:
+def upstreams(work: Path) -> Iterator[Behind]:
     program = machine.compiled("upstream")
     ports = machine.free_port(), machine.free_port()
     with ExitStack() as stack:
-        for port in ports:
-            log = work / f"upstream-{port}.log"
-            stack.enter_context(machine.running([program, str(port)], log, on=machine.places()["upstream"], port=port))
-        yield ports
+        # A socket's path must be short.
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="amphitrite-bench-")))
+        sockets = directory / "first", directory / "second"
+        for port, path in zip(ports, sockets, strict=True):
+            log, command = work / f"upstream-{port}.log", [program, str(port), str(path)]
+            stack.enter_context(machine.running(command, log, on=machine.places()["upstream"], port=port))
+        yield Behind(ports, sockets)
 
 
 @contextmanager
-def started(work: Path, routers: dict[str, Serve], tls: bool, behind: tuple[int, int]) -> Iterator[Field]:
+def started(work: Path, routers: dict[str, Serve], tls: bool, behind: Behind) -> Iterator[Field]:
     """Every router that this machine can have."""
     found = Field()
     work.mkdir(exist_ok=True)
@@ -83,7 +97,9 @@ def started(work: Path, routers: dict[str, Serve], tls: bool, behind: tuple[int,
         for name, serve in routers.items():
             directory = work / name.replace(" ", "-")
             directory.mkdir(parents=True, exist_ok=True)
-            place = Place(directory, machine.free_port(), machine.places()["proxy"], behind, certificate)
+            place = Place(
+                directory, machine.free_port(), machine.places()["proxy"], behind.ports, certificate, behind.sockets
+            )
             try:
                 found.servers[name] = stack.enter_context(serve(place))
             except Unavailable as exc:
@@ -233,7 +249,7 @@ def run(work: Path, *, quick: bool = False) -> Report:
         ):
             notes += [f"{name} is missing: {why}" for name, why in field_.absent.items() if tls == "plain"]
             versions |= {name: server.version for name, server in field_.servers.items()}
-            servers = {"direct": Server(behind[0], None, ""), **field_.servers}
+            servers = {"direct": Server(behind.ports[0], None, ""), **field_.servers}
             seen = closed(servers, bodies, length)
             closed_ = tables[f"closed loop, {tls}"] = closed_rows(seen)
             open_ = tables[f"fixed rate, {tls}"] = opened(servers, bodies, seen, length)

@@ -91,7 +91,14 @@ def test_every_proxy_has_the_same_rule() -> None:
 def test_each_part_is_there_to_be_taken_out(part: str) -> None:
     sockets = Path("/run/a"), Path("/run/b")
     start = bootstrap(BootstrapSettings("p", Address("127.0.0.1", 1), *sockets, Path("/log")))
-    values = [start, *(dict(r.value) for named in translate(ours.table((1, 2))).values() for r in named.values())]
+    values = [
+        start,
+        *(
+            dict(r.value)
+            for named in translate(ours.table([Address("127.0.0.1", port) for port in (1, 2)])).values()
+            for r in named.values()
+        ),
+    ]
     changed = [edited(value, [part]) != value for value in values]
     assert any(changed)
     assert all(edited(value, []) == value for value in values)

@@ -1,8 +1,8 @@
 /* An upstream that costs almost nothing: reads each HTTP/1.1 request whole, answers 200 with two bytes.
  *
- *     upstream PORT
+ *     upstream PORT [PATH]
  *
- * One thread, loopback only. It understands content-length alone: a chunked request is answered 411, which the load
+ * One thread, loopback only, and the UNIX socket PATH. It understands content-length alone: a chunked request is answered 411, which the load
  * generator counts as a failure. It must not answer before the body has been read, or proxies would stop sending it.
  */
 #define _GNU_SOURCE
@@ -16,6 +16,7 @@
 #include <strings.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 enum { HEAD = 16384, CHUNK = 262144, EVENTS = 256 };
@@ -80,37 +81,54 @@ static int readable(struct peer *p) {
     }
 }
 
+/* What epoll knows a listening socket by, where it knows a connection by its peer. */
+static int listening[2];
+
+static void accept_from(int server, int poll) {
+    int one = 1, fd = accept4(server, NULL, NULL, SOCK_NONBLOCK);
+    if (fd < 0) return;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one); /* Fails on a UNIX socket, which needs it not. */
+    struct peer *p = calloc(1, sizeof *p);
+    p->fd = fd;
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = p};
+    epoll_ctl(poll, EPOLL_CTL_ADD, fd, &event);
+}
+
 int main(int argc, char **argv) {
-    if (argc != 2) return 2;
-    int one = 1, server = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0), poll = epoll_create1(0);
+    if (argc != 2 && argc != 3) return 2;
+    int one = 1, poll = epoll_create1(0);
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((unsigned short)atoi(argv[1]))};
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    setsockopt(server, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    if (bind(server, (struct sockaddr *)&address, sizeof address) || listen(server, 1024)) {
+    listening[0] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    setsockopt(listening[0], SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (bind(listening[0], (struct sockaddr *)&address, sizeof address) || listen(listening[0], 1024)) {
         perror("upstream");
         return 1;
     }
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL}, ready[EVENTS];
-    epoll_ctl(poll, EPOLL_CTL_ADD, server, &event);
+    if (argc == 3) {
+        struct sockaddr_un local = {.sun_family = AF_UNIX};
+        strncpy(local.sun_path, argv[2], sizeof local.sun_path - 1);
+        listening[1] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+        if (bind(listening[1], (struct sockaddr *)&local, sizeof local) || listen(listening[1], 1024)) {
+            perror("upstream");
+            return 1;
+        }
+    }
+    struct epoll_event ready[EVENTS];
+    for (int i = 0; i < argc - 1; i++) {
+        struct epoll_event event = {.events = EPOLLIN, .data.ptr = &listening[i]};
+        epoll_ctl(poll, EPOLL_CTL_ADD, listening[i], &event);
+    }
     for (;;) {
         int count = epoll_wait(poll, ready, EVENTS, -1);
         for (int i = 0; i < count; i++) {
             struct peer *p = ready[i].data.ptr;
-            if (p) {
-                if (readable(p)) {
-                    close(p->fd);
-                    free(p);
-                }
-                continue;
+            if ((void *)p == &listening[0] || (void *)p == &listening[1]) {
+                accept_from(*(int *)p, poll);
+            } else if (readable(p)) {
+                close(p->fd);
+                free(p);
             }
-            int fd = accept4(server, NULL, NULL, SOCK_NONBLOCK);
-            if (fd < 0) continue;
-            setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-            p = calloc(1, sizeof *p);
-            p->fd = fd;
-            event.events = EPOLLIN;
-            event.data.ptr = p;
-            epoll_ctl(poll, EPOLL_CTL_ADD, fd, &event);
         }
     }
 }

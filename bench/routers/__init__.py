@@ -21,13 +21,15 @@ SHARE = 90
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where a proxy runs: a directory and a port of its own, its cores, the two upstreams behind
-    it, and the files of its certificate; None: plain HTTP."""
+    it, and the files of its certificate; None: plain HTTP. ``sockets``: where the upstreams listen
+    too."""
 
     work: Path
     port: int
     cores: Sequence[int]
     upstreams: tuple[int, int]
     certificate: tuple[Path, Path] | None
+    sockets: tuple[Path, Path] | None = None
 
     @property
     def log(self) -> Path:

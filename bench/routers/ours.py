@@ -6,29 +6,45 @@ Plain HTTP is the same without TLS, which the product does not offer (see ``edit
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from amphitrite.dataplane.table.routing_table import Address, Cluster, Route, RoutingTable, Secret, Target
+from amphitrite.dataplane.table.routing_table import (
+    Address,
+    Cluster,
+    InstanceAddress,
+    Route,
+    RoutingTable,
+    Secret,
+    SocketAddress,
+    Target,
+)
 from bench.product import Unavailable
 from bench.routers import KEY, SHARE, Place, Server, envoy
 from tests.dataplane.agents import RunningAgent, eventually
 
 
-def table(upstreams: tuple[int, int]) -> RoutingTable:
+def table(upstreams: Iterable[InstanceAddress]) -> RoutingTable:
     """One endpoint of two deployments, as the planner would make it."""
     clusters = tuple(
-        Cluster(f"images|{name}", (Address("127.0.0.1", port),), 10_000, 5.0)
-        for name, port in zip(("blue", "green"), upstreams, strict=True)
+        Cluster(f"images|{name}", (address,), 10_000, 5.0)
+        for name, address in zip(("blue", "green"), upstreams, strict=True)
     )
     targets = tuple(Target(c.name.partition("|")[2], c.name, 60.0, "/v2/models/m/infer") for c in clusters)
     keys = (Secret("f" * 32), Secret(KEY))
     return RoutingTable(1, (Route("images", keys, targets, (("blue", SHARE), ("green", 100 - SHARE))),), clusters)
 
 
+def on_sockets(place: Place) -> AbstractContextManager[Server]:
+    """With instances on UNIX sockets, as those of one machine are; pods have ports."""
+    if place.sockets is None:
+        raise ValueError("the upstreams listen on no sockets")
+    return serve(place, upstreams=[SocketAddress(str(path)) for path in place.sockets])
+
+
 @contextmanager
-def serve(place: Place, *without: str) -> Iterator[Server]:
+def serve(place: Place, *without: str, upstreams: Iterable[InstanceAddress] = ()) -> Iterator[Server]:
     certificate = place.certificate or own_certificate(place.work)
     if place.certificate is None:
         without = ("tls", *without)
@@ -42,7 +58,8 @@ def serve(place: Place, *without: str) -> Iterator[Server]:
     try:
         agent.start()
         try:
-            agent.put_in_force(table(place.upstreams))
+            ports = [Address("127.0.0.1", port) for port in place.upstreams]
+            agent.put_in_force(table(list(upstreams) or ports))
             eventually(lambda: (agent.state / "envoy.json").exists())
         except AssertionError as exc:
             raise Unavailable(f"the agent did not start: {exc}; {agent.log()[-600:]}") from None
