@@ -34,7 +34,7 @@ class ImaginedRuntime(MemoryRuntime):
 
 def imagine(port: int) -> None:
     runtime = ImaginedRuntime(port)
-    assembly._local = lambda settings, models: runtime
+    assembly._local = lambda settings, models, isolation: runtime
 
 
 if __name__ == "__main__":
