@@ -24,7 +24,7 @@ from amphitrite.dataplane.envoy.xds.certificate_files import CertificateFiles
 from amphitrite.dataplane.envoy.xds.delta_stream import Rejection
 from amphitrite.dataplane.envoy.xds.metrics_collector import MetricsCollector
 from amphitrite.dataplane.envoy.xds.table_updates import TableUpdater
-from amphitrite.dataplane.machine import cgroup_limits, processes
+from amphitrite.dataplane.machine import cgroup_limits, open_files, processes
 from amphitrite.dataplane.machine.log_rotation import rotate
 from amphitrite.dataplane.proxy.proxy import AgentCallbacks, GracefulShutdown, Progress, ProxyProcess, ProxySettings
 from amphitrite.dataplane.table.routing_table import RoutingTable
@@ -32,6 +32,7 @@ from amphitrite.dataplane.table.saved_table import SavedTable
 
 #: How long the last reading of the counters may take to reach the disk.
 _METRICS_SAVE_TIMEOUT_S = 2.0
+_CONNECTIONS_MAX = 50_000
 
 
 class EnvoyProxy:
@@ -136,6 +137,12 @@ class EnvoyProxy:
             self._updater.set_certificate(secrets)
 
 
+def _connections_max(files_max: int) -> int:
+    """Of clients. The rest is for connections to instances: Envoy ends when it gets no descriptor
+    for one."""
+    return min(_CONNECTIONS_MAX, files_max * 3 // 4)
+
+
 def _launch(settings: ProxySettings) -> Launch:
     executable, envoy_log = find_envoy(), file_names.envoy_log(settings.logs)
     return Launch(
@@ -149,6 +156,7 @@ def _launch(settings: ProxySettings) -> Launch:
                 admin_socket=file_names.admin_socket(settings.run),
                 access_log=file_names.access_log(settings.logs),
                 metrics_every_s=settings.metrics_every_s,
+                connections_max=_connections_max(open_files.raise_limit()),
                 # Only in a container: elsewhere other programs may share the control group.
                 heap_bytes=cgroup_limits.heap_bytes() if processes.is_init() else None,
                 scoring_domain=settings.scoring_domain,

@@ -29,6 +29,7 @@ class BootstrapSettings:
       enter.
     - ``access_log``: None: standard output.
     - ``heap_bytes``: memory that Envoy must not exceed; None: no limit.
+    - ``connections_max``: how many clients may be connected, whatever they say, or do not say.
     - ``metrics_every_s``: how old its latency histograms may be, in seconds.
     - ``scoring_domain``: see ``host_names``; None: endpoints have addresses by path alone.
     """
@@ -39,6 +40,7 @@ class BootstrapSettings:
     admin_socket: Path
     access_log: Path | None
     heap_bytes: int | None = None
+    connections_max: int = 50_000
     metrics_every_s: float = 5.0
     scoring_domain: str | None = None
 
@@ -80,7 +82,7 @@ def bootstrap(settings: BootstrapSettings) -> dict[str, Any]:
                 },
             ]
         },
-        "overload_manager": _overload_manager(settings.heap_bytes),
+        "overload_manager": _overload_manager(settings.connections_max, settings.heap_bytes),
         "stats_config": stats_config(),
         "stats_flush_interval": seconds(settings.metrics_every_s),
         # The memory that a large table needed while it was taken in goes back to the machine bit by
@@ -89,14 +91,14 @@ def bootstrap(settings: BootstrapSettings) -> dict[str, Any]:
     }
 
 
-def _overload_manager(heap_bytes: int | None) -> dict[str, Any]:
+def _overload_manager(connections_max: int, heap_bytes: int | None) -> dict[str, Any]:
     """A limit on connections. With ``heap_bytes``, Envoy also reduces its service as it approaches
     that limit."""
     connections = {
         "name": "envoy.resource_monitors.global_downstream_max_connections",
         "typed_config": {
             "@type": f"{_MONITORS}.downstream_connections.v3.DownstreamConnectionsConfig",
-            "max_active_downstream_connections": 50_000,
+            "max_active_downstream_connections": connections_max,
         },
     }
     if heap_bytes is None:
