@@ -50,7 +50,7 @@ def page() -> str:
     for names, command in _commands(root):
         parts += [f"\n## ml {names}\n\n", _first(command), "\n"]
         below = getattr(command, "commands", None)
-        for name, verb in below.items() if below is not None else [("", command)]:
+        for name, verb in _verbs(below) if below is not None else [("", command)]:
             if _hidden(verb):
                 continue
             group = names.split(",")[0]
@@ -61,6 +61,16 @@ def page() -> str:
                 parts += ["\n", _options(own)]
             parts.append(_examples(f"{group} {name}".rstrip()))
     return "".join(parts)
+
+
+def _verbs(commands: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The verbs of a group, and those of the groups in it under both names."""
+    for name, command in commands.items():
+        inner = getattr(command, "commands", None)
+        if inner is None:
+            yield name, command
+        else:
+            yield from ((f"{name} {verb}", one) for verb, one in _verbs(inner))
 
 
 def _examples(command: str) -> str:

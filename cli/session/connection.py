@@ -7,11 +7,14 @@ system's, and those in ``ML_CA_FILE``. Must not know what is requested.
 
 from __future__ import annotations
 
+import getpass
 import os
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from amphitrite.cli.terminal import home_directory
 from amphitrite.cli.terminal.options import Options, scope
@@ -82,11 +85,25 @@ def connect(options: Options) -> Client:
         base_url=server.url,
         verify=ssl_context(server),
         trust_env=not server.local,
-        headers={"Authorization": f"Bearer {server.token}"} if server.token else {},
+        headers={**_authorization(server), "Amphitrite-Author": quote(_author())},
         timeout=httpx.Timeout(60.0, connect=5.0),
     )
     hint = START_HINT if server.local else "check --server-url and ML_SERVER_URL"
     return Client(http, scope(options), trace=Trace.of(options), unreachable_hint=hint)
+
+
+def _authorization(server: Server) -> dict[str, str]:
+    return {"Authorization": f"Bearer {server.token}"} if server.token else {}
+
+
+def _author() -> str:
+    """Who histories say has made a change: ``ML_AUTHOR``, else the user and the machine."""
+    if said := os.environ.get("ML_AUTHOR"):
+        return said[:255]
+    try:
+        return f"{getpass.getuser()}@{socket.gethostname()}"
+    except (KeyError, OSError):  # A container's user without a name.
+        return f"{os.getuid()}@{socket.gethostname()}"
 
 
 def _ca_file(environ: Mapping[str, str]) -> Path | None:

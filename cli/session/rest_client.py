@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 
@@ -39,6 +40,8 @@ class Client:
         self._trace = trace or Trace(lines=False, bodies=False)
         self._hint = unreachable_hint
         self._date: str | None = None
+        #: Why something is changed, for its history.
+        self.reason = ""
 
     @property
     def server_time(self) -> float:
@@ -121,6 +124,8 @@ class Client:
 
         Raises Error ServerUnreachable.
         """
+        if self.reason and method != "GET":
+            headers = {**(headers or {}), "Amphitrite-Reason": quote(self.reason)}
         request = self._http.build_request(
             method,
             self._address(url, params),

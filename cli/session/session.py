@@ -38,6 +38,8 @@ class Session:
 
     def __init__(self, options: Options, connect: Connect) -> None:
         self.options = options
+        #: Why the verb changes something, for the history of the resource.
+        self.reason = ""
         self._connect = connect
         self._client: Client | None = None
         self._progress: Progress | None = None
@@ -54,6 +56,7 @@ class Session:
         """
         if self._client is None:
             self._client = self._connect(self.options)
+            self._client.reason = self.reason
         return self._client
 
     def client_for(self, server_url: str) -> Client:

@@ -160,6 +160,9 @@ Since = Annotated[
     typer.Option("--since", metavar="AGE", help="Only lines of the last 30s, 10m, 2h, 1d or the like."),
 ]
 NoWait = Annotated[bool, typer.Option("--no-wait", help="Return as soon as the server has accepted the change.")]
+Reason = Annotated[
+    str | None, typer.Option("--reason", metavar="TEXT", help="Why. The history of the resource shows it.")
+]
 IgnoreNotFound = Annotated[bool, typer.Option("--ignore-not-found", help="Succeed if there is nothing to delete.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 

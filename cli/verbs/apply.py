@@ -16,6 +16,7 @@ import typer
 
 from amphitrite.cli.session import interruption
 from amphitrite.cli.session.session import Session
+from amphitrite.cli.terminal import options
 from amphitrite.schemas.errors import Error
 
 if TYPE_CHECKING:
@@ -39,8 +40,10 @@ def apply(
     session: Session,
     file: Files,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the changes without making them.")] = False,
+    reason: options.Reason = None,
 ) -> list[dict[str, Any]] | None:
     """Create or update the models, environments, endpoints and deployments in YAML documents."""
+    session.reason = reason or ""
     try:
         steps = _plan(session, file)
     except KeyboardInterrupt:

@@ -15,6 +15,7 @@ from amphitrite.cli.session.session import Session
 from amphitrite.cli.session.verb_declaration import group, verb
 from amphitrite.cli.terminal import options
 from amphitrite.cli.verbs import azure_only, deployment_logs, waits
+from amphitrite.cli.verbs.delivery import deployment_history
 from amphitrite.schemas.errors import Error
 
 if TYPE_CHECKING:
@@ -123,6 +124,7 @@ def update(
     add: options.Add = None,
     remove: options.Remove = None,
     force_string: options.ForceString = False,
+    reason: options.Reason = None,
     no_wait: options.NoWait = False,
     skip_script_validation: SkipScript = False,
     locally: local_deployments.Local = False,
@@ -135,6 +137,7 @@ def update(
     from amphitrite.cli.documents import document_input, edits
     from amphitrite.cli.resources import lookups, resource_changes
 
+    session.reason = reason or ""
     field_edits = edits.parse_edits(set_, add, remove, force_string=force_string)
     if file is not None:
         submission = document_input.read_deployment(
@@ -215,4 +218,5 @@ def wait(
     )
 
 
+deployment_history.register(app)
 deployment_logs.register(app)

@@ -15,6 +15,7 @@ from amphitrite.cli.session.session import Session
 from amphitrite.cli.session.verb_declaration import group, verb
 from amphitrite.cli.terminal import options
 from amphitrite.cli.verbs import azure_only, waits
+from amphitrite.cli.verbs.delivery import endpoint_traffic
 from amphitrite.schemas.errors import Error
 
 if TYPE_CHECKING:
@@ -112,6 +113,7 @@ def update(
     add: options.Add = None,
     remove: options.Remove = None,
     force_string: options.ForceString = False,
+    reason: options.Reason = None,
     no_wait: options.NoWait = False,
     locally: local_deployments.Local = False,
     web: azure_only.Web = False,
@@ -121,6 +123,7 @@ def update(
     from amphitrite.cli.documents import document_input, document_kinds, edits
     from amphitrite.cli.resources import lookups, resource_changes
 
+    session.reason = reason or ""
     shares = options.set_options(
         traffic=document_input.parse_shares("--traffic", traffic),
         mirror_traffic=document_input.parse_shares("--mirror-traffic", mirror_traffic),
@@ -301,3 +304,6 @@ def metrics(
         # Refuses a misspelt name. A deleted deployment may have numbers.
         lookups.deployment(client, name, deployment_name)
     return rows
+
+
+endpoint_traffic.register(app)

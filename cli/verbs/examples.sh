@@ -96,7 +96,16 @@ ml online-endpoint update -n pictures --traffic "blue=90 green=10"
 
 # Copy a tenth of the requests to green, whose answers are dropped.
 ml online-endpoint update -n pictures --traffic "blue=100" \
-    --mirror-traffic "green=10"
+    --mirror-traffic "green=10" --reason "a look at green"
+
+# Show each change of the traffic: when, by whom, and why.
+ml online-endpoint traffic history -n pictures -o table
+
+# Bring back the traffic from before the last change.
+ml online-endpoint traffic undo -n pictures --reason "green is slow"
+
+# Bring back the traffic of a revision in the history.
+ml online-endpoint traffic restore -n pictures --revision 2
 
 # List all endpoints.
 ml online-endpoint list -o table
@@ -129,6 +138,12 @@ ml online-endpoint metrics -n pictures -m RequestsPerMinute --interval PT5M
 # Change one field; new instances are ready before old ones stop.
 ml online-deployment update -n green -e pictures \
     --set request_settings.request_timeout_ms=4000
+
+# Show the last documents of a deployment, and which fields changed.
+ml online-deployment history -n green -e pictures -o table
+
+# Bring back the model and the settings from before.
+ml online-deployment rollback -n green -e pictures
 
 # Print the log of the newest instance.
 ml online-deployment get-logs -n blue -e pictures

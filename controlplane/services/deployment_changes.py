@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from amphitrite.controlplane.core.history import deployment_history
+from amphitrite.controlplane.core.history.revisions import NOBODY, Author
 from amphitrite.controlplane.core.rules import deployment_rules, preconditions, traffic_removal
 from amphitrite.controlplane.core.rules.deployment_rules import Place
 from amphitrite.controlplane.services import admission, container_resolution, references, wire_documents
@@ -48,7 +50,13 @@ def prepare(services: Services, endpoint: Record, document: dict[str, Any]) -> D
 
 
 def put(
-    services: Services, endpoint: str, change: DeploymentChange, *, if_match: str | None, if_none_match: bool
+    services: Services,
+    endpoint: str,
+    change: DeploymentChange,
+    *,
+    if_match: str | None,
+    if_none_match: bool,
+    by: Author = NOBODY,
 ) -> tuple[Record, Operation]:
     """Store the change. Raises what ``Store.put_deployment`` raises."""
     return services.store.put_deployment(
@@ -60,10 +68,29 @@ def put(
         if_match=if_match,
         if_none_match=if_none_match,
         now=services.clock(),
+        by=by,
     )
 
 
-def delete(services: Services, endpoint: str, name: str, *, if_match: str | None, force: bool) -> Operation | None:
+def roll_back(
+    services: Services, endpoint: str, name: str, number: int | None, by: Author, *, if_match: str | None
+) -> tuple[Record, Operation]:
+    """Bring back the document of revision ``number``, but for the number of instances; None: the
+    newest one that differs.
+
+    Call it inside ``store.exclusive()``. Raises Error: ResourceNotFound, UserError (nothing to go
+    back to), and what ``prepare`` and ``put`` raise, for example for a model that was deleted.
+    """
+    parent, record = services.store.get_endpoint(endpoint), services.store.get_deployment(endpoint, name)
+    target = f"{parent.name}/{record.name}"
+    document = deployment_history.document_of(target, services.store.revisions(record.ref), number)
+    change = prepare(services, parent, document)
+    return put(services, endpoint, change, if_match=if_match, if_none_match=False, by=by)
+
+
+def delete(
+    services: Services, endpoint: str, name: str, *, if_match: str | None, force: bool, by: Author = NOBODY
+) -> Operation | None:
     """Mark a deployment as deleting. None if there is no deployment of that name. Call inside
     ``store.exclusive()``.
 
@@ -84,7 +111,9 @@ def delete(services: Services, endpoint: str, name: str, *, if_match: str | None
         preconditions.require(record.etag, f"{parent.name}/{name}", if_match)
         # Both changes take effect with the next table. Requests in flight are finished.
         left = traffic_removal.traffic_without(parent.document, record.name)
-        services.store.put_endpoint(left, if_match=None, if_none_match=False, now=services.clock())
+        reason = by.reason or f"deployment {record.name} was deleted"
+        removal = replace(by, reason=reason, cause="removal")
+        services.store.put_endpoint(left, if_match=None, if_none_match=False, now=services.clock(), by=removal)
     elif violations:
         raise Error("UserError", violations[0].message, target=f"{parent.name}/{record.name}", hint=violations[0].hint)
     return services.store.delete(Ref(key(endpoint), key(name)), if_match=if_match, now=services.clock())

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from amphitrite.controlplane.core.history import traffic_history
+from amphitrite.controlplane.core.history.revisions import Author
 from amphitrite.controlplane.core.rules import deployment_rules
 from amphitrite.controlplane.services import references, wire_documents
 from amphitrite.controlplane.services.services import Services
-from amphitrite.controlplane.store.state.store import Record
+from amphitrite.controlplane.store.state.store import Operation, Record
 from amphitrite.schemas.errors import Error
 
 
@@ -36,6 +38,24 @@ def prepare(services: Services, name: str, document: dict[str, Any]) -> dict[str
     if not document.get("compute"):
         return document
     return {**document, "compute": references.compute_arm_id(services, document["compute"])}
+
+
+def set_traffic(
+    services: Services, name: str, number: int | None, by: Author, *, if_match: str | None
+) -> tuple[Record, Operation]:
+    """Bring back the traffic of revision ``number``; None: that before the last change of traffic.
+
+    Call it inside ``store.exclusive()``. Raises Error: ResourceNotFound, UserError (nothing to
+    undo), InvalidDocument (a deployment of that traffic is gone), PreconditionFailed, Conflict.
+    """
+    record = services.store.get_endpoint(name)
+    revisions = services.store.revisions(record.ref)
+    if number is None:
+        wanted = traffic_history.before_last_change(record.name, revisions)
+    else:
+        wanted = traffic_history.at_revision(record.name, revisions, number)
+    document = prepare(services, name, traffic_history.with_traffic(record.document, wanted))
+    return services.store.put_endpoint(document, if_match=if_match, if_none_match=False, now=services.clock(), by=by)
 
 
 def former(services: Services, name: str) -> Record | None:

@@ -18,7 +18,16 @@ def verbs() -> list[tuple[str, Any]]:
     found = list(root.commands.items())
     for name, group in groups.items():
         below = getattr(group, "commands", None)
-        found += [(name, group)] if below is None else [(f"{name} {verb}", command) for verb, command in below.items()]
+        found += [(name, group)] if below is None else _below(name, below)
+    return found
+
+
+def _below(group: str, commands: dict[str, Any]) -> list[tuple[str, Any]]:
+    """The verbs of a group, and of the groups in it."""
+    found: list[tuple[str, Any]] = []
+    for name, command in commands.items():
+        inner = getattr(command, "commands", None)
+        found += [(f"{group} {name}", command)] if inner is None else _below(f"{group} {name}", inner)
     return found
 
 

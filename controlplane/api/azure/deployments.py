@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from amphitrite.controlplane.api.azure import operations, previews, resource_bodies
+from amphitrite.controlplane.api.http.authors import By
 from amphitrite.controlplane.api.http.dependencies import Here
 from amphitrite.controlplane.api.http.paging import Page
 from amphitrite.controlplane.api.http.request_bodies import Body, IfMatch, whole
@@ -56,6 +57,7 @@ def put(
     name: str,
     body: Body,
     conditions: IfMatch,
+    by: By,
     services: Here,
     dry_run: previews.DryRun = False,
 ) -> Response:
@@ -69,7 +71,7 @@ def put(
                 request, services, parent.name, change.former, change.document, on_cluster=on_cluster
             )
         record, operation = deployment_changes.put(
-            services, endpoint, change, if_match=conditions.if_match, if_none_match=conditions.if_none_match
+            services, endpoint, change, if_match=conditions.if_match, if_none_match=conditions.if_none_match, by=by
         )
     services.wake()
     return operations.changed(
@@ -83,13 +85,16 @@ def delete(
     endpoint: str,
     name: str,
     conditions: IfMatch,
+    by: By,
     services: Here,
     force: Annotated[bool, Query()] = False,
 ) -> Response:
     """``force``: delete it even if it has traffic. The others get its traffic, in proportion to
     their own."""
     with services.store.exclusive():
-        operation = deployment_changes.delete(services, endpoint, name, if_match=conditions.if_match, force=force)
+        operation = deployment_changes.delete(
+            services, endpoint, name, if_match=conditions.if_match, force=force, by=by
+        )
     services.wake()
     return operations.accepted(request, services, operation)
 

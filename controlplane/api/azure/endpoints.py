@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from amphitrite.controlplane.api.azure import operations, previews, resource_bodies
+from amphitrite.controlplane.api.http.authors import By
 from amphitrite.controlplane.api.http.dependencies import Here
 from amphitrite.controlplane.api.http.paging import Page
 from amphitrite.controlplane.api.http.request_bodies import Body, IfMatch
@@ -46,7 +47,13 @@ def get(request: Request, name: str, services: Here) -> Response:
 
 @router.put("/{name}")
 def put(
-    request: Request, name: str, body: Body, conditions: IfMatch, services: Here, dry_run: previews.DryRun = False
+    request: Request,
+    name: str,
+    body: Body,
+    conditions: IfMatch,
+    by: By,
+    services: Here,
+    dry_run: previews.DryRun = False,
 ) -> Response:
     document = wire_documents.endpoint(name, body)
     with services.store.exclusive():
@@ -54,7 +61,11 @@ def put(
         if dry_run:
             return previews.endpoint(request, services, name, endpoint_changes.former(services, name), document)
         record, operation = services.store.put_endpoint(
-            document, if_match=conditions.if_match, if_none_match=conditions.if_none_match, now=services.clock()
+            document,
+            if_match=conditions.if_match,
+            if_none_match=conditions.if_none_match,
+            now=services.clock(),
+            by=by,
         )
     services.wake()
     return operations.changed(request, services, record, operation, resource_bodies.endpoint(request, record, services))

@@ -158,10 +158,24 @@ _COMPUTES: Mapping[str, Operation] = {
     "POST /{name}/listNodes": _read("Its nodes.", "Nodes", "Unsupported"),
     "GET /{name}/vmSizes": _read("Its instance types.", "Sizes"),
 }
+#: Who changes something, and why: percent-encoded UTF-8. See ``http.authors``.
+_BY = {
+    "Amphitrite-Author": {"type": "string", "maxLength": 255},
+    "Amphitrite-Reason": {"type": "string", "maxLength": 1000},
+}
+
+
+def _back(summary: str, schema: str, *errors: str) -> Operation:
+    """A change to what an earlier revision had."""
+    changed = {200: Answer("Changed.", schema, ("ETag", *_POLL))}
+    refusals = (*errors, "Conflict", "UserError", "BadArgument")
+    return Operation(summary, changed, refusals, "RevisionBody", conditional=True, headers=_BY)
+
+
 _ENDPOINTS: Mapping[str, Operation] = {
     "GET": _read("The endpoints.", "EndpointPage"),
     "GET /{name}": _read("An endpoint.", "Endpoint", headers=("ETag",)),
-    "PUT /{name}": _begin_write("Create or replace an endpoint.", "Endpoint", body_required=False),
+    "PUT /{name}": _begin_write("Create or replace an endpoint.", "Endpoint", body_required=False, headers=_BY),
     "DELETE /{name}": _begin("Delete an endpoint with its deployments.", conditional=True),
     "POST /{name}/listKeys": _read("Its keys.", "Keys", "Conflict", "UserError", "Unsupported"),
     "POST /{name}/token": _read(
@@ -172,6 +186,10 @@ _ENDPOINTS: Mapping[str, Operation] = {
         body="RegenerateKeysBody",
         body_required=True,
     ),
+    "GET /{endpoint}/trafficHistory": _read("The changes of its traffic, newest first.", "TrafficHistory"),
+    "POST /{endpoint}/restoreTraffic": _back(
+        "Bring back the traffic of a revision; without one, that before the last change.", "Endpoint"
+    ),
     "GET /{name}/keyUsage": _read("When each of its keys, or any token, was last used.", "KeyUsage"),
     "GET /{name}/providers/microsoft.insights/metrics": _read("Its metrics, in the form of Azure Monitor.", "Metrics"),
 }
@@ -179,8 +197,12 @@ _CANNOT_RUN = ("OutOfQuota", "InvalidDeploymentSpec")
 _DEPLOYMENTS: Mapping[str, Operation] = {
     "GET": _read("Deployments of an endpoint.", "DeploymentPage"),
     "GET /{name}": _read("A deployment.", "Deployment", headers=("ETag",)),
-    "PUT /{name}": _begin_write("Create or replace a deployment.", "Deployment", *_CANNOT_RUN),
-    "DELETE /{name}": _begin("Delete a deployment.", "UserError", conditional=True),
+    "PUT /{name}": _begin_write("Create or replace a deployment.", "Deployment", *_CANNOT_RUN, headers=_BY),
+    "DELETE /{name}": _begin("Delete a deployment.", "UserError", conditional=True, headers=_BY),
+    "GET /{name}/history": _read("Its revisions, newest first.", "DeploymentHistory"),
+    "POST /{name}/rollback": _back(
+        "Bring back the document of a revision; without one, the newest that differs.", "Deployment", *_CANNOT_RUN
+    ),
     "POST /{name}/getLogs": _read("The logs of its instances.", "Logs", body="GetLogsBody"),
 }
 _OPERATIONS: Mapping[str, Operation] = {

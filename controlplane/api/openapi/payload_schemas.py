@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 from amphitrite.controlplane.api.agents.routing_tables import VERSION_MAX
 from amphitrite.controlplane.api.azure.workspace import SECRET_HOURS_MAX
 from amphitrite.controlplane.api.openapi.field_schemas import Schema
+from amphitrite.controlplane.core.history.revisions import Cause
 from amphitrite.dataplane.metrics.counters import CREDENTIAL, FIELD, NAME
 from amphitrite.schemas.errors import CODES, SCORING_CODES
 
@@ -30,6 +31,7 @@ def _by_name(pattern: re.Pattern[str], content: Mapping[str, Any]) -> Schema:
 TYPES: Mapping[str, Schema] = {
     "any": {"type": "object"},
     "code": {"enum": sorted(set(CODES) - set(SCORING_CODES))},
+    "cause": {"enum": [*get_args(Cause)]},
     "count": {"type": "integer", "minimum": 0},
     "flag": {"type": "boolean"},
     "int": {"type": "integer"},
@@ -102,6 +104,12 @@ ANSWERS: Mapping[str, str] = {
     "Agent": "id live:flag seen_at:number acknowledged_version:count drained_version:count"
     " rejected_version:count|null error:text|null envoy:AgentEnvoy",
     "AgentEnvoy": "pid:count|null version:text|null",
+    "TrafficHistory": "value:[TrafficChange]",
+    "TrafficChange": "revision:positive time:time author:said reason:text|null cause:cause from:{percent} to:{percent}"
+    " mirrorFrom:{percent} mirrorTo:{percent}",
+    "DeploymentHistory": "value:[DeploymentRevision]",
+    "DeploymentRevision": "revision:positive time:time author:said reason:text|null cause:cause model:text|null"
+    " instanceCount:positive changed:[text]",
     "FetchedModel": "digest bytes:count files:[FetchedFile] empty_directories:[text] in_use:[text]",
     "FetchedFile": "path digest size:count url",
     "Metrics": "cost:count timespan interval namespace resourceregion value:[Metric]",
@@ -118,6 +126,7 @@ REQUESTS: Mapping[str, str] = {
     "PendingUploadBody": "pendingUploadType?=TemporaryBlobReference",
     "OAuthForm": "grant_type=client_credentials client_id=amphitrite client_secret:secret scope:scope",
     "GetLogsBody": "tail?:positive containerType?:log instance?:instance sinceSeconds?:positive previous?:flag",
+    "RevisionBody": "revision?:positive|null",
     "AgentMetricsBody": "began:since counters:counters in_flight:in_flight used:used",
     "AgentReportBody": "acknowledged_version?:version drained_version?:version rejected_version?:version"
     " error?:maybe_said envoy?:ReportedEnvoy|null",

@@ -28,7 +28,7 @@ from sqlalchemy import (
 from sqlalchemy.types import TypeEngine
 
 #: The newest revision in ``migrations/versions``.
-REVISION = "0008"
+REVISION = "0009"
 
 metadata = MetaData()
 
@@ -280,6 +280,21 @@ key_uses = Table(
     Column("endpoint", _sorted(255), primary_key=True),
     Column("credential", String(32), primary_key=True),
     Column("minute", BigInteger, nullable=False),
+)
+
+#: Documents as they were accepted. ``deployment``: empty for the endpoint itself. See
+#: ``core.history.revisions``.
+revisions = Table(
+    "revisions",
+    metadata,
+    Column("endpoint", _sorted(255), primary_key=True),
+    Column("deployment", _sorted(255), primary_key=True),
+    Column("generation", BigInteger, primary_key=True, autoincrement=False),
+    Column("at", Float, nullable=False),
+    Column("author", String(255), nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("cause", String(32), nullable=False),
+    Column("document", JSON, nullable=False),
 )
 
 #: One row. ``term``: counts the terms of leaders. See ``state.leader_term``.

@@ -11,10 +11,11 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
 
+from amphitrite.controlplane.core.history.revisions import Author
 from amphitrite.controlplane.core.observed.status import Ref, State
 from amphitrite.controlplane.core.rules import preconditions
 from amphitrite.controlplane.store.sql.tables import counters
-from amphitrite.controlplane.store.state import operation_rows, resource_rows
+from amphitrite.controlplane.store.state import operation_rows, resource_rows, revision_rows
 from amphitrite.controlplane.store.state.store import Operation
 from amphitrite.schemas.errors import Error
 
@@ -32,8 +33,9 @@ def put(
     if_match: str | None,
     if_none_match: bool,
     now: float,
+    by: Author,
 ) -> Operation:
-    """Creates or replaces the row of ``ref``.
+    """Creates or replaces the row of ``ref``, and keeps the document as a revision.
 
     ``extra``: more columns. On creation all of them are stored. On replacement only those in
     ``RESOLVED`` are compared and stored. Raises what ``store.Store.put_endpoint`` raises.
@@ -41,7 +43,7 @@ def put(
     row = resource_rows.find(connection, ref)
     require_conditions(row, ref, if_match, if_none_match)
     if row is None:
-        return _create(connection, ref, document, extra, now)
+        return _create(connection, ref, document, extra, now, by)
     refuse_deleting(row, ref)
     # The first spelling of the name is kept: names are equal without case, and URLs contain them.
     document = {**document, "name": row["name"]}
@@ -51,6 +53,7 @@ def put(
     generation = row["generation"] + 1
     values = {"document": document, "etag": _etag(generation), "modified_at": now, **resolved}
     _change(connection, ref, generation, _state_after(row, document, resolved), values)
+    revision_rows.replaced(connection, ref, row, generation, document, by, now)
     return operation_rows.begin(connection, ref, "update", generation, now=now)
 
 
@@ -97,7 +100,7 @@ def retire(connection: Connection, generation: int) -> None:
 
 
 def _create(
-    connection: Connection, ref: Ref, document: Mapping[str, Any], extra: Mapping[str, Any], now: float
+    connection: Connection, ref: Ref, document: Mapping[str, Any], extra: Mapping[str, Any], now: float, by: Author
 ) -> Operation:
     generation = (_retired(connection) or 0) + 1
     place = {"key": ref.endpoint} if ref.deployment is None else {"endpoint": ref.endpoint, "key": ref.deployment}
@@ -121,6 +124,7 @@ def _create(
             facts={},
         )
     )
+    revision_rows.created(connection, ref, generation, document, by, now)
     return operation_rows.begin(connection, ref, "create", generation, now=now)
 
 

@@ -17,6 +17,7 @@ from sqlalchemy import Connection, delete, insert, select
 from amphitrite.controlplane.auth.random_text import random_text
 from amphitrite.controlplane.core.desired.compute_clusters import Compute
 from amphitrite.controlplane.core.desired.resources import LOCAL
+from amphitrite.controlplane.core.history.revisions import NOBODY, Author, Revision
 from amphitrite.controlplane.core.observed.status import Ref, Status, World
 from amphitrite.controlplane.core.planning.key_rotation import SigningKey
 from amphitrite.controlplane.store.migrations import migrate
@@ -30,6 +31,7 @@ from amphitrite.controlplane.store.state import (
     operation_rows,
     outcomes,
     resource_rows,
+    revision_rows,
     signing_key_rows,
 )
 from amphitrite.controlplane.store.state.leader_term import LeaderTerm
@@ -75,13 +77,13 @@ class SqlStore:
 
     # Methods for the API.
     def put_endpoint(
-        self, document: Mapping[str, Any], *, if_match: str | None, if_none_match: bool, now: float
+        self, document: Mapping[str, Any], *, if_match: str | None, if_none_match: bool, now: float, by: Author = NOBODY
     ) -> tuple[Record, Operation]:
         ref = Ref(key(document["name"]))
         new_keys = {"primary_key": random_text(_KEY_LENGTH), "secondary_key": random_text(_KEY_LENGTH)}
         with self.database.write() as connection:
             operation = changes.put(
-                connection, ref, document, new_keys, if_match=if_match, if_none_match=if_none_match, now=now
+                connection, ref, document, new_keys, if_match=if_match, if_none_match=if_none_match, now=now, by=by
             )
             return resource_rows.record(resource_rows.get(connection, ref)), operation
 
@@ -96,6 +98,7 @@ class SqlStore:
         if_match: str | None,
         if_none_match: bool,
         now: float,
+        by: Author = NOBODY,
     ) -> tuple[Record, Operation]:
         ref = Ref(key(endpoint), key(document["name"]))
         parent = Ref(ref.endpoint)
@@ -106,13 +109,19 @@ class SqlStore:
             model_uses.mark(connection, [*ended, *model_uses.of_model(model)], now)
             operation = changes.put(
                 connection, ref, document, {"model": dict(model), "compute": compute},
-                if_match=if_match, if_none_match=if_none_match, now=now,
+                if_match=if_match, if_none_match=if_none_match, now=now, by=by,
             )  # fmt: skip
             if waiting is not None:
                 status = replace(resource_rows.record(resource_rows.get(connection, ref)).status, phase="Waiting")
                 in_progress = operation_rows.all_open(connection).get(ref, ())
                 outcomes.record(connection, ref, replace(status, message=waiting), in_progress, now=now)
             return resource_rows.record(resource_rows.get(connection, ref)), operation
+
+    def revisions(self, ref: Ref) -> list[Revision]:
+        ref = _lower(ref)
+        with self.database.read() as connection:
+            resource_rows.get(connection, ref)
+            return revision_rows.list_all(connection, ref)
 
     def get_endpoint(self, name: str) -> Record:
         with self.database.read() as connection:
@@ -262,6 +271,7 @@ class SqlStore:
                 model_uses.mark(connection, model_uses.of_model(row.get("model")), now)
                 changes.retire(connection, row["generation"])
                 connection.execute(delete(resource_rows.table_of(ref)).where(resource_rows.at(ref)))
+                revision_rows.forget(connection, ref)
                 operation_rows.end_removed(connection, [ref], now=now)
 
 

@@ -14,6 +14,7 @@ from typing import Any, Literal, Protocol
 
 from amphitrite.controlplane.core.desired.compute_clusters import Compute
 from amphitrite.controlplane.core.desired.resources import LOCAL
+from amphitrite.controlplane.core.history.revisions import NOBODY, Author, Revision
 from amphitrite.controlplane.core.observed.status import Ref, State, Status, World
 from amphitrite.controlplane.core.planning.key_rotation import SigningKey
 from amphitrite.dataplane.table.routing_table import RoutingTable, Secret
@@ -79,9 +80,11 @@ class Store(Protocol):
 
     # Methods for the API.
     def put_endpoint(
-        self, document: Mapping[str, Any], *, if_match: str | None, if_none_match: bool, now: float
+        self, document: Mapping[str, Any], *, if_match: str | None, if_none_match: bool, now: float, by: Author = NOBODY
     ) -> tuple[Record, Operation]:
         """Creates or replaces an endpoint. A new endpoint gets two random keys.
+
+        A document that differs becomes a revision, with its author ``by``.
 
         An unchanged document keeps its generation and gets an operation too. If its last change has
         Failed, it gets a new generation, so that the change is tried again.
@@ -102,6 +105,7 @@ class Store(Protocol):
         if_match: str | None,
         if_none_match: bool,
         now: float,
+        by: Author = NOBODY,
     ) -> tuple[Record, Operation]:
         """Creates or replaces a deployment.
 
@@ -110,6 +114,14 @@ class Store(Protocol):
         ``compute``: the name of the compute that it runs on. Both are stored beside the document.
         ``waiting``: why the change cannot begin yet. The resource and its operation say so from the
         start. Raises Error ResourceNotFound (no such endpoint) and what ``put_endpoint`` raises.
+        """
+        ...
+
+    def revisions(self, ref: Ref) -> list[Revision]:
+        """The documents of an endpoint or a deployment, oldest first; the last one is in force.
+
+        Empty for one that has not changed since before revisions were kept. Raises Error
+        ResourceNotFound.
         """
         ...
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -163,3 +164,22 @@ def test_another_workspace_is_404_and_says_which_one_there_is(world: Any) -> Non
     answer = world.client.get(WS.replace("workspaces/local", "workspaces/other"))
     assert answer.status_code == 404
     assert "the workspace of this server is local/local/local" in answer.json()["error"]["message"]
+
+
+def test_authors_and_reasons_of_changes(ready: Any) -> None:
+    said = {"Amphitrite-Author": "ada%40lab%0A", "Amphitrite-Reason": quote("größer, \u202e")}
+    body = {"properties": {"authMode": "Key", "traffic": {"blue": 100}}}
+    assert ready.client.put(EP, json={"properties": {"authMode": "Key"}}).status_code == 200
+    assert ready.client.put(EP, json=body, headers=said).status_code == 200
+    newest = ready.client.get(f"{EP}/trafficHistory").json()["value"][0]
+    assert (newest["author"], newest["reason"]) == ("ada@lab\\u000a", "größer, \\u202e")
+    assert (newest["from"], newest["to"], newest["cause"]) == ({}, {"blue": 100}, "update")
+    for header, longest in (("Amphitrite-Author", 255), ("Amphitrite-Reason", 1000)):
+        refused = ready.client.put(EP, json=body, headers={header: "x" * (longest + 1)})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (400, "BadArgument")
+    # Nobody says who: a client that is not ours.
+    assert ready.client.post(f"{EP}/restoreTraffic", json={}).status_code == 200
+    undone = ready.client.get(f"{EP}/trafficHistory").json()["value"][0]
+    assert (undone["author"], undone["reason"], undone["cause"]) == ("local", None, "undo")
+    stale = ready.client.post(f"{EP}/restoreTraffic", json={}, headers={"If-Match": '"0"'})
+    assert stale.status_code == 412
