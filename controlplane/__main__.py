@@ -52,6 +52,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         everything = server.start(chosen, _announcer(chosen) if arguments.foreground else lambda: None)
         if everything:
+            if arguments.foreground:
+                print("stopping Envoy and the instances", file=sys.stderr, flush=True)
             _stop(home, keep_serving=False)
     except Error as error:
         foreground = arguments.verb == "start" and arguments.foreground

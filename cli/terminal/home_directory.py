@@ -47,6 +47,19 @@ def read_state(home: Path) -> dict[str, Any] | None:
     return state
 
 
+def is_serving(home: Path) -> bool:
+    """Whether Envoy, or the agent that restarts it, runs for this home, with a control plane or
+    without one."""
+    for name in ("envoy.json", "agent.json"):
+        try:
+            record = unseal((home / "dataplane" / name).read_text(encoding="utf-8"))
+            if is_alive(record):
+                return True
+        except (OSError, ValueError, LookupError, TypeError):
+            continue  # none, or damaged: a start decides what becomes of it
+    return False
+
+
 def permission_denied(file: Path) -> Error:
     """The Error for a file of ML_HOME that belongs to somebody else."""
     hint = "set ML_HOME to a directory of yours"

@@ -24,13 +24,12 @@ from amphitrite.schemas import database_urls
 from amphitrite.schemas.errors import Error
 
 app = group("server", "The control plane and data plane on this machine.")
-server_data.register(app)
-server_storage.register(app)
 
 _COLUMNS = ("state", "version", "runtime", "isolation", "api_url", "scoring_url", "pid", "home")
 _HEALTH_TIMEOUT_S = 3.0
 _LOGS = ("controlplane", "agent", "envoy")
 _LINES = 200
+_SERVING = "Envoy and the instances go on answering"
 
 
 @verb(app, "start", columns=_COLUMNS)
@@ -96,6 +95,8 @@ def start(
         session.note(f"already running: {state['api_url']} (pid {state['pid']})")
         return
     if not detach:
+        if sys.stderr.isatty():
+            session.note("control plane: starting; Ctrl-C stops it and all instances")
         server_process.exec_server(home, arguments)
     with session.progress("control plane") as progress:
         state = server_process.start_detached(home, arguments, progress)
@@ -135,12 +136,21 @@ def stop(
 
     server_process.require_server()
     home = homes.path()
-    was_running = _running(home) is not None
+    was_running, was_serving = _running(home) is not None, homes.is_serving(home)
     if home.exists():
         with session.progress("control plane") as progress:
             progress.phase("stopping")
             server_process.stop(home, keep_serving=keep_serving)
-    session.note("stopped" if was_running else "no control plane was running")
+    session.note(_stopped(was_running, was_serving, keep_serving))
+
+
+def _stopped(was_running: bool, was_serving: bool, keep_serving: bool) -> str:
+    """What has ended. ``was_serving``: Envoy ran, with a control plane or without one."""
+    if was_serving and keep_serving:
+        return f"{'stopped' if was_running else 'no control plane was running'}; {_SERVING}"
+    if was_serving and not was_running:
+        return "no control plane was running; stopped Envoy and the instances, which went on answering"
+    return "stopped" if was_running else "no control plane was running"
 
 
 @verb(app, "status", columns=_COLUMNS)
@@ -159,6 +169,8 @@ def status(session: Session) -> dict[str, Any]:
     state = homes.read_state(home)
     fields = ("runtime", "isolation", "api_url", "scoring_url", "scoring_domain", "studio_url", "ca_file")
     output: dict[str, Any] = {"state": "stopped", "version": version("amphitrite")}
+    if (state is None or not homes.is_alive(state)) and homes.is_serving(home):
+        session.note(f"note: {_SERVING}: `ml server start -d` takes them over, `ml server stop` stops them")
     if state is None:
         return {**output, **dict.fromkeys(fields), "home": str(home), "pid": None, "leader": None}
     output.update({name: state.get(name) for name in ("version", *fields)}, home=str(home), pid=None, leader=None)
@@ -269,6 +281,11 @@ def logs(
         for line in log_lines.in_order([log_lines.parse(*one) for one in batch], begin):
             sys.stdout.write((line.to_json() if as_json else line.to_text()) + "\n")
         sys.stdout.flush()
+
+
+# The order of the help: what every user needs comes first.
+server_storage.register(app)
+server_data.register(app)
 
 
 def _running(home: Path) -> dict[str, Any] | None:

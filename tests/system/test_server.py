@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import select
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,11 +55,55 @@ def test_stop_leaves_no_process_no_port_and_no_socket(serving: Product) -> None:
 
 def test_keep_serving_ends_only_the_control_plane(serving: Product) -> None:
     key, before = serving.keys()[0], serving.instances()
-    serving.run("server", "stop", "--keep-serving")
+    said = serving.run("server", "stop", "--keep-serving").stderr
+    assert said.endswith("stopped; Envoy and the instances go on answering\n")
     assert serving.request(INFER, key=key, body=REQUEST).status == 200
+    state = serving.run("server", "status", "--query", "state", "-o", "tsv")
+    assert (state.stdout, "go on answering: `ml server start -d` takes them over" in state.stderr) == (
+        "stopped\n",
+        True,
+    )
     serving.start()
     assert serving.instances() == before
     assert serving.request(INFER, key=key, body=REQUEST).status == 200
+
+
+def test_stopping_what_went_on_serving_says_so(serving: Product) -> None:
+    serving.run("server", "stop", "--keep-serving")
+    ended = "no control plane was running; stopped Envoy and the instances, which went on answering\n"
+    assert serving.run("server", "stop").stderr.endswith(ended)
+    assert serving.run("server", "stop").stderr.endswith("no control plane was running\n")
+    assert serving.run("server", "status", "-o", "none").stderr == ""
+    serving.start()
+
+
+def test_a_terminal_is_told_what_runs_in_the_foreground(tmp_path: Path) -> None:
+    """Started by hand, it says that it starts, where it is, how it ends, and that it ends."""
+    product = Product(tmp_path)
+    ports = ["--port", str(product.port), "--scoring-port", str(product.scoring_port)]
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execvpe("ml", ["ml", "server", "start", *ports], product.environment)
+    seen: list[bytes] = []
+
+    def shows(text: str) -> bool:
+        while select.select([terminal], [], [], 0)[0]:
+            try:
+                seen.append(os.read(terminal, 65536))
+            except OSError:  # the process has ended
+                break
+        return text in b"".join(seen).decode(errors="replace")
+
+    try:
+        wait_until(lambda: shows("starting; Ctrl-C stops it and all instances"), "says that it starts")
+        wait_until(lambda: shows(f"scoring: https://127.0.0.1:{product.scoring_port}"), "says where it is")
+        os.write(terminal, b"\x03")
+        wait_until(lambda: shows("stopping Envoy and the instances"), "says that it ends")
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        assert product.left_over() == []
+    finally:
+        os.close(terminal)
+        product.destroy()
 
 
 def test_two_homes_side_by_side(serving: Product, tmp_path: Path) -> None:
