@@ -59,8 +59,8 @@ def run(settings: Settings, stop: threading.Event, on_running: Callable[[], None
         server_file.write(settings, tls, "starting", isolation.text)
         stack.callback(server_file.ended, home)
         fetch_ca = None if tls.ca_file == tls.bundle_file else tls.ca_file.read_text(encoding="ascii")
+        files_max = open_files.raise_limit()  # Before anything is started that inherits it.
         parts = assemble(settings, secrets, fetch_ca, isolation, stack, stop)
-        files_max = open_files.raise_limit()
         thread_stacks.raise_limit()
         pending = Handshakes(https_server.pending_at_most(files_max))
         server = https_server.server(settings, tls, create_app(parts.services), pending, files_max)

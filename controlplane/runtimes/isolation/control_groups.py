@@ -1,10 +1,10 @@
 """Control groups of instances: their memory, processes and shares of the cores, held by the kernel.
 
 Decides where this process may create groups, of version 2 or 1, and what is written there. Must not
-know instance types. All groups of a server are in one group of its own, beside the server's: so
-instances together count as much as the server does, and each by its cores. The cores are shares,
-not limits, as for pods: a limit delays answers while other cores idle. Sources: the kernel's
-documents "Control Group v2" and "CGROUPS" (v1), cgroups(7).
+know instance types. All groups of a server are in one group of its own. That counts as much as a
+busy program for each core of the machine, and each instance in it by its cores: shares, not limits,
+as for pods, since a limit delays answers while other cores idle. Sources: the kernel's documents
+"Control Group v2" and "CGROUPS" (v1), cgroups(7).
 """
 
 from __future__ import annotations
@@ -59,6 +59,8 @@ class ControlGroups:
         for hierarchy in self.hierarchies:
             parent, group = hierarchy.directory / self.name, self._group(hierarchy, instance)
             parent.mkdir(exist_ok=True)
+            for file, text in _share(hierarchy, os.cpu_count() or 1):
+                _write(parent / file, text)
             if hierarchy.version == 2:
                 _write(parent / "cgroup.subtree_control", " ".join(f"+{kind}" for kind in hierarchy.kinds))
             group.mkdir(exist_ok=True)
@@ -176,10 +178,14 @@ def _settings(hierarchy: Hierarchy, limits: Limits) -> Iterator[tuple[str, str]]
         yield "memory.limit_in_bytes", str(limits.memory_bytes)
     if _PROCESSES in hierarchy.kinds:
         yield "pids.max", str(limits.processes)
+    yield from _share(hierarchy, limits.cores)
+
+
+def _share(hierarchy: Hierarchy, cores: int) -> Iterator[tuple[str, str]]:
     if _CORES in hierarchy.kinds and hierarchy.version == 2:
-        yield "cpu.weight", str(min(10_000, 100 * limits.cores))
+        yield "cpu.weight", str(min(10_000, 100 * cores))
     elif _CORES in hierarchy.kinds:
-        yield "cpu.shares", str(min(262_144, 1024 * limits.cores))
+        yield "cpu.shares", str(min(262_144, 1024 * cores))
 
 
 def _write(file: Path, text: str) -> None:

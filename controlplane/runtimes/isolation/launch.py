@@ -5,13 +5,18 @@ Decides what the launcher is told, and what its answer means. Must not know what
 
 from __future__ import annotations
 
+import errno
 import json
+import marshal
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from amphitrite.controlplane.runtimes.isolation import launcher
 from amphitrite.controlplane.runtimes.isolation.view import Mount
@@ -48,56 +53,106 @@ class IsolationFailed(OSError):
         return f"cannot {self.step}: {self.strerror}"
 
 
-def spawn(
-    plan: Plan, arguments: Sequence[str], environment: Mapping[str, str], log: int, *, marked: Mapping[str, str]
-) -> int:
-    """Starts the program, and returns its pid when it runs: a child of this process, and a session
-    leader. Raises IsolationFailed.
+class Launcher:
+    """Starts programs. It keeps one process of the launcher waiting: to start Python takes longer
+    than all that the launcher does then."""
 
-    ``marked``: the environment of the launcher, which is outside of the namespaces. The program's
-    own is none of it: a variable like LD_PRELOAD would bring a model's code there.
-    """
-    told = {
-        "arguments": list(arguments),
-        "environment": dict(environment),
-        "base": str(plan.base),
-        "directory": str(plan.directory),
-        "mounts": list(plan.mounts),
-        "user_namespace": plan.user_namespace,
-        "own_network": plan.own_network,
-        "processes": plan.processes,
-        "control_groups": [str(path) for path in plan.control_groups],
-    }
-    report, write = os.pipe()
-    try:
-        process = subprocess.Popen(
-            [sys.executable, "-I", "-S", launcher.__file__, str(write)],
-            env=dict(marked),
-            cwd="/",
-            stdin=subprocess.PIPE,
-            stdout=log,
-            stderr=log,
-            pass_fds=(write,),
-            start_new_session=True,
-        )
-    except BaseException:
-        os.close(report)
-        raise
-    finally:
-        os.close(write)
-    with process, open(report, "rb") as answers:
-        assert process.stdin is not None
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting: _Process | None = None
+
+    def prepare(self) -> None:
+        """Lets a process wait, if none does. Raises OSError."""
+        with self._lock:
+            if self._waiting is None:
+                self._waiting = _Process()
+
+    def spawn(self, plan: Plan, arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> int:
+        """Starts the program, and returns its pid when it runs: a child of this process, and a
+        session leader. Its output is appended to ``log``. Raises IsolationFailed.
+
+        The launcher, which is outside of the namespaces, gets none of the environment: a variable
+        like LD_PRELOAD would bring a model's code there.
+        """
+        told = {
+            "arguments": list(arguments),
+            "environment": dict(environment),
+            "log": str(log),
+            "base": str(plan.base),
+            "directory": str(plan.directory),
+            "mounts": list(plan.mounts),
+            "user_namespace": plan.user_namespace,
+            "own_network": plan.own_network,
+            "processes": plan.processes,
+            "control_groups": [str(path) for path in plan.control_groups],
+        }
+        with self._lock:
+            process, self._waiting = self._waiting, None
+        if process is not None and not process.waits():
+            process.close()
+            process = None
+        process = process or _Process()
+        answer = process.tell(told)
+        if "step" in answer:
+            if "pid" in answer:
+                os.waitpid(answer["pid"], 0)
+            raise IsolationFailed(answer["step"], answer["errno"])
+        if "pid" not in answer:
+            raise IsolationFailed(f"start the launcher (exit code {process.exit_code})", errno.EIO)
+        return int(answer["pid"])
+
+    def close(self) -> None:
+        with self._lock:
+            if self._waiting is not None:
+                self._waiting.close()
+            self._waiting = None
+
+
+class _Process:
+    """One process of the launcher, which ends after one program, or with its standard input."""
+
+    def __init__(self) -> None:
+        self._answers, write = os.pipe()
         try:
-            process.stdin.write(json.dumps(told).encode())
-            process.stdin.close()
-        except BrokenPipeError:
-            pass  # It has ended, and has said why.
-        said = [json.loads(line) for line in answers]
-    answer = {name: value for one in said for name, value in one.items()}
-    if "step" in answer:
-        if "pid" in answer:
-            os.waitpid(answer["pid"], 0)
-        raise IsolationFailed(answer["step"], answer["errno"])
-    if "pid" not in answer:
-        raise IsolationFailed(f"start the launcher (exit code {process.returncode})", 5)
-    return int(answer["pid"])
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", launcher.__file__, str(write)],
+                env={},
+                cwd="/",
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                pass_fds=(write,),
+                start_new_session=True,
+            )
+        except BaseException:
+            os.close(self._answers)
+            raise
+        finally:
+            os.close(write)
+
+    @property
+    def exit_code(self) -> int | None:
+        return self._process.returncode
+
+    def waits(self) -> bool:
+        return self._process.poll() is None
+
+    def tell(self, what: dict[str, Any]) -> dict[str, Any]:
+        """Its answers, when it has ended."""
+        with open(self._answers, "rb") as answers:
+            self._end(marshal.dumps(what))
+            said = [json.loads(line) for line in answers]
+        self._process.wait()
+        return {name: value for one in said for name, value in one.items()}
+
+    def close(self) -> None:
+        self._end(b"")
+        os.close(self._answers)
+        self._process.wait()
+
+    def _end(self, text: bytes) -> None:
+        assert self._process.stdin is not None
+        # If it has ended already, it has said why.
+        with suppress(BrokenPipeError):
+            self._process.stdin.write(text)
+        with suppress(BrokenPipeError):
+            self._process.stdin.close()

@@ -1,8 +1,8 @@
 """A program that starts one process in namespaces of its own, and ends once that runs.
 
 Decides the order of the kernel's calls. Must not know what is started or why a path is shown: both
-are in the JSON on its standard input (``launch.Plan``). It is run by its path, with the standard
-library alone and few modules of it, since each start of an instance waits for it.
+are on its standard input (``launch.Plan``, in the form of ``marshal``). It is run by its path, with
+the standard library alone. One process of it waits with its modules loaded (``launch.Launcher``).
 
 It makes two processes in the new PID namespace. The first is the namespace's init: it mounts the
 file system, then waits, so that orphans are reaped; it ends with the second, and the kernel then
@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import json
+import marshal
 import os
 import signal
 import sys
@@ -60,11 +61,18 @@ class _Attributes(ctypes.Structure):
 
 
 def main() -> None:
-    plan: dict[str, Any] = json.load(sys.stdin)
+    told = sys.stdin.buffer.read()
+    if not told:
+        os._exit(0)  # No program is to be started any more.
+    plan: dict[str, Any] = marshal.loads(told)
     report = int(sys.argv[1])
     os.set_inheritable(report, False)
     null = os.open("/dev/null", os.O_RDWR)
     os.dup2(null, 0)
+    log = os.open(plan["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.close(log)
     try:
         pid = _start(plan, report, null)
     except _Failed as failed:

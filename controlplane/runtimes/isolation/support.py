@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from amphitrite.controlplane.runtimes.isolation import launch, view
-from amphitrite.controlplane.runtimes.isolation.launch import IsolationFailed, Plan
+from amphitrite.controlplane.runtimes.isolation import view
+from amphitrite.controlplane.runtimes.isolation.launch import IsolationFailed, Launcher, Plan
 from amphitrite.schemas.errors import Error
 
 MODES = ("auto", "required", "off")
@@ -114,11 +114,7 @@ def _try(*, user_namespace: bool) -> None:
     with tempfile.TemporaryDirectory(prefix="amphitrite-") as name:
         shown = tuple(view.mounts(view.View(hidden=(), temporary_bytes=1 << 20)))
         plan = Plan(Path(name), Path("/"), shown, user_namespace=user_namespace)
-        null = os.open("/dev/null", os.O_WRONLY | os.O_CLOEXEC)
-        try:
-            pid = launch.spawn(plan, ["/bin/sh", "-c", ":"], {}, null, marked={})
-        finally:
-            os.close(null)
+        pid = Launcher().spawn(plan, ["/bin/sh", "-c", ":"], {}, Path("/dev/null"))
         code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         if code != 0:
             raise IsolationFailed(f"run a shell in namespaces (exit code {code})", errno.EIO)

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from amphitrite.controlplane.core.desired import instance_types
-from amphitrite.controlplane.runtimes.isolation import launch, view
-from amphitrite.controlplane.runtimes.isolation.launch import Plan
+from amphitrite.controlplane.runtimes.isolation import view
+from amphitrite.controlplane.runtimes.isolation.launch import Launcher, Plan
 from amphitrite.controlplane.runtimes.isolation.support import Isolation
 from amphitrite.controlplane.runtimes.isolation.view import View
-from amphitrite.controlplane.runtimes.local import engines, instance_processes
+from amphitrite.controlplane.runtimes.local import engines, instance_logs
 from amphitrite.controlplane.runtimes.local.instance_limits import processes_max
 from amphitrite.dataplane.machine import processes
 from amphitrite.dataplane.machine.processes import ProcessRecord
@@ -74,12 +74,12 @@ def read_note(instance: Path) -> str | None:
 
 
 def spawn(
+    launcher: Launcher,
     isolation: Isolation,
     around: Surroundings,
     place: Place,
     arguments: Sequence[str],
     environment: Mapping[str, str],
-    log: int,
     groups: tuple[Path, ...] = (),
 ) -> ProcessRecord:
     """``groups``: see ``InstanceLimits.create``. Raises OSError."""
@@ -104,8 +104,7 @@ def spawn(
         processes=processes_max() if isolation.user_namespace and _counts_by_namespace() else None,
         control_groups=groups,
     )
-    marked = {instance_processes.MARKER: environment[instance_processes.MARKER]}
-    return processes.of(launch.spawn(plan, arguments, environment, log, marked=marked))
+    return processes.of(launcher.spawn(plan, arguments, environment, place.instance / instance_logs.FILE))
 
 
 def _counts_by_namespace() -> bool:

@@ -80,11 +80,13 @@ def test_what_is_written_to_groups_of_version_2(tmp_path: Path) -> None:
     group(tmp_path, "mine")
     files = {"memory.max": "1000", "memory.oom.group": "1", "pids.max": "50", "cpu.weight": "400"}
     (tmp_path / "mine" / "x-1").mkdir()
+    (tmp_path / "mine" / "cpu.weight").touch()
     for file in files:
         (tmp_path / "mine" / "x-1" / file).touch()
     made = ControlGroups("mine", (Hierarchy(tmp_path, 2, ("memory", "pids", "cpu")),))
     assert made.create("x-1", Limits(1000, 4, 50)) == (tmp_path / "mine" / "x-1" / "cgroup.procs",)
     assert {file: (tmp_path / "mine" / "x-1" / file).read_text() for file in files} == files
+    assert (tmp_path / "mine" / "cpu.weight").read_text() == str(min(10_000, 100 * (os.cpu_count() or 1)))
     assert (tmp_path / "mine" / "cgroup.subtree_control").read_text().startswith("+memory +pids +cpu")
     for text, killed in (("low 0\noom 3\noom_kill 0\n", False), ("oom 3\noom_kill 1\n", True)):
         (tmp_path / "mine" / "x-1" / "memory.events").write_text(text)

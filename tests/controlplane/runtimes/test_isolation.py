@@ -5,6 +5,7 @@ The processes are real; no Triton is needed.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import signal
@@ -12,12 +13,13 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from amphitrite.controlplane.runtimes.isolation import launch, support, view
-from amphitrite.controlplane.runtimes.isolation.launch import IsolationFailed, Plan
+from amphitrite.controlplane.runtimes.isolation import support, view
+from amphitrite.controlplane.runtimes.isolation.launch import IsolationFailed, Launcher, Plan
 from amphitrite.controlplane.runtimes.isolation.support import Isolation
 from amphitrite.controlplane.runtimes.isolation.view import View
 from amphitrite.controlplane.runtimes.local import instance_processes, model_copies
@@ -47,12 +49,7 @@ class Sandbox:
         values = {"user_namespace": FOUND.user_namespace, **more}
         plan = Plan(self.instance, self.scratch, tuple(view.mounts(shown)), **values)  # type: ignore[arg-type]
         environment = {instance_processes.MARKER: self.marker, "PATH": os.environ["PATH"], "PYTHON": sys.executable}
-        log = os.open(self.home / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        try:
-            marked = {instance_processes.MARKER: self.marker}
-            return launch.spawn(plan, ["/bin/sh", "-c", script], environment, log, marked=marked)
-        finally:
-            os.close(log)
+        return Launcher().spawn(plan, ["/bin/sh", "-c", script], environment, self.home / "log")
 
     def run(self, script: str, **more: object) -> tuple[int, str]:
         """The exit code as ``subprocess`` has it, and the output."""
@@ -110,21 +107,53 @@ def test_no_further_user_namespace_can_be_made(sandbox: Sandbox) -> None:
     assert (code, text.split()[0]) == (0, "-1"), text
 
 
+def same_namespace(pid: int) -> set[int]:
+    """The processes of the sandbox that ``pid`` is in."""
+    found, own = set(), os.readlink(f"/proc/{pid}/ns/pid")
+    for one in Path("/proc").glob("[0-9]*/ns/pid"):
+        with contextlib.suppress(OSError):
+            if os.readlink(one) == own:
+                found.add(int(one.parts[2]))
+    return found
+
+
 @needs_namespaces
 def test_variables_of_a_deployment_bring_no_code_outside(sandbox: Sandbox) -> None:
     """LD_PRELOAD and PYTHON* act on the program, never on the launcher before it is isolated."""
-    log = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
     plan = Plan(sandbox.instance, Path("/"), tuple(view.mounts(View((sandbox.home,)))), FOUND.user_namespace)
     variables = {"PYTHONPATH": "/attack", "LD_PRELOAD": "/attack.so"}
-    pid = launch.spawn(plan, ["/bin/sleep", "60"], variables, log, marked={instance_processes.MARKER: sandbox.marker})
-    os.close(log)
-    (init,) = (one for one in instance_processes.find(lambda value: value == sandbox.marker) if one != pid)
+    pid = Launcher().spawn(plan, ["/bin/sleep", "60"], variables, sandbox.home / "log")
+    (init,) = same_namespace(pid) - {pid}
     # The kernel shows it a moment after the program has begun.
     wait_until(lambda: b"attack" in Path(f"/proc/{pid}/environ").read_bytes(), "the program has its variables")
-    assert b"attack" not in Path(f"/proc/{init}/environ").read_bytes()
+    assert Path(f"/proc/{init}/environ").read_bytes() == b""
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
     assert instance_processes.wait_for_exit([init], 10.0)
+
+
+@needs_namespaces
+def test_a_launcher_that_waits_starts_the_next_program_and_ends_with_its_owner(sandbox: Sandbox) -> None:
+    starts, plan = Launcher(), Plan(sandbox.instance, Path("/"), tuple(view.mounts(View((sandbox.home,)))))
+    plan = replace(plan, user_namespace=FOUND.user_namespace)
+
+    def waiting() -> list[int]:
+        return [one.pid for one in processes.psutil.Process().children() if "launcher.py" in " ".join(one.cmdline())]
+
+    starts.prepare()
+    starts.prepare()
+    (one,) = waiting()
+    pid = starts.spawn(plan, ["/bin/true"], {}, sandbox.home / "log")
+    assert (os.waitpid(pid, 0)[1], waiting()) == (0, [])
+    starts.prepare()
+    (two,) = waiting()
+    assert two != one
+    os.kill(two, signal.SIGKILL)  # As the kernel does where memory is short.
+    os.waitid(os.P_PID, two, os.WEXITED | os.WNOWAIT)
+    assert os.waitpid(starts.spawn(plan, ["/bin/true"], {}, sandbox.home / "log"), 0)[1] == 0
+    starts.prepare()
+    starts.close()
+    assert waiting() == []
 
 
 @needs_namespaces
@@ -134,9 +163,9 @@ def test_the_process_is_a_child_and_a_session_leader_and_all_end_with_it(sandbox
     assert found == processes.of(pid)
     assert os.getsid(pid) == pid
     assert processes.of(pid).pid in {child.pid for child in processes.psutil.Process().children()}
-    while not (sandbox.scratch / "ready").exists() or len(instance_processes.find(lambda v: v == sandbox.marker)) < 4:
+    while not (sandbox.scratch / "ready").exists() or len(same_namespace(pid)) < 4:
         os.sched_yield()
-    everything = list(instance_processes.find(lambda value: value == sandbox.marker))
+    everything = same_namespace(pid)
     os.kill(pid, signal.SIGTERM)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGTERM
     assert instance_processes.wait_for_exit(everything, 10.0)
@@ -170,9 +199,10 @@ def test_it_survives_the_one_that_started_it(sandbox: Sandbox, tmp_path: Path) -
 def test_a_program_that_is_not_there_is_said(sandbox: Sandbox) -> None:
     plan = Plan(sandbox.instance, Path("/"), tuple(view.mounts(View((sandbox.home,)))), FOUND.user_namespace)
     with pytest.raises(IsolationFailed, match="cannot execute /no/program: No such file or directory"):
-        launch.spawn(plan, ["/no/program"], {}, 2, marked={})
+        Launcher().spawn(plan, ["/no/program"], {}, Path("/dev/null"))
     with pytest.raises(IsolationFailed, match="cannot mount /nowhere"):
-        launch.spawn(Plan(Path("/nowhere"), Path("/"), (), FOUND.user_namespace), ["/bin/sh"], {}, 2, marked={})
+        nowhere = Plan(Path("/nowhere"), Path("/"), (), FOUND.user_namespace)
+        Launcher().spawn(nowhere, ["/bin/sh"], {}, Path("/dev/null"))
 
 
 @needs_namespaces
@@ -188,10 +218,8 @@ def test_a_home_below_what_is_shown_is_hidden(tmp_path: Path) -> None:
         ("empty", str(home)),
         ("read_only", str(home / "backends")),
     ]
-    log = os.open(tmp_path / "log", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC)
     plan = Plan(tmp_path, Path("/"), tuple(view.mounts(inside)), FOUND.user_namespace)
-    os.waitpid(launch.spawn(plan, ["/bin/ls", str(home)], {}, log, marked={}), 0)
-    os.close(log)
+    os.waitpid(Launcher().spawn(plan, ["/bin/ls", str(home)], {}, tmp_path / "log"), 0)
     assert (tmp_path / "log").read_text() == "backends\n"
 
 
