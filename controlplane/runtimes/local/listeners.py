@@ -29,10 +29,11 @@ def owns_peer(process: ProcessRecord, connection: socket.socket) -> bool:
     return _listens(process, int(connection.getpeername()[1]))
 
 
-def owns_grpc(process: ProcessRecord, address: InstanceAddress, timeout_s: float) -> bool:
-    """Whether ``process`` listens where ``address`` says that it does for gRPC, if it says so."""
+def owns_grpc(process: ProcessRecord, address: InstanceAddress, timeout_s: float) -> bool | None:
+    """Whether ``process`` listens where ``address`` says that it does for gRPC, if it says so.
+    None: nobody listens there, as far as is known."""
     if not isinstance(address, SocketAddress):
-        return address.grpc_port is None or _listens(process, address.grpc_port)
+        return address.grpc_port is None or _listens(process, address.grpc_port) or None
     if address.grpc_path is None:
         return True
     with socket.socket(socket.AF_UNIX) as connection:
@@ -42,7 +43,7 @@ def owns_grpc(process: ProcessRecord, address: InstanceAddress, timeout_s: float
         except OSError as exc:
             if own_faults.is_own(exc):
                 raise
-            return False
+            return None
         return owns_peer(process, connection)
 
 

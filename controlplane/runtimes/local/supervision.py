@@ -84,7 +84,7 @@ class Supervision:
         self._liveness = ProbeState(passing=record.live)
         self._dead_since: dict[int, float] = {}
         self._kill_reason: str | None = None
-        self._met_stranger = False
+        self._met_stranger = self._told_of_stranger = False
         self._thread = threading.Thread(target=self._run, name=f"instance {record.id}", daemon=True)
         self._thread.start()
 
@@ -192,15 +192,16 @@ class Supervision:
         """Probes once and records the result. Returns the seconds until the next probe."""
         probe, models = record.readiness, record.workload.model.model_names
         starting = record.ready_at is None
-        met_stranger, self._met_stranger = self._met_stranger, False
+        self._met_stranger = False  # The liveness probe may have met it.
         server = http_api.version(record.address, probe.timeout, trusts=self._trusts) if starting else None
         succeeded = not starting or server is not None
         succeeded = succeeded and self._ready(record, self._trusts) and self._serves_grpc(record)
         if self._met_stranger:
             # Whatever the threshold is: no request must go there.
             self._readiness = ProbeState(passing=False)
-            if not met_stranger:
+            if not self._told_of_stranger:
                 log.warning("another process listens in place of %s; it gets no requests", record.id)
+        self._told_of_stranger = self._met_stranger
         self._readiness = step(self._readiness, succeeded, probe)
         if starting:
             self._check_python_stubs(record)
@@ -228,11 +229,11 @@ class Supervision:
         return trusted
 
     def _serves_grpc(self, record: InstanceRecord) -> bool:
-        """Whether this instance listens for gRPC, which it does for as long as it runs."""
+        """Whether this instance listens for gRPC, if it is to."""
         process, address = record.process, record.address
-        serves = process is not None and listeners.owns_grpc(process, address, record.readiness.timeout)
-        self._met_stranger |= not serves and record.ready_at is not None
-        return serves
+        owned = process is not None and listeners.owns_grpc(process, address, record.readiness.timeout)
+        self._met_stranger |= owned is False
+        return owned is True
 
     @staticmethod
     def _ready(record: InstanceRecord, trusts: http_api.Trusts) -> bool:
