@@ -339,3 +339,23 @@ def by_ports(home: Home, repositories: Callable[[str], Path]) -> tuple[dict[str,
     del written["sockets"]
     (directory / instance_records.FILE).write_text(json.dumps(written))
     return written, process
+
+
+@pytest.mark.serving
+def test_an_isolated_instance_sees_its_own_sockets_alone(local: Local) -> None:
+    if not local.isolation.on:
+        pytest.skip(f"instances are not isolated here: {local.isolation.note}")
+    first = started(local)
+    local.runtime.start(SPEC, 1, 0, PROBE, PROBE)
+    second_id = f"{SPEC.name}-1-0"
+    local.until(lambda: one(local.runtime, second_id).phase == "ready")
+    second = instance_records.load(local.home.instances / second_id)
+    assert second is not None
+    for record, other in ((first, second), (second, first)):
+        assert record.process is not None
+        seen = Path(f"/proc/{record.process.pid}/root")
+        assert (seen / f"{record.sockets}/http".lstrip("/")).is_socket()
+        assert not (seen / str(other.sockets).lstrip("/")).exists()
+        assert [path.name for path in (seen / str(record.sockets).lstrip("/")).parent.iterdir()] == [
+            Path(record.sockets or "").name
+        ]
