@@ -99,8 +99,10 @@ def of_triton(installation: Installation) -> tuple[Path, ...]:
 
 
 def _python() -> Iterator[Path]:
-    """The environment that Triton's Python stub uses, and our backend in it."""
+    """The environment that Triton's Python stub uses, and our backend in it. Packages may also be
+    in the user's own directory, or where PYTHONPATH says."""
     yield from (Path(sys.prefix), Path(sys.base_prefix), Path(sysconfig.get_path("purelib")))
+    yield from (Path(path) for path in sys.path if path.endswith(("/site-packages", "/dist-packages")))
     if libraries := sysconfig.get_config_var("LIBDIR"):
         yield Path(libraries)
     for package in (dataplane, schemas):

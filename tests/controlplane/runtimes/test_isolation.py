@@ -223,6 +223,30 @@ def test_a_home_below_what_is_shown_is_hidden(tmp_path: Path) -> None:
     assert (tmp_path / "log").read_text() == "backends\n"
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="run as root: only root may isolate without a user namespace")
+@needs_namespaces
+def test_root_needs_no_user_namespace(sandbox: Sandbox) -> None:
+    """A machine may forbid them to all."""
+    if not FOUND.user_namespace:
+        pytest.skip("this machine forbids user namespaces, so all other tests did without")
+    script = "grep CapEff: /proc/self/status; cat ../../token"
+    code, text = sandbox.run(script, user_namespace=False)
+    assert code == 1
+    assert "0000000000000000" in text.split()[1]
+
+
+def test_packages_outside_of_the_environment_are_shown(tmp_path: Path) -> None:
+    """As those of ``pip install --user`` are, where Debian's Python finds ONNX Runtime."""
+    packages = tmp_path / "site-packages"
+    packages.mkdir()
+    sys.path.append(str(packages))
+    try:
+        shown = [target for _, target, _ in view.mounts(View(()))]
+    finally:
+        sys.path.remove(str(packages))
+    assert str(packages) in shown
+
+
 SECCOMP = "Name:\tpython\nSeccomp:\t2\n"
 
 
