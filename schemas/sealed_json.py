@@ -13,7 +13,7 @@ import re
 from typing import Any
 
 _FIELD = "sha256"
-_SEAL = re.compile(r', "sha256": "([0-9a-f]{64})"\}\s*\Z')
+_SEAL = re.compile(r', "(.{6})": "([0-9a-f]{64})"\}\s*\Z')
 
 
 def seal(text: str) -> str:
@@ -25,12 +25,13 @@ def unseal(text: str) -> Any:
     """The object, without the digest. Raises ValueError if the text is not JSON or not what was
     sealed."""
     found = _SEAL.search(text)
-    if found is not None:
+    wrong = len(_FIELD) if found is None else sum(a != b for a, b in zip(found[1], _FIELD, strict=True))
+    if found is not None and not wrong:
         text = text[: found.start()] + "}"
-        if _digest(text) != found[1]:
+        if _digest(text) != found[2]:
             raise ValueError("the content has changed since it was written")
     value = json.loads(text)
-    if isinstance(value, dict) and _FIELD in value:
+    if wrong == 1 or (isinstance(value, dict) and _FIELD in value):
         raise ValueError("the digest at the end is damaged")
     return value
 

@@ -112,11 +112,15 @@ def _ca_file(environ: Mapping[str, str]) -> Path | None:
 
 def _read_token(path: Path) -> str:
     try:
-        return path.read_text().strip()
+        token = path.read_bytes().strip()
     except PermissionError as exc:
         raise home_directory.permission_denied(path) from exc
     except OSError as exc:
         raise Error("LocalFileError", f"cannot read the token in ML_HOME: {exc}") from exc
+    if not all(0x21 <= byte <= 0x7E for byte in token):
+        hint = "the file is damaged: restore it from a backup, or remove it and start the server again for a new one"
+        raise Error("LocalFileError", f"{path} is not one line of text", target=str(path), hint=hint)
+    return token.decode("ascii")
 
 
 def ssl_context(server: Server) -> Any:

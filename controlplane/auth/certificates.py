@@ -23,7 +23,7 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -42,6 +42,11 @@ RENEW_BEFORE_DAYS = 30
 #: A certificate is valid from a little before its creation, for clients whose clock is behind.
 BACKDATE = timedelta(minutes=5)
 
+#: What reading a damaged certificate or key raises.
+_UNREADABLE = (
+    *(ValueError, TypeError, UnsupportedAlgorithm),
+    *(x509.InvalidVersion, x509.DuplicateExtension, x509.UnsupportedGeneralNameType),
+)
 #: What to do about a damaged authority.
 AUTHORITY_HINT = "restore both from a backup, or remove both for a new authority, which clients must then trust"
 
@@ -286,9 +291,12 @@ def _load(certificate: Path, key: Path) -> tuple[x509.Certificate | None, ec.Ell
     """What exists and is readable; anything else is created again."""
     loaded: x509.Certificate | None = None
     private: ec.EllipticCurvePrivateKey | None = None
-    with suppress(FileNotFoundError, ValueError):
-        loaded = x509.load_pem_x509_certificate(certificate.read_bytes())
-    with suppress(FileNotFoundError, ValueError):
+    with suppress(FileNotFoundError, *_UNREADABLE):
+        read = x509.load_pem_x509_certificate(certificate.read_bytes())
+        read.public_key()  # It is parsed only when it is asked for, as are the extensions.
+        list(read.extensions)
+        loaded = read
+    with suppress(FileNotFoundError, *_UNREADABLE):
         loaded_key = serialization.load_pem_private_key(key.read_bytes(), password=None)
         private = loaded_key if isinstance(loaded_key, ec.EllipticCurvePrivateKey) else None
     return loaded, private
@@ -302,7 +310,7 @@ def _is_authority(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey
 def _is_issued_by(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
     try:
         certificate.verify_directly_issued_by(authority)
-    except (ValueError, TypeError, InvalidSignature):
+    except (InvalidSignature, *_UNREADABLE):
         return False
     return True
 

@@ -24,15 +24,8 @@ def test_a_text_without_a_digest_is_read_as_it_is(value: Any) -> None:
 
 @pytest.mark.parametrize("bit", range(8))
 def test_no_changed_byte_gives_another_value(bit: int) -> None:
-    """Only one kind of change is not noticed: the digest loses its name, which leaves the value."""
-    unnoticed = 0
     for at in range(len(TEXT.encode())):
         data = bytearray(TEXT.encode())
         data[at] ^= 1 << bit
-        try:
-            value = unseal(data.decode())
-        except ValueError:
-            continue
-        unnoticed += 1
-        assert {name: value[name] for name in VALUE} == VALUE and len(value) == len(VALUE) + 1
-    assert unnoticed <= len("sha256")
+        with pytest.raises(ValueError):  # Of JSON, of UTF-8, or ours.
+            unseal(data.decode())

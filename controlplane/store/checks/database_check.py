@@ -12,6 +12,7 @@ from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
 
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from sqlalchemy import Connection, select, text
 
@@ -98,5 +99,5 @@ def _check_values(connection: Connection, report: Report) -> None:
     for row in connection.execute(select(signing_keys)):
         try:
             load_pem_private_key(row.private_key.encode(), password=None)
-        except ValueError:
+        except (ValueError, TypeError, UnsupportedAlgorithm):
             report.add(KIND, "table signing_keys", f"the key {row.id} is not a private key", RESTORE)

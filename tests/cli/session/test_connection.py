@@ -85,6 +85,16 @@ def test_a_damaged_file_is_named(text: str, tmp_path: Path) -> None:
     assert caught.value.code == "LocalFileError" and str(tmp_path / "server.json") in caught.value.message
 
 
+@pytest.mark.parametrize("token", [b"a\xb0c\n", b"a\x03c\n", b"a\nc\n"])
+def test_a_damaged_token_is_named(tmp_path: Path, token: bytes) -> None:
+    (tmp_path / "token").write_bytes(token)
+    state = {"api_url": "https://127.0.0.1:1", "token_file": f"{tmp_path}/token", "ca_file": f"{tmp_path}/ca.pem"}
+    (tmp_path / "server.json").write_text(json.dumps(state))
+    with pytest.raises(Error, match="is not one line of text") as caught:
+        connection.find_server(None, {"ML_HOME": str(tmp_path)})
+    assert caught.value.code == "LocalFileError" and caught.value.hint
+
+
 @pytest.mark.parametrize("name", ["server.json", "token", "config"])
 def test_a_home_of_somebody_else(name: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(self: Path, *arguments: object, **more: object) -> io.BufferedIOBase:
