@@ -13,7 +13,7 @@ PYTHONS := $(or $(PYTHON),python3 python3.12 python3.11 python3.10 python3.13)
 PACKAGES := cli controlplane dataplane schemas
 CHECKED := $(PACKAGES) tests bench deploy examples docs
 
-.PHONY: help demo test quick check lint bench golden install update images clean
+.PHONY: help demo test quick check lint bench golden install update images sbom audit clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -41,7 +41,7 @@ lint: $(VENV)/.test ## formatting, lint and types
 	$(BIN)/ruff check $(CHECKED)
 	$(BIN)/mypy --strict $(PACKAGES:%=-p amphitrite.%) -p bench
 	$(BIN)/mypy --strict examples/single-model/score.py examples/triton-clients/at_endpoint.py deploy/lock.py
-	$(BIN)/mypy --strict --explicit-package-bases tests/load tests/certificate.py
+	$(BIN)/mypy --strict --explicit-package-bases tests/load tests/certificate.py deploy/sbom.py
 
 bench: $(VENV)/.test ## measure; prints tables and writes bench/results/*.json
 	$(BIN)/python -m bench
@@ -59,8 +59,14 @@ update: $(VENV)/.test ## write the newest versions into deploy/lock.txt and prin
 images: ## build the images that a cluster runs, with docker or buildah; see deploy/images/README.md
 	@deploy/images/build.sh
 
+sbom: $(BIN)/python ## bills of materials (CycloneDX) of the installation and of each image, into build/sbom
+	@$(BIN)/python deploy/sbom.py build/sbom
+
+audit: $(VENV)-audit/.ready ## known vulnerabilities of the lock's packages, and of IMAGES="..."; needs the network
+	@deploy/audit.sh $(VENV)-audit/bin/python $(IMAGES)
+
 clean: ## remove .venv, caches and build outputs
-	rm -rf $(VENV) .venv-sdk build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-audit .venv-sdk build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find $(CHECKED) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A stamp is younger than these exactly when the environment has what they ask for. The set `test`
@@ -74,6 +80,13 @@ $(VENV)/.test: $(LOCK) | $(BIN)/python
 	@$(call provide,$(COMPILER),g++,a C++ compiler,The tests hold the native onnxruntime backend against the one in Python)
 	@set=test; $(INSTALL)
 	@touch $(VENV)/.serve $@
+
+# pip-audit has an environment of its own: its packages need not fit ours.
+$(VENV)-audit/.ready: deploy/lock.txt | $(BIN)/python
+	@$(BIN)/python -m venv --clear $(VENV)-audit
+	@$(BIN)/python deploy/lock.py select audit >$(VENV)-audit/requirements.txt
+	@$(VENV)-audit/bin/python -m pip --disable-pip-version-check install -q --no-deps --require-hashes -r $(VENV)-audit/requirements.txt
+	@touch $@
 
 # The versions of deploy/lock.txt: no resolver runs, and a file with another hash is refused. One
 # thing is not locked: the tools that compile NumPy on Python 3.13, which has no wheel of it.

@@ -85,6 +85,8 @@ def sets() -> dict[str, Set]:
         "controlplane": Set(("cluster",), options=_IMAGE),
         "dataplane": Set(("proxy",), options=_IMAGE),
         "triton": Set(file="tests/cluster/triton_image/requirements.in", options=(*_IMAGE, "--no-deps")),
+        # An environment of its own, for `make audit`.
+        "audit": Set((), ("pip-audit",), same=()),
         **_apart("sdk", "tests/sdk/requirements"),
         **_apart("bench", "bench/requirements", "onnxruntime"),
     }
