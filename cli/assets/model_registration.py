@@ -173,15 +173,17 @@ def set_archived(
     *,
     archived: bool,
     kind: Literal["models", "environments"] = "models",
-) -> None:
+) -> str:
     """Archive or restore a version; all versions if neither version nor label is set.
 
-    Raises Error ResourceNotFound.
+    Returns what was done, such as ``model/pets:1 archived``. Raises Error ResourceNotFound.
     """
     number = resolve_version(client, name, version, label, kind) if version is not None or label is not None else None
     path = _IDS[kind](client.workspace, name, number)
     properties = {**client.get(path)["properties"], "isArchived": archived}
     client.send("PUT", path, json={"properties": properties})
+    subject = f"{kind.removesuffix('s')}/{name}" + (f":{number}" if number is not None else "")
+    return f"{subject} {'archived' if archived else 'restored'}"
 
 
 def _upload(client: Client, document: Mapping[str, Any], progress: Progress, name: str, version: str) -> str:

@@ -26,6 +26,10 @@ _HINTS = {
 }
 #: The hint on a model's failure after a request without a body.
 _EMPTY = "the request had no body: add --request-file with the JSON that the model takes"
+#: The hint on Triton's answer to a body of another form, such as Azure's {"data": ...}.
+_FORM = 'a model of Triton takes {"inputs": [{"name": "x", "shape": [1, 2], "datatype": "FP32", "data": [1, 2]}]}'
+#: In Triton's answers to such a body.
+_NO_INPUTS = "Unable to parse 'inputs'"
 
 
 def invoke(client: Client, name: str, request_file: str | None, deployment: str | None) -> str:
@@ -88,5 +92,7 @@ def _failure(uri: str, answer: httpx.Response, *, is_empty: bool) -> Error:
             message = f"{error['code']}: {error['message']}"
     except (ValueError, KeyError, TypeError):
         message = answer.text.strip()[:2000] or "no body"
-    hint = _EMPTY if is_empty and answer.status_code == 424 else _HINTS.get(answer.status_code)
+    hint = _HINTS.get(answer.status_code)
+    if answer.status_code == 424:
+        hint = _EMPTY if is_empty else _FORM if _NO_INPUTS in message else None
     return Error(code, f"{uri} answered {answer.status_code}: {message}", target=uri, hint=hint)

@@ -62,6 +62,16 @@ def newest(text: str) -> tuple[str, str, int]:
     return heading[4:-4], "".join(f"{line}\n" for line in lines), len(sections) - 1
 
 
+def which(heading: str, others: int, *, previous: bool) -> str:
+    """The line that says which log is printed, and how to see the others.
+
+    ``previous``: the log of an attempt before was asked for.
+    """
+    # What starts may be the next attempt after one that failed, whose log says why.
+    before = "--previous prints the attempt before, " if ", starting" in heading and not previous else ""
+    return f"{heading}: one of {others + 1} logs; {before}--all-instances prints all"
+
+
 def heading_line(heading: str) -> str:
     """The heading with its marks."""
     return f"==> {heading} <=="

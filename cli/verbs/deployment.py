@@ -156,6 +156,8 @@ def update(
     else:
         if locally:
             local_deployments.require_endpoint(session.client, endpoint_name)
+        if not field_edits and reason is None:
+            session.note("note: no option says what to change: ml online-deployment update --help")
         is_complete = resource_changes.update_deployment(session, endpoint_name, name, field_edits, no_wait)
     return lookups.deployment(session.client, endpoint_name, name) if is_complete else None
 

@@ -99,7 +99,7 @@ def get_logs(
     if not all_instances:
         heading, text, others = log_stream.newest(text)
         if others:
-            session.note(f"{heading}: one of {others + 1} logs; --all-instances prints all")
+            session.note(log_stream.which(heading, others, previous=previous))
     if as_data:
         return text
     sys.stdout.write(text)

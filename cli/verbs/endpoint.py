@@ -136,6 +136,8 @@ def update(
     if locally:
         local_deployments.require_endpoint(session.client, name)
     field_edits = edits.parse_edits(set_, add, remove, force_string=force_string)
+    if document is None and not shares and not field_edits:
+        session.note("note: no option says what to change: ml online-endpoint update --help")
     is_complete = resource_changes.update_endpoint(session, document, name, shares, field_edits, no_wait)
     return lookups.endpoint(session.client, name) if is_complete else None
 

@@ -175,7 +175,9 @@ def archive(
     azure_only.refuse(registry_name=registry_name)
     from amphitrite.cli.assets import model_registration
 
-    model_registration.set_archived(session.client, name, version, label, archived=True, kind="environments")
+    session.note(
+        model_registration.set_archived(session.client, name, version, label, archived=True, kind="environments")
+    )
 
 
 @verb(app, "restore")
@@ -186,7 +188,9 @@ def restore(
     azure_only.refuse(registry_name=registry_name)
     from amphitrite.cli.assets import model_registration
 
-    model_registration.set_archived(session.client, name, version, label, archived=False, kind="environments")
+    session.note(
+        model_registration.set_archived(session.client, name, version, label, archived=False, kind="environments")
+    )
 
 
 @verb(app, "delete")

@@ -193,7 +193,7 @@ def archive(
     azure_only.refuse(registry_name=registry_name)
     from amphitrite.cli.assets import model_registration
 
-    model_registration.set_archived(session.client, name, version, label, archived=True)
+    session.note(model_registration.set_archived(session.client, name, version, label, archived=True))
 
 
 @verb(app, "restore")
@@ -204,7 +204,7 @@ def restore(
     azure_only.refuse(registry_name=registry_name)
     from amphitrite.cli.assets import model_registration
 
-    model_registration.set_archived(session.client, name, version, label, archived=False)
+    session.note(model_registration.set_archived(session.client, name, version, label, archived=False))
 
 
 @verb(app, "delete")

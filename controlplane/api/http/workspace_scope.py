@@ -28,7 +28,7 @@ def _require_workspace(subscription: str, resource_group: str, workspace: str, h
             f"the workspace of this server is {here.workspace.split('/')[2]}/{here.settings.resource_group}/"
             f"{here.settings.workspace} (subscription/resource group/workspace)",
             target=requested,
-            hint="run `ml server env` to see the settings for clients",
+            hint="leave out -g, -w and --subscription; `ml configure --list-defaults` shows names that were set",
         )
 
 

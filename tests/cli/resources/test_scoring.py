@@ -11,6 +11,18 @@ PARSING = "failed to parse the request JSON buffer: The document is empty."
 HINT = "hint: the request had no body: add --request-file with the JSON that the model takes\n"
 
 
+def test_another_form_of_request_is_told_the_form(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As scoring scripts on Azure take it."""
+    (stage.directory / "request.json").write_text('{"data": [1, 2]}')
+    stage.run("online-endpoint", "create", "-n", "pictures", "-o", "none")
+    said = "Unable to parse 'inputs': attempt to access non-existing object member 'inputs'"
+    answer = httpx.Response(424, json={"error": {"code": "ModelError", "message": said}})
+    monkeypatch.setattr(stage.machine, "_score", lambda request: answer)
+    code, out, err = stage.run("online-endpoint", "invoke", "-n", "pictures", "-r", "request.json")
+    form = '{"inputs": [{"name": "x", "shape": [1, 2], "datatype": "FP32", "data": [1, 2]}]}'
+    assert (code, out, err.splitlines()[1:]) == (1, "", [f"hint: a model of Triton takes {form}"])
+
+
 @pytest.mark.parametrize(
     ("more", "status", "hint"),
     [((), 424, HINT), ((), 413, ""), (("--request-file", "request.json"), 424, "")],

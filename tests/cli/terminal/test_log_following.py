@@ -80,3 +80,16 @@ def test_an_age(text: str | None, wanted: int | None) -> None:
 def test_no_age(text: str) -> None:
     with pytest.raises(Error, match="allowed: a time such as"):
         ages.seconds("--since", text)
+
+
+@pytest.mark.parametrize(
+    ("heading", "previous", "more"),
+    [
+        ("ep-blue-7-0-1, ready", False, ""),
+        ("ep-blue-7-0-3, starting", False, "--previous prints the attempt before, "),
+        ("ep-blue-7-0-3, starting", True, ""),
+    ],
+)
+def test_the_next_attempt_names_the_log_of_the_one_that_failed(heading: str, previous: bool, more: str) -> None:
+    said = f"{heading}: one of 3 logs; {more}--all-instances prints all"
+    assert log_stream.which(heading, 2, previous=previous) == said
