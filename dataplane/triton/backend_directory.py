@@ -10,6 +10,7 @@ I find all the backends".
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import shutil
 import tempfile
@@ -18,6 +19,8 @@ from pathlib import Path
 
 from amphitrite.dataplane.triton import native_backend
 from amphitrite.dataplane.triton.installation import Installation
+
+log = logging.getLogger(__name__)
 
 _MODEL = Path(__file__).parent / "backends" / "onnxruntime" / "model.py"
 #: The stub imports this module before the model.
@@ -37,7 +40,7 @@ for _stream in (sys.stdout, sys.stderr):
 
 def prepare(installation: Installation, parent: Path, environ: Mapping[str, str] = os.environ) -> Path:
     """The backend directory for ``installation``, made below ``parent`` (once for each content) if
-    needed.
+    needed, and again if it is damaged.
 
     Files are copied, because Triton refuses a library whose real path is outside of the directory.
     For ``environ`` and errors see :func:`native_backend.find`.
@@ -56,7 +59,13 @@ def prepare(installation: Installation, parent: Path, environ: Mapping[str, str]
     links = {Path("onnxruntime") / native_backend.RUNTIME: native.runtime} if native is not None else {}
     target = parent / _fingerprint({**files, **links})
     if target.is_dir():
-        return target
+        if _holds(target, files):
+            return target
+        log.warning("%s is damaged; it is made again", target)
+        # What runs has opened its libraries.
+        os.rename(target, tempfile.mkdtemp(prefix=".old-", dir=parent))
+        for old in parent.glob(".old-*"):
+            shutil.rmtree(old, ignore_errors=True)
     parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=".new-", dir=parent))
     try:
@@ -74,6 +83,18 @@ def prepare(installation: Installation, parent: Path, environ: Mapping[str, str]
         if not target.is_dir():  # Otherwise another process has made the same meanwhile.
             raise
     return target
+
+
+def _holds(target: Path, files: Mapping[Path, Path]) -> bool:
+    """Whether the copies are what was copied."""
+    for name, source in files.items():
+        wanted = source.read_bytes() + (_LOG_EACH_LINE.encode() if name == _UTILITIES else b"")
+        try:
+            if (target / name).read_bytes() != wanted:
+                return False
+        except OSError:
+            return False
+    return True
 
 
 def _fingerprint(files: dict[Path, Path]) -> str:

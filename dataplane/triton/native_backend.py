@@ -31,6 +31,9 @@ CHOICES = ("auto", "native", "python")
 #: The files in the backend's directory: our library, and ONNX Runtime's beside it.
 LIBRARY, RUNTIME = "libtriton_onnxruntime.so", "libonnxruntime.so"
 
+#: The SHA-256 of the library, beside it.
+_DIGEST = f"{LIBRARY}.sha256"
+
 _SOURCES = Path(__file__).parent / "backends" / "onnxruntime" / "native"
 _CACHE = Path("amphitrite") / "onnxruntime-backend"
 _COMPILERS = ("c++", "g++", "clang++")
@@ -124,11 +127,11 @@ def _library(compiler: Path, runtime: Path, environ: Mapping[str, str]) -> Path:
     processes that need it at once, one compiles and the others wait."""
     directories = [cache / _fingerprint(compiler, runtime) for cache in _caches(environ)]
     for directory in directories:
-        if (directory / LIBRARY).is_file():
+        if _is_whole(directory / LIBRARY):
             return directory / LIBRARY
     library = _writable(directories) / LIBRARY
     with _exclusive_lock(library.with_name(".lock")):
-        if not library.is_file():
+        if not _is_whole(library):
             _compile(compiler, library, runtime, environ)
     return library
 
@@ -155,7 +158,24 @@ def _compile(compiler: Path, library: Path, runtime: Path, environ: Mapping[str,
         if result.returncode:
             raise _NotAvailable(f"{compiler.name} failed: {' '.join(result.stderr.split())[:500]}")
         _check(built, runtime)
+        digest = hashlib.sha256(built.read_bytes()).hexdigest()
+        # First, so that a library is never without its digest.
+        (built.with_name(_DIGEST)).write_text(f"{digest}\n")
+        os.rename(built.with_name(_DIGEST), library.with_name(_DIGEST))
         os.rename(built, library)
+
+
+def _is_whole(library: Path) -> bool:
+    """Whether it is there, and as it was compiled. Earlier releases noted no digest."""
+    try:
+        data = library.read_bytes()
+        wanted = library.with_name(_DIGEST).read_text(encoding="ascii", errors="replace").strip()
+    except FileNotFoundError:
+        return library.is_file()
+    if hashlib.sha256(data).hexdigest() == wanted:
+        return True
+    log.warning("%s is damaged; it is compiled again", library)
+    return False
 
 
 def _check(library: Path, runtime: Path) -> None:

@@ -32,6 +32,11 @@ from amphitrite.schemas.errors import Error
 from .homes import NEW, fill, rows
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "security.md"
+#: Kinds that other tests change bytes of.
+ELSEWHERE = {
+    "directory of backends": "dataplane/triton/test_installation.py::test_a_damaged_backend_directory_is_made_again",
+    "compiled backend": "dataplane/triton/test_installation.py::test_it_is_compiled_once_and_for_all_homes",
+}
 #: For each kind of file. The same bytes in each run.
 FLIPS = 20
 #: Kinds with bytes that nobody reads, or that a start makes again without a word.
@@ -200,4 +205,7 @@ def test_the_page_has_a_row_for_each_kind() -> None:
     section = text[text.index("## A changed byte") :].partition("\n## ")[0]
     table = section[section.index("| kind of file |") :].partition("\n\n")[0]
     named = re.findall(r"^\| ([a-z][^|]*?) \|", table, re.MULTILINE)
-    assert named == ["kind of file", *KINDS]
+    assert named == ["kind of file", *KINDS, *ELSEWHERE]
+    for test in ELSEWHERE.values():
+        file, _, name = test.partition("::")
+        assert f"def {name}(" in (PAGE.parents[1] / "tests" / file).read_text(encoding="utf-8")

@@ -87,6 +87,28 @@ def test_the_backend_directory_is_made_once(tmp_path: Path, form: str, files: se
     assert [p.name for p in (tmp_path / "backends").iterdir()] == [made.name]
 
 
+@pytest.mark.parametrize("form", [form for form, _ in FORMS])
+def test_a_damaged_backend_directory_is_made_again(tmp_path: Path, form: str) -> None:
+    wheel = installation.locate({"PATH": str(tmp_path)})
+    machine = {**os.environ, native_backend.VARIABLE: form}
+    made = backend_directory.prepare(wheel, tmp_path / "backends", machine)
+    for file in sorted(path for path in made.rglob("*") if path.is_file() and not path.is_symlink()):
+        good = file.read_bytes()
+        with file.open("rb") as in_use:
+            change_a_byte(file)
+            changed = file.read_bytes()
+            assert backend_directory.prepare(wheel, tmp_path / "backends", machine) == made
+            assert (file.read_bytes(), in_use.read()) == (good, changed)
+    assert [p.name for p in (tmp_path / "backends").iterdir()] == [made.name]
+
+
+def change_a_byte(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.chmod(0o755)
+    path.write_bytes(data)
+
+
 def test_a_full_triton_keeps_its_backends(tmp_path: Path) -> None:
     full = installation.Installation(tmp_path / "bin" / "tritonserver", tmp_path / "backends")
     assert backend_directory.prepare(full, tmp_path / "other") == tmp_path / "backends"
@@ -133,6 +155,9 @@ def test_it_is_compiled_once_and_for_all_homes(tmp_path: Path, monkeypatch: pyte
     first = found[0]
     assert first is not None and found == [first] * 4
     assert (first.library.read_bytes(), calls.read_text()) == (ready.library.read_bytes(), "x\n")
+    change_a_byte(first.library)
+    assert [native_backend.find(machine) for _ in range(2)] == [first] * 2
+    assert (first.library.read_bytes(), calls.read_text()) == (ready.library.read_bytes(), "x\nx\n")
 
 
 def test_an_unknown_form_is_refused() -> None:
