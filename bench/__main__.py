@@ -4,8 +4,9 @@
 Decides the form of a result: tables on stdout and ``bench/results/<name>.json`` with the machine it
 was measured on. Must not know what is measured: a benchmark is a module here whose first docstring
 line is its title, with ``run(work)`` that gives rows or a ``Report``. One that takes ``quick`` has
-a short form for whoever works on it; one with a function ``parts`` can say where the cost lies. A
-benchmark that cannot run raises ``Unavailable`` with the reason.
+a short form for whoever works on it; one that takes ``seconds`` goes on that long; one with a
+function ``parts`` can say where the cost lies. A benchmark that cannot run raises ``Unavailable``
+with the reason.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from bench.product import Unavailable
 from bench.stats import Report, table
 
 HERE = Path(__file__).resolve().parent
-MODULES = ("commands", "scaling", "lists", "upload", "changes", "control", "serving", "router", "loss")
+MODULES = ("commands", "scaling", "lists", "upload", "changes", "control", "serving", "router", "loss", "abuse")
 #: program -> the command it needs, which is also the name of a Debian package.
 PROGRAMS = {"router_auth": "wrk"}
 
@@ -44,6 +45,8 @@ def measured(name: str, given: argparse.Namespace) -> Report:
     options: dict[str, Any] = {}
     if "quick" in inspect.signature(function).parameters:
         options["quick"] = given.quick
+    if "seconds" in inspect.signature(function).parameters:
+        options["seconds"] = given.seconds
     with tempfile.TemporaryDirectory(prefix="amphitrite-bench-") as work:
         found = function(Path(work), **options)
     return found if isinstance(found, Report) else Report({name: found})
@@ -91,6 +94,7 @@ def parse(words: list[str]) -> argparse.Namespace:
     known = (*MODULES, *PROGRAMS)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(known)}; without one: all")
     parser.add_argument("--quick", action="store_true", help="short rounds, written below build/bench/quick")
+    parser.add_argument("--seconds", type=float, default=60, metavar="N", help="how long to abuse it (60)")
     parser.add_argument("--parts", action="store_true", help="where the cost lies, in place of the comparison")
     given = parser.parse_args(words)
     if unknown := sorted(set(given.names) - set(known)):
