@@ -143,6 +143,13 @@ def _connections_max(files_max: int) -> int:
     return min(_CONNECTIONS_MAX, files_max * 3 // 4)
 
 
+def _heap_bytes() -> int:
+    """The control group's limit counts only in a container: elsewhere other programs may share
+    it."""
+    contained = cgroup_limits.heap_bytes() if processes.is_init() else None
+    return cgroup_limits.machine_heap_bytes() if contained is None else contained
+
+
 def _launch(settings: ProxySettings) -> Launch:
     executable, envoy_log = find_envoy(), file_names.envoy_log(settings.logs)
     return Launch(
@@ -157,8 +164,7 @@ def _launch(settings: ProxySettings) -> Launch:
                 access_log=file_names.access_log(settings.logs),
                 metrics_every_s=settings.metrics_every_s,
                 connections_max=_connections_max(open_files.raise_limit()),
-                # Only in a container: elsewhere other programs may share the control group.
-                heap_bytes=cgroup_limits.heap_bytes() if processes.is_init() else None,
+                heap_bytes=_heap_bytes(),
                 scoring_domain=settings.scoring_domain,
             )
         ),

@@ -17,6 +17,7 @@ _CGROUP = Path("/sys/fs/cgroup")
 _WORKERS_MAX = 8
 #: What a container needs besides the proxy's heap: the agent, and the proxy's own code and stacks.
 _BESIDE_HEAP = 192 * 1024 * 1024
+_MACHINE_HEAP_MIN = 1024 * 1024 * 1024
 
 
 def workers(cgroup: Path = _CGROUP, cores: int | None = None) -> int:
@@ -50,6 +51,12 @@ def heap_bytes(cgroup: Path = _CGROUP) -> int | None:
         return None
     limit = int(fields[0])
     return max(limit // 2, limit - _BESIDE_HEAP)
+
+
+def machine_heap_bytes() -> int:
+    """How much the proxy's heap may have on a machine that it shares with other programs: a quarter
+    of its memory, and a gigabyte at least. A thousand endpoints need half of that."""
+    return max(_MACHINE_HEAP_MIN, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4)
 
 
 def _fields(path: Path) -> list[str]:

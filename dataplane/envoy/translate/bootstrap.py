@@ -16,6 +16,8 @@ from amphitrite.dataplane.envoy.translate.listener import listener
 from amphitrite.dataplane.table.routing_table import Address
 
 _AGENT = "agent"
+#: Streams with less than a megabyte of buffers are not ended for their memory.
+_TRACKED_FROM = 20
 _HEAP = "envoy.resource_monitors.fixed_heap"
 _MONITORS = "type.googleapis.com/envoy.extensions.resource_monitors"
 
@@ -108,13 +110,24 @@ def _overload_manager(connections_max: int, heap_bytes: int | None) -> dict[str,
         "typed_config": {"@type": f"{_MONITORS}.fixed_heap.v3.FixedHeapConfig", "max_heap_size_bytes": heap_bytes},
     }
     return {
-        "refresh_interval": "0.25s",
+        "refresh_interval": "0.1s",
         "resource_monitors": [connections, heap],
+        # Streams are told apart by the size of their buffers: the largest are ended first.
+        "buffer_factory_config": {"minimum_account_to_track_power_of_two": _TRACKED_FROM},
         "actions": [
+            _scaled("envoy.overload_actions.reset_high_memory_stream", 0.7, 0.85),
             _action("envoy.overload_actions.shrink_heap", 0.85),
             _action("envoy.overload_actions.disable_http_keepalive", 0.92),
             _action("envoy.overload_actions.stop_accepting_requests", 0.95),
         ],
+    }
+
+
+def _scaled(name: str, first: float, last: float) -> dict[str, Any]:
+    """An action that is taken ever more between these shares."""
+    return {
+        "name": name,
+        "triggers": [{"name": _HEAP, "scaled": {"scaling_threshold": first, "saturation_threshold": last}}],
     }
 
 
