@@ -43,6 +43,7 @@ def delete(
     what = f"all versions of {one} {name}" if version is None else f"version {version} of {one} {name}"
     session.confirm(f"Delete {what}?", yes)
     client.send("DELETE", path)
+    session.note(f"{one}/{name}{'' if version is None else f':{version}'} deleted")
     if kind == "models":
         kept = "files younger than 24 h are kept (--older-than HOURS), since an upload may still need them"
         session.note(f"note: `ml server prune` frees its files; {kept}")

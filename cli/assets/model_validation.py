@@ -145,7 +145,8 @@ def report(session: Session, path: str, instance_type: str | None) -> bool:
     root = Path(path)
     if root.exists() and not root.is_dir():
         message = f"{root} is a file; allowed: the directory of a model repository"
-        layout = f"use the layout models/{root.stem}/1/model{root.suffix}, and name the directory models"
+        file = "model.py" if root.suffix == ".py" else "model.onnx"
+        layout = f"use the layout models/<model name>/1/{file}, and name the directory models"
         raise Error("LocalFileError", message, target=path, hint=layout)
     checks = findings(root, server_for(session, instance_type))
     all_findings, problems = checks.findings, errors(checks.findings)

@@ -7,6 +7,7 @@ table looks.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,8 @@ Item = Mapping[str, Any]
 #: A column, and its cell for an item.
 Field = tuple[Column, Callable[[Item], str]]
 
+#: The name of a model without one, as Azure's SDK makes it: a digest.
+_MADE_NAME = re.compile(r"^([0-9a-f]{12})[0-9a-f]{52}$")
 #: Endpoints whose instances a table counts, with one request for each.
 COUNTED_ENDPOINTS_MAX = 100
 
@@ -227,9 +230,15 @@ def _share(endpoint: Item, field: str, name: str) -> str:
 
 
 def _asset(reference: str | None) -> str:
-    """``azureml:/subscriptions/.../models/pets/versions/1`` -> ``pets:1``."""
+    """``azureml:/subscriptions/.../models/pets/versions/1`` -> ``pets:1``.
+
+    A name that Azure's SDK has made, of 64 digits, is cut: it would fill the terminal alone.
+    """
     parsed = parse_asset(reference or "")
-    return reference or "" if parsed is None else ":".join(part for part in parsed[:2] if part)
+    if parsed is None:
+        return reference or ""
+    name, version = parsed[:2]
+    return ":".join(part for part in (_MADE_NAME.sub(r"\1...", name), version) if part)
 
 
 def _free(resource: Mapping[str, Any] | None) -> str:

@@ -65,6 +65,16 @@ def test_a_deployment_that_failed_says_why(pictures: Stage) -> None:
     )
 
 
+def test_a_name_that_the_sdk_made_does_not_fill_the_terminal(pictures: Stage) -> None:
+    """A model without a name is registered under its digest."""
+    made = "710fc5727819fe50b13dcb5890e6771e3314ede27902188987a55c8fe3b4101c"
+    assert pictures.run("model", "create", "-n", made, "-p", "good", "-t", "triton_model", "-o", "none")[0] == 0
+    green = ("-n", "green", "--set", f"model=azureml:{made}:1")
+    assert pictures.run("online-deployment", "create", "-f", "blue.yml", *green, "-o", "none")[0] == 0
+    table, data = pictures.run(*LIST, "table")[1], pictures.run(*LIST, "json")[1]
+    assert (" 710fc5727819...:1 " in table, made in table, made in data) == (True, False, True)
+
+
 def test_refused_traffic_is_not_shown_as_live(pictures: Stage) -> None:
     """Nor is a deployment said to lose traffic that it never had."""
     fail(pictures)
