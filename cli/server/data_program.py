@@ -34,7 +34,7 @@ def run(
     command += ["--home", str(homes.path())]
     command += [f"{option}={value}" for option, value in options.items() if value is not None]
     command += ["--", *words] if words else []
-    with session.progress(verb or program) as progress:
+    with session.progress(verb or "check") as progress:
         progress.phase(phase)
         process = subprocess.run(command, capture_output=True, text=True, check=False)
     if process.returncode == 0:
@@ -44,4 +44,4 @@ def run(
         if line.startswith(server_process.ERROR_PREFIX):
             raise Error.from_body(json.loads(line.removeprefix(server_process.ERROR_PREFIX)))
     tail = "\n".join(process.stderr.strip().splitlines()[-_LINES:])
-    raise Error("InternalServerError", f"{verb or program} exited with code {process.returncode}\n{tail}")
+    raise Error("InternalServerError", f"{verb or 'check'} exited with code {process.returncode}\n{tail}")
