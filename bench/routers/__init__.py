@@ -13,7 +13,12 @@ from pathlib import Path
 
 KEY = "0123456789abcdef0123456789abcdef"
 TARGET = "/endpoints/images/v2/models/m/infer"
-HEADERS = (f"Authorization: Bearer {KEY}", "Content-Type: application/octet-stream")
+#: As `tritonclient` sends tensors: a little JSON, then binary data.
+HEADERS = (
+    f"Authorization: Bearer {KEY}",
+    "Content-Type: application/octet-stream",
+    "Inference-Header-Content-Length: 200",
+)
 #: Percent of the first upstream.
 SHARE = 90
 

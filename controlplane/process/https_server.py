@@ -12,7 +12,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from amphitrite.controlplane.auth.certificates import Certificates
-from amphitrite.controlplane.process import http_protocol
+from amphitrite.controlplane.process import handshake_protocol, http_protocol
 from amphitrite.controlplane.process.connection_limits import ConnectionLimitsProtocol
 from amphitrite.controlplane.process.handshakes import AT_MOST, Handshakes, listen
 from amphitrite.controlplane.settings.settings import Settings
@@ -35,6 +35,7 @@ def server(settings: Settings, tls: Certificates, app: FastAPI, pending: Handsha
     ``pending``: the same as for ``sockets``. ``open_files``: how many files and connections this
     process may have open. Connections after TLS take a quarter of them at most.
     """
+    handshake_protocol.use()
     at_most = min(ConnectionLimitsProtocol.CONNECTIONS_MAX, open_files // 4)
     config = uvicorn.Config(
         app,
