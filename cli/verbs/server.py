@@ -25,7 +25,7 @@ from amphitrite.schemas.errors import Error
 
 app = group("server", "The control plane and data plane on this machine.")
 
-_COLUMNS = ("state", "version", "runtime", "isolation", "api_url", "scoring_url", "pid", "home")
+_COLUMNS = ("state", "version", "runtime", "api_url", "scoring_url", "pid", "home", "isolation")
 _HEALTH_TIMEOUT_S = 3.0
 _LOGS = ("controlplane", "agent", "envoy")
 _LINES = 200

@@ -41,7 +41,7 @@ class Isolation:
     @property
     def note(self) -> str | None:
         """What each deployment should know; None for nothing."""
-        return None if self.on else f"not isolated from this machine and its other models: {self.why}"
+        return None if self.on else f"not isolated from this machine and its other models: {self.why}; {self.hint}"
 
 
 OFF = Isolation(False, why="isolation is set to off", hint="start the server with --isolation auto")

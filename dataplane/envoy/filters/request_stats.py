@@ -27,6 +27,7 @@ from amphitrite.dataplane.metrics.counters import (
     model,
     requests,
 )
+from amphitrite.schemas.errors import CODES
 
 _CONFIG = "type.googleapis.com/envoy.extensions.access_loggers.stats.v3.Config"
 _PREFIX = "amphitrite"
@@ -169,7 +170,9 @@ def _series_and_reason(route: str) -> tuple[Series, str]:
 
 def _field(name: str, labels: Mapping[str, str], reason: str) -> str | None:
     if name == "requests":
-        return requests(labels["code"], reason or _reason(labels))
+        # In gRPC a refusal has status 200, and says in a trailer what it is.
+        refused = labels["code"] == "200" and reason in CODES
+        return requests(str(CODES[reason]) if refused else labels["code"], reason or _reason(labels))
     if name == "failures":
         # A model that answers 424 by itself may write anything there.
         return model(labels["code"] if _CODE.fullmatch(labels["code"]) else "-")

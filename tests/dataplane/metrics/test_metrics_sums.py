@@ -117,6 +117,7 @@ envoy_amphitrite_requests{route="images/absent/DeploymentNotReady",code="503",fl
 envoy_amphitrite_requests{route="images/blue",code="200",flags="-"} 9
 envoy_amphitrite_requests{route="images/blue",code="200",flags="DC"} 1
 envoy_amphitrite_requests{route="images/blue",code="413",flags="-"} 1
+envoy_amphitrite_requests{route="images//AuthenticationFailed",code="200",flags="-"} 10
 envoy_amphitrite_requests{route="images/blue",code="424",flags="-"} 3
 envoy_amphitrite_requests{route="images/blue",code="429",flags="UO"} 5
 envoy_amphitrite_requests{route="images/blue",code="503",flags="URX,UF"} 6
@@ -160,7 +161,7 @@ def test_what_envoy_says_in_our_words() -> None:
         by_series.setdefault(series, {})[field] = n
     assert by_series == {
         NO_ENDPOINT: {"requests/404/ResourceNotFound": 2, "requests/400/BadRequest": 1},
-        ("images", ""): {"requests/401/AuthenticationFailed": 4},
+        ("images", ""): {"requests/401/AuthenticationFailed": 14},
         ("images", "absent"): {"requests/503/DeploymentNotReady": 1, "le/0": 1},
         BLUE: {
             "requests/200/": 9, "requests/200/ClientClosedRequest": 1, "requests/413/RequestTooLarge": 1,
