@@ -45,6 +45,10 @@ class Cluster:
     own: Path | None
     host: str | None
 
+    def counts_storage(self) -> bool:
+        """Whether its nodes have ephemeral storage to give."""
+        return all("ephemeral-storage" in node.status.allocatable for node in self.core.list_node().items)
+
     def kubectl(self, *argv: str, stdin: str | bytes | None = None, check: bool = True, timeout_s: float = 120) -> str:
         """What kubectl printed on stdout; AssertionError with both outputs when it fails and
         ``check`` is on."""

@@ -94,7 +94,7 @@ class Release(User):
                 "service": {"type": "NodePort", "nodePort": self.scoring[1]},
                 "resources": {"requests": {"cpu": "50m", "memory": "128Mi"}},
             },
-            "instances": {"storageRequests": self._counts_storage()},
+            "instances": {"storageRequests": self.cluster.counts_storage()},
             "networkPolicy": {"controlplane": {"ingressFrom": [{"ipBlock": {"cidr": "0.0.0.0/0"}}]}},
             "test": {"instanceType": "Standard_DS3_v2"},
             "instanceTypes": [
@@ -107,10 +107,6 @@ class Release(User):
         for key, value in more.items():
             values[key] = {**values.get(key, {}), **value} if isinstance(value, dict) else value
         return values
-
-    def _counts_storage(self) -> bool:
-        nodes = self.cluster.core.list_node().items
-        return all("ephemeral-storage" in node.status.allocatable for node in nodes)
 
     def install(self, values: dict[str, Any], verb: str = "install") -> None:
         """Until every pod of the chart is ready."""

@@ -29,11 +29,13 @@ instance_types:
 class Laptop(Product):
     """Reached by pods at ``host``."""
 
-    def __init__(self, root: Path, host: str, images: Images, **environment: str) -> None:
+    def __init__(self, root: Path, host: str, images: Images, *, counts_storage: bool, **environment: str) -> None:
         super().__init__(root)
         self.host = host
         self.api_url = f"https://{host}:{self.port}"
         self.scoring = (host, self.scoring_port)
+        # A kubelet may not count local storage: then no node could give any.
+        self.environment |= {"ML_INSTANCE_STORAGE_REQUESTS": str(counts_storage).lower()}
         self.environment |= {"ML_FETCHER_IMAGE": images.fetcher, "ML_IMAGE_PULL_POLICY": "Never", **environment}
 
     def start(self, *more: str) -> None:
@@ -45,7 +47,7 @@ class Laptop(Product):
 def laptop(cluster: Cluster, images: Images, root: Path, *more: str, **environment: str) -> Iterator[Laptop]:
     if cluster.host is None:
         pytest.skip("AMPHITRITE_TEST_HOST does not say under which address pods reach this machine")
-    made = Laptop(root, cluster.host, images, **environment)
+    made = Laptop(root, cluster.host, images, counts_storage=cluster.counts_storage(), **environment)
     try:
         made.start(*more)
         path = str(adding(made.files / "one", 1))

@@ -96,7 +96,7 @@ def test_used_port_is_refused_and_named(make_agent: MakeAgent) -> None:
         taken.bind(("127.0.0.1", agent.port))
         taken.listen()
         assert agent.start().wait(30) == 5
-    assert f"127.0.0.1:{agent.port} is in use" in agent.log()
+    assert f"port {agent.port} on 127.0.0.1 is in use by" in agent.log()
     assert not (agent.state / "envoy.json").exists()
 
 

@@ -190,6 +190,8 @@ def _mount_all(plan: dict[str, Any], pivot_root: int) -> None:
 
 def _show(kind: str, target: str, value: Any) -> None:
     """One entry of the plan: ``value`` is a source, a link's target or a size in bytes."""
+    if kind in ("read_only", "read_write") and os.path.islink(target):
+        return  # A directory that is shown has the link already. Where it leads to is shown too.
     try:
         os.makedirs(os.path.dirname(target), exist_ok=True)
         if kind == "link":

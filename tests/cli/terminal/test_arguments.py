@@ -80,7 +80,11 @@ def test_an_edit_keeps_its_words_and_its_place(given: str, wanted: str) -> None:
     [
         ("--resource rg online-end show -n x", 2, "Did you mean 'online-endpoint'?"),
         ("--resource rg online-endpoint show --nam x --outp TSV", 3, "no control plane"),
-        ("online-endpoint update --na x --re y", 2, "ambiguous option: --re could be --remove, --resource-group"),
+        (
+            "online-endpoint update --na x --re y",
+            2,
+            "ambiguous option: --re could be --reason, --remove, --resource-group",
+        ),
         ("online-deployment get-logs --na x --end y --li 3 --cont inference-server", 3, "no control plane"),
         ("online-endpoint show --nname x", 2, "--nname"),
     ],
