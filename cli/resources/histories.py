@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from amphitrite.cli.resources import lookups, subjects
+from amphitrite.cli.resources.resource_tables import asset_name
 from amphitrite.cli.session import near_names, operation_polling
 from amphitrite.cli.terminal import durations
 from amphitrite.cli.terminal.tables import Column, Table
 from amphitrite.schemas.casing import snake
-from amphitrite.schemas.names import parse_asset
 
 if TYPE_CHECKING:
     from amphitrite.cli.session.rest_client import Client
@@ -80,7 +80,7 @@ def deployment_table(session: Session, value: Any, target: str) -> Table:
     rows = tuple(
         (
             *_when(session.client, row),
-            _model(row["model"]),
+            asset_name(row["model"]),
             str(row["instance_count"]),
             ", ".join(row["changed"]),
             row["reason"] or "",
@@ -111,8 +111,3 @@ def _shares(live: Mapping[str, int], mirrored: Mapping[str, int]) -> str:
     parts = [f"{name}={share}" for name, share in live.items()]
     parts += [f"{name}={share} (mirror)" for name, share in mirrored.items()]
     return " ".join(parts) or "-"
-
-
-def _model(reference: str | None) -> str:
-    parsed = parse_asset(reference or "")
-    return reference or "" if parsed is None else ":".join(part for part in parsed[:2] if part)

@@ -67,13 +67,13 @@ def deployments(session: Session, value: Any, endpoint: str) -> Table:
         (Column("Ready"), lambda item: f"{_ready(item)}/{item.get('instance_count', 0)}"),
         (Column("Traffic (%)"), lambda item: _share(parent, "traffic", item["name"])),
         (Column("Mirror traffic (%)"), lambda item: _share(parent, "mirror_traffic", item["name"])),
-        (Column("Model"), lambda item: _asset(item.get("model"))),
+        (Column("Model"), lambda item: asset_name(item.get("model"))),
         _text("Instance type", "instance_type"),
         _age(client, "creation_context", "created_at"),
         _text("Endpoint", "endpoint_name", wide=True),
         _text("Timeout (ms)", "request_settings", "request_timeout_ms", wide=True),
         _text("Concurrency", "request_settings", "max_concurrent_requests_per_instance", wide=True),
-        (Column("Environment", wide=True), lambda item: _asset(item.get("environment"))),
+        (Column("Environment", wide=True), lambda item: asset_name(item.get("environment"))),
         _text("Engine", "status", "engine", wide=True),
         *_descriptions(wide=True),
         (Column("Message"), _message),
@@ -229,7 +229,7 @@ def _share(endpoint: Item, field: str, name: str) -> str:
     return str(share) if share == other else f"{share} (not in force: {other})"
 
 
-def _asset(reference: str | None) -> str:
+def asset_name(reference: str | None) -> str:
     """``azureml:/subscriptions/.../models/pets/versions/1`` -> ``pets:1``.
 
     A name that Azure's SDK has made, of 64 digits, is cut: it would fill the terminal alone.

@@ -16,7 +16,7 @@ from amphitrite.controlplane.api.azure import operations, previews, resource_bod
 from amphitrite.controlplane.api.http.authors import By
 from amphitrite.controlplane.api.http.dependencies import Here
 from amphitrite.controlplane.api.http.paging import Page
-from amphitrite.controlplane.api.http.request_bodies import Body, IfMatch, whole
+from amphitrite.controlplane.api.http.request_bodies import Body, IfMatch, positive
 from amphitrite.controlplane.api.http.workspace_scope import IN_WORKSPACE, WORKSPACE
 from amphitrite.controlplane.runtimes import log_text
 from amphitrite.controlplane.runtimes.runtime import Container, LogQuery
@@ -109,21 +109,13 @@ def get_logs(endpoint: str, name: str, body: Body, services: Here) -> dict[str, 
 
 
 def _tail(body: dict[str, Any]) -> int:
-    tail = whole(body.get("tail", DEFAULT_TAIL))
-    if tail is None or tail < 1:
-        message = f"tail is {body['tail']!r}; allowed: a whole number of lines, 1 or more"
-        raise Error("BadArgument", message, target="tail")
-    return tail
+    return positive(body.get("tail", DEFAULT_TAIL), "tail", "a whole number of lines, 1 or more")
 
 
 def _since(body: dict[str, Any]) -> float | None:
     if body.get("sinceSeconds") is None:
         return None
-    seconds = whole(body["sinceSeconds"])
-    if seconds is None or seconds < 1:
-        message = f"sinceSeconds is {body['sinceSeconds']!r}; allowed: a whole number of seconds, 1 or more"
-        raise Error("BadArgument", message, target="sinceSeconds")
-    return float(seconds)
+    return float(positive(body["sinceSeconds"], "sinceSeconds", "a whole number of seconds, 1 or more"))
 
 
 def _previous(body: dict[str, Any]) -> bool:

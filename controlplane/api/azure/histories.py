@@ -16,12 +16,11 @@ from starlette.responses import Response
 from amphitrite.controlplane.api.azure import operations, resource_bodies
 from amphitrite.controlplane.api.http.authors import By
 from amphitrite.controlplane.api.http.dependencies import Here
-from amphitrite.controlplane.api.http.request_bodies import Body, IfMatch, whole
+from amphitrite.controlplane.api.http.request_bodies import Body, IfMatch, positive
 from amphitrite.controlplane.api.http.workspace_scope import IN_WORKSPACE, WORKSPACE
 from amphitrite.controlplane.core.history import deployment_history, traffic_history
 from amphitrite.controlplane.core.history.revisions import Revision
 from amphitrite.controlplane.services import deployment_changes, endpoint_changes
-from amphitrite.schemas.errors import Error
 
 router = APIRouter(prefix=f"{WORKSPACE}/onlineEndpoints/{{endpoint}}", dependencies=IN_WORKSPACE)
 
@@ -95,11 +94,7 @@ def roll_back(
 def _number(body: dict[str, Any]) -> int | None:
     if body.get("revision") is None:
         return None
-    number = whole(body["revision"])
-    if number is None or number < 1:
-        message = f"revision is {body['revision']!r}; allowed: a number of the history"
-        raise Error("BadArgument", message, target="revision")
-    return number
+    return positive(body["revision"], "revision", "a number of the history")
 
 
 def _revision(of: Revision) -> dict[str, Any]:

@@ -64,6 +64,15 @@ def whole(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
+def positive(value: Any, name: str, allowed: str) -> int:
+    """A whole number from 1. Raises Error BadArgument, with what is ``allowed``, for anything
+    else."""
+    number = whole(value)
+    if number is None or number < 1:
+        raise Error("BadArgument", f"{name} is {value!r}; allowed: {allowed}", target=name)
+    return number
+
+
 @dataclass(frozen=True, slots=True)
 class Conditions:
     """The preconditions of a write: ``If-Match`` as sent, and whether ``If-None-Match: *`` was
