@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Any
 from amphitrite.cli.documents import document_files, document_input, document_kinds, kubeconfig_files
 from amphitrite.cli.documents.document_files import Document
 from amphitrite.cli.documents.document_input import Submission
-from amphitrite.cli.session import near_names
+from amphitrite.cli.resources import conditional_updates
 from amphitrite.schemas import wire
 from amphitrite.schemas.documents import instance_types_kind
 from amphitrite.schemas.errors import Error, Violation
 from amphitrite.schemas.names import compute_id, key
 
 if TYPE_CHECKING:
+    import httpx
+
     from amphitrite.cli.session.rest_client import Client
 
 #: The location of the only workspace, which every resource carries.
 _LOCATION = "local"
-#: How often an update is tried while others change the compute.
-_ATTEMPTS = 5
 #: Fields that only the document of a compute has, not one of instance types.
 _COMPUTE_FIELDS = ("namespace", "type", "kubeconfig", "in_cluster", "default_instance_type")
 
@@ -70,21 +70,18 @@ def update(client: Client, name: str, edit: Callable[[Any], Submission]) -> dict
     ``edit``: from the resource to the document. Returns the new resource. Raises Error Conflict for
     a built-in compute.
     """
-    for attempt in range(_ATTEMPTS):
-        with near_names.suggested(client, (name, f"{client.workspace}/computes")):
-            answer = client.send("GET", compute_id(client.workspace, name))
+
+    def change(answer: httpx.Response, headers: Mapping[str, str]) -> dict[str, Any]:
         resource = answer.json()
         if not resource["properties"]["isAttachedCompute"]:
             message = f"compute {resource['name']} is built in; only the settings of the server change it"
             raise Error("Conflict", message, hint="set ML_INSTANCE_TYPES, or instanceTypes of the Helm chart")
         submission = edit(resource)
-        try:
-            with submission.with_locations():
-                return _put(client, submission.document, {"If-Match": answer.headers["ETag"]})
-        except Error as error:
-            if error.code != "PreconditionFailed" or attempt == _ATTEMPTS - 1:
-                raise
-    raise AssertionError("the last attempt returns or raises")
+        with submission.with_locations():
+            return _put(client, submission.document, headers)
+
+    places = [(name, f"{client.workspace}/computes")]
+    return conditional_updates.update(client, compute_id(client.workspace, name), places, change)
 
 
 def create(client: Client, document: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,12 +17,11 @@ from amphitrite.cli.documents import document_files, document_input, edits
 from amphitrite.cli.documents.document_files import Document
 from amphitrite.cli.documents.document_input import Submission
 from amphitrite.cli.documents.edits import Edit
-from amphitrite.cli.resources import creations, lookups, subjects, traffic_names
+from amphitrite.cli.resources import conditional_updates, creations, lookups, subjects, traffic_names
 from amphitrite.cli.resources.traffic_names import SHARES
 from amphitrite.cli.session import interruption, near_names, operation_polling
 from amphitrite.cli.session.interruption import Change
 from amphitrite.schemas import wire
-from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import compute_id
 from amphitrite.schemas.wire.display import show_endpoint
 
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
 
 #: The location of the only workspace, which every resource carries.
 LOCATION = "local"
-#: Attempts of an update that conflicts with concurrent ones.
-_ATTEMPTS = 5
 _ENDPOINT, _DEPLOYMENT = "ml online-endpoint", "ml online-deployment"
 
 
@@ -186,7 +183,7 @@ def _update(
     session: Session,
     subject: str,
     path: str,
-    places: Sequence[Place],
+    places: list[Place],
     edit: Callable[[Any], Submission],
     body: Callable[[Submission], dict[str, Any]],
     outcome: str | None,
@@ -197,19 +194,13 @@ def _update(
 
     ``places``: where to look for its name if nothing is at ``path``.
     """
-    client = session.client
-    for attempt in range(_ATTEMPTS):
-        with near_names.suggested(client, *places):
-            answer = client.send("GET", path)
+
+    def write(answer: httpx.Response, headers: Mapping[str, str]) -> bool:
         submission = edit(answer.json())
-        headers = {"If-Match": answer.headers["ETag"]}
-        put = partial(client.send, "PUT", path, json=body(submission), headers=headers)
-        try:
-            return _carry_out(session, subject, submission, put, outcome, no_wait, change)
-        except Error as error:
-            if error.code != "PreconditionFailed" or attempt == _ATTEMPTS - 1:
-                raise
-    raise AssertionError("the last attempt returns or raises")
+        put = partial(session.client.send, "PUT", path, json=body(submission), headers=headers)
+        return _carry_out(session, subject, submission, put, outcome, no_wait, change)
+
+    return conditional_updates.update(session.client, path, places, write)
 
 
 def _carry_out(
