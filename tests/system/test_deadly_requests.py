@@ -49,8 +49,8 @@ def serves(product: Product, key: str) -> bool:
 )
 @pytest.mark.parametrize(
     "body",
-    [data(arrays(500_000)), data(arrays(19_000)), arrays(1_000_000), b"[" * 1_000_000, b'{"a":' * 1_000_000],
-    ids=["data", "short data", "arrays", "open arrays", "open objects"],
+    [data(arrays(500_000)), b"[" * (LOOKED_AT_BYTES - 1), arrays(1_000_000), b"[" * 1_000_000, b'{"a":' * 1_000_000],
+    ids=["data", "short open arrays", "arrays", "open arrays", "open objects"],
 )
 def test_json_of_any_depth_ends_no_instance(path: str, body: bytes, repeating: Product) -> None:
     """Triton 2.51 reads it by recursion."""

@@ -17,9 +17,9 @@ from amphitrite.dataplane.envoy.filters import bodiless_requests, sequence_affin
 
 #: Nobody's tensors have that many dimensions.
 DEPTH_MAX = 1_000
-#: Bodies below that many bytes are not looked at. They can hold 20,000 arrays within each other,
-#: for which the stack of a thread is enough (``thread_stacks``).
-LOOKED_AT_BYTES = 40_000
+#: Bodies below that many bytes are not looked at. They can open 20,000 arrays within each other, for
+#: which a thread's stack of 8 MiB is enough: Linux's default, and what a thread in a pod has.
+LOOKED_AT_BYTES = 20_000
 #: Nor are bodies above that: nobody holds that much for a look. Such a body may end one instance,
 #: and is not sent to another, since so much is not kept.
 HELD_BYTES = sequence_affinity.BUFFERED_BYTES
@@ -32,7 +32,7 @@ _TRITON = "triton"
 _LOOKED_AT, _REFUSED = "looked_at", "refused"
 _JSON_LENGTH = "inference-header-content-length"
 #: A length of the JSON that is shorter than LOOKED_AT_BYTES.
-_SHORT = r"0*(\d{1,4}|[1-3]\d{4})"
+_SHORT = r"0*(\d{1,4}|1\d{4})"
 #: With Triton's binary data extension the JSON is the first part of the body, and a header gives
 #: its length. Only ``infer`` has that, to which the scoring address itself leads. A length in
 #: another form is not believed. Few brackets in all are found much faster than their depth. In a
