@@ -11,6 +11,7 @@ import http.client
 import socket
 import ssl
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -28,8 +29,9 @@ SERVED, ATTACKED, SEQUENCES = "dogs", "cats", "sums"
 #: Connections that say nothing, to each of the two ports: more than a process may have open by
 #: default. Heads and bodies that never end.
 SILENT, SLOW_HEADS, SLOW_BODIES = 1_100, 100, 20
-#: Requests with a wrong key in a second, at most.
-WRONG_KEYS = 1_000
+#: Requests with a wrong key in a second, and the connections by which they come: each request waits
+#: for the answer to the one before it on its connection.
+WRONG_KEYS, WRONG_KEY_CONNECTIONS = 1_000, 6
 NESTED = b"[" * 1_000_000
 #: A gRPC message with nothing but small fields.
 BOMB = b"\0" + (8 * 1024 * 1024).to_bytes(4, "big") + b"\x50\x01" * (4 * 1024 * 1024)
@@ -129,7 +131,7 @@ def attacking(product: Product, made: Counter[str]) -> Iterator[None]:
         lambda: _slow(
             product, SLOW_BODIES, _HEAD.format(key=key) + "Content-Length: 9999\r\n\r\n", "slow bodies", made, stop
         ),
-        lambda: _wrong_keys(product, made, stop),
+        *[lambda: _wrong_keys(product, made, stop)] * WRONG_KEY_CONNECTIONS,
         asks("nested JSON", infer, key, NESTED, json),
         asks("form", infer, key, FORM, form),
         asks("protobuf bomb", method, sequences, BOMB, grpc),
@@ -200,9 +202,12 @@ def _wrong_keys(product: Product, made: Counter[str], stop: threading.Event) -> 
 
     def ask() -> None:
         connection = Connection(*product.scoring, trust, 10)
+        due = time.monotonic()
         try:
-            while not stop.wait(1 / WRONG_KEYS):
+            # A request that is late is followed at once by the next, up to a second of them.
+            while not stop.wait(max(due - time.monotonic(), 0)):
                 made[f"wrong key: {connection.exchange(request).status}"] += 1
+                due = max(due + WRONG_KEY_CONNECTIONS / WRONG_KEYS, time.monotonic() - 1)
         finally:
             connection.close()
 
