@@ -17,8 +17,8 @@ from amphitrite.dataplane.envoy.filters import bodiless_requests, sequence_affin
 
 #: Nobody's tensors have that many dimensions.
 DEPTH_MAX = 1_000
-#: Bodies below that many bytes are not looked at. They can open 20,000 arrays within each other, for
-#: which a thread's stack of 8 MiB is enough: Linux's default, and what a thread in a pod has.
+#: Bodies below that many bytes are not looked at. They can open 20,000 arrays within each other.
+#: A stack of 8 MiB is enough for that: Linux's default, and what a thread in a pod has.
 LOOKED_AT_BYTES = 20_000
 #: Nor are bodies above that: nobody holds that much for a look. Such a body may end one instance,
 #: and is not sent to another, since so much is not kept.
