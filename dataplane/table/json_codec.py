@@ -14,6 +14,7 @@ from amphitrite.dataplane.table.routing_table import (
     MAX_UNSIZED_BODY_BYTES,
     Address,
     Cluster,
+    Comparison,
     HealthCheck,
     InstanceAddress,
     Route,
@@ -80,6 +81,8 @@ def route_to_json(r: Route) -> dict[str, Any]:
         "cors": list(r.cors),
         # Only routes with tokens have it, and agents of earlier releases do not know it.
         **({"binding": r.binding} if r.binding else {}),
+        # Agents of earlier releases know no such field and compare nothing.
+        **({} if r.comparison is None else {"comparison": asdict(r.comparison)}),
     }
 
 
@@ -132,6 +135,7 @@ def route_from_json(r: dict[str, Any]) -> Route:
         auth=r["auth"],
         cors=tuple(r["cors"]),
         binding=r.get("binding", ""),
+        comparison=Comparison(**r["comparison"]) if "comparison" in r else None,
     )
 
 

@@ -11,6 +11,7 @@ A table travels as JSON (``json_codec``) from the control plane to the agents an
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -169,6 +170,21 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
+class Comparison:
+    """The answers of two targets of a route are compared: a request that ``base`` has answered is
+    sent again, to ``candidate``, and no client sees that answer.
+
+    - ``share``: percent of the base's requests, from 1 to 100.
+    - ``tolerance``: the largest absolute difference of two numbers that still counts as equal.
+    """
+
+    base: str
+    candidate: str
+    share: int
+    tolerance: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Route:
     """One scoring address: ``/endpoints/<name>/`` and below.
 
@@ -185,6 +201,8 @@ class Route:
       ``endpoint`` decides.
     - ``cors``: the origins whose pages may read the responses, ``*`` for any. None: no CORS
       headers.
+    - ``comparison``: whose answers are compared; None: nobody's. Neither target may keep sequences
+      or be a user's own container.
     """
 
     name: str
@@ -195,6 +213,7 @@ class Route:
     auth: Auth = "key"
     cors: tuple[str, ...] = ()
     binding: str = ""
+    comparison: Comparison | None = None
 
     def __post_init__(self) -> None:
         """Raise ValueError when the route contradicts itself."""
@@ -211,6 +230,24 @@ class Route:
                 raise ValueError(f"{self.name}: the share {name}={percent} is not possible")
         if self.split and sum(percent for _, percent in self.split) != 100:
             raise ValueError(f"{self.name}: the split does not sum to 100")
+        if self.comparison is not None:
+            self._check_comparison(self.comparison)
+
+    def _check_comparison(self, comparison: Comparison) -> None:
+        of = {target.name: target for target in self.targets}
+        pair = [of.get(name) for name in (comparison.base, comparison.candidate)]
+        if None in pair or comparison.base == comparison.candidate:
+            raise ValueError(f"{self.name}: {comparison.base} and {comparison.candidate} are not two targets")
+        if not 0 < comparison.share <= 100 or not 0 <= comparison.tolerance < math.inf:
+            raise ValueError(f"{self.name}: a share from 1 to 100 and a finite tolerance are needed")
+        if any(target is not None and not comparable(target) for target in pair):
+            raise ValueError(f"{self.name}: answers of sequences and of containers are not compared")
+
+
+def comparable(target: Target) -> bool:
+    """Whether answers of ``target`` can be compared, or a request be sent to it twice. A request of
+    a sequence would change a state, and a user's own server may answer in a form of its own."""
+    return not (target.sequences or target.container)
 
 
 @dataclass(frozen=True, slots=True)
