@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
+from amphitrite.controlplane.reconciliation.leader_loop import LeaderLoop
 from amphitrite.controlplane.reconciliation.reconciler import Reconciler
 from amphitrite.dataplane.machine.kept_tasks import keep_running
 
@@ -23,11 +24,15 @@ Work = Callable[[threading.Event], None]
 class LeaderTasks:
     """Runs the reconciler and ``other_tasks``, which only one of several control planes may run.
 
-    ``since``: when the term began, in seconds since the epoch; None outside a term.
+    ``loops``: tasks that wait for a wake, too. ``since``: when the term began, in seconds since the
+    epoch; None outside a term.
     """
 
-    def __init__(self, reconciler: Reconciler, other_tasks: Sequence[tuple[str, Work]]) -> None:
-        self._reconciler, self._other_tasks = reconciler, tuple(other_tasks)
+    def __init__(
+        self, reconciler: Reconciler, other_tasks: Sequence[tuple[str, Work]], loops: Sequence[LeaderLoop] = ()
+    ) -> None:
+        self._reconciler, self._loops = reconciler, tuple(loops)
+        self._other_tasks = (*other_tasks, *((loop.name, loop.run) for loop in loops))
         self.since: float | None = None
 
     def __call__(self, term: threading.Event) -> None:
@@ -42,6 +47,8 @@ class LeaderTasks:
                 thread.start()
             term.wait()
             self._reconciler.wake()
+            for loop in self._loops:
+                loop.wake()
             for thread in threads:
                 thread.join()
         finally:

@@ -25,6 +25,8 @@ from amphitrite.controlplane.clusters.cluster_runtimes import Clusters
 from amphitrite.controlplane.leadership import leadership_choice
 from amphitrite.controlplane.leadership.election import Leadership
 from amphitrite.controlplane.leadership.leader_tasks import LeaderTasks
+from amphitrite.controlplane.reconciliation.autoscaler import Autoscaler, Scaler
+from amphitrite.controlplane.reconciliation.leader_loop import LeaderLoop
 from amphitrite.controlplane.reconciliation.maintenance import Maintenance
 from amphitrite.controlplane.reconciliation.reconciler import Reconciler
 from amphitrite.controlplane.reconciliation.token_issuers import Issuers
@@ -103,6 +105,7 @@ def assemble(
     def wake() -> None:
         stored_changes.wake()
         reconciler.wake()
+        autoscaler.wake()
 
     shared = store.database.is_shared
     registry = StoredAgents(store.database, wake) if shared else AgentRegistry(wake)
@@ -119,13 +122,16 @@ def assemble(
         issuers=Issuers(store, settings.tokens, lambda: None if oidc is None else oidc.jwks()),
     )
     runtime.watch(reconciler.wake)
+    scalers: tuple[Scaler, ...] = ()
+    scaling = Autoscaler(store, scalers, reconciler.wake, leadership.leading)
+    autoscaler = LeaderLoop("autoscaler", scaling.make_pass, time.time)
     stored_changes = StoredChanges(store.database.listen, store.published, feed, clusters.refresh, reconciler.wake)
     other_tasks = [("maintenance", Maintenance(store, models, runtime).run)]
     if oidc is not None:
         other_tasks.append(("issuer keys", oidc.run))
     if settings.cluster.table_secret is not None:
         other_tasks.append(("table secret", access.table_secret(feed, settings.cluster.table_secret, stack).run))
-    leader_tasks = LeaderTasks(reconciler, other_tasks)
+    leader_tasks = LeaderTasks(reconciler, other_tasks, [autoscaler])
     services = Services(
         settings=settings,
         credentials=secrets,

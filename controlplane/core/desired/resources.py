@@ -12,7 +12,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from amphitrite.controlplane.core.desired import scale_settings
 from amphitrite.controlplane.core.desired.containers import SCORING_MODEL, Container
+from amphitrite.controlplane.core.desired.scale_settings import ScaleSettings
 from amphitrite.dataplane.table.routing_table import Auth, Secret
 from amphitrite.schemas.names import key
 
@@ -160,7 +162,8 @@ class Deployment:
     ``endpoint`` and ``name`` are lower case (names are compared without case). ``changed_at``: when
     the user last changed it, in seconds since the epoch; failures before that do not count.
     ``sequences``: one of its models keeps state between the requests of a sequence. ``number_ids``:
-    one of these takes the id of the sequence as a number.
+    one of these takes the id of the sequence as a number. ``instance_count``: the number that is
+    wanted now: the document's, unless a scaler sets it (``core.scaling.scales``).
     """
 
     endpoint: str
@@ -181,6 +184,7 @@ class Deployment:
     sequences: bool = False
     number_ids: bool = False
     retry: Retry = "not-run"
+    scale_settings: ScaleSettings | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +276,7 @@ def deployment_from_document(
         sequences=sequences,
         number_ids=number_ids,
         retry=properties.get(RETRY, "not-run"),
+        scale_settings=scale_settings.of_document(document),
     )
 
 

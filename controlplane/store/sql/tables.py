@@ -28,7 +28,7 @@ from sqlalchemy import (
 from sqlalchemy.types import TypeEngine
 
 #: The newest revision in ``migrations/versions``.
-REVISION = "0009"
+REVISION = "0010"
 
 metadata = MetaData()
 
@@ -295,6 +295,52 @@ revisions = Table(
     Column("reason", Text, nullable=False),
     Column("cause", String(32), nullable=False),
     Column("document", JSON, nullable=False),
+)
+
+#: The numbers of instances that scalers have set: see ``core.scaling.scales.Scale``.
+deployment_scales = Table(
+    "deployment_scales",
+    metadata,
+    Column("endpoint", _sorted(255), primary_key=True),
+    Column("deployment", _sorted(255), primary_key=True),
+    Column("version", BigInteger, nullable=False),
+    Column("count", Integer, nullable=False),
+    Column("scaler", String(255), nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("changed_at", Float, nullable=False),
+    Column("shrunk_at", Float, nullable=False),
+    Column("used_at", Float, nullable=False),
+    Column("start_s", Float, nullable=False),
+    Column("recommended", Integer),
+)
+
+#: ``number``: counts the events of a deployment. See ``core.scaling.scales.ScaleEvent``.
+scale_events = Table(
+    "scale_events",
+    metadata,
+    Column("endpoint", _sorted(255), primary_key=True),
+    Column("deployment", _sorted(255), primary_key=True),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("at", Float, nullable=False),
+    Column("before", Integer, nullable=False),
+    Column("after", Integer, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("by", String(255), nullable=False),
+    Column("mode", String(32), nullable=False),
+)
+
+#: What one agent counted of scaled deployments between two flushes: see
+#: ``reports.demand_samples``. ``id``: grows in the order of commits. ``flush``: unique among those
+#: of an agent. ``at``: of the flush.
+demand_samples = Table(
+    "demand_samples",
+    metadata,
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("agent", _sorted(255), nullable=False),
+    Column("flush", BigInteger, nullable=False),
+    Column("at", Float, nullable=False),
+    Column("content", Text, nullable=False),
+    Index("demand_samples_by_agent", "agent", "flush"),
 )
 
 #: One row. ``term``: counts the terms of leaders. See ``state.leader_term``.

@@ -20,6 +20,7 @@ from amphitrite.controlplane.core.desired.resources import LOCAL
 from amphitrite.controlplane.core.history.revisions import NOBODY, Author, Revision
 from amphitrite.controlplane.core.observed.status import Ref, Status, World
 from amphitrite.controlplane.core.planning.key_rotation import SigningKey
+from amphitrite.controlplane.core.scaling.scales import Scale, ScaleChange, ScaleEvent, scaled
 from amphitrite.controlplane.store.migrations import migrate
 from amphitrite.controlplane.store.sql.json_text import JsonText
 from amphitrite.controlplane.store.sql.tables import deployments, endpoints, routing_tables
@@ -32,6 +33,7 @@ from amphitrite.controlplane.store.state import (
     outcomes,
     resource_rows,
     revision_rows,
+    scale_rows,
     signing_key_rows,
 )
 from amphitrite.controlplane.store.state.leader_term import LeaderTerm
@@ -111,17 +113,24 @@ class SqlStore:
                 connection, ref, document, {"model": dict(model), "compute": compute},
                 if_match=if_match, if_none_match=if_none_match, now=now, by=by,
             )  # fmt: skip
+            scale_rows.follow(connection, ref, former, document, now)
             if waiting is not None:
                 status = replace(resource_rows.record(resource_rows.get(connection, ref)).status, phase="Waiting")
                 in_progress = operation_rows.all_open(connection).get(ref, ())
                 outcomes.record(connection, ref, replace(status, message=waiting), in_progress, now=now)
-            return resource_rows.record(resource_rows.get(connection, ref)), operation
+            return _deployment(connection, resource_rows.get(connection, ref)), operation
 
     def revisions(self, ref: Ref) -> list[Revision]:
         ref = _lower(ref)
         with self.database.read() as connection:
             resource_rows.get(connection, ref)
             return revision_rows.list_all(connection, ref)
+
+    def scale_events(self, ref: Ref) -> list[ScaleEvent]:
+        ref = _lower(ref)
+        with self.database.read() as connection:
+            resource_rows.get(connection, ref)
+            return scale_rows.events(connection, ref)
 
     def get_endpoint(self, name: str) -> Record:
         with self.database.read() as connection:
@@ -135,12 +144,13 @@ class SqlStore:
 
     def get_deployment(self, endpoint: str, name: str) -> Record:
         with self.database.read() as connection:
-            return resource_rows.record(resource_rows.get(connection, Ref(key(endpoint), key(name))))
+            return _deployment(connection, resource_rows.get(connection, Ref(key(endpoint), key(name))))
 
     def list_deployments(self, endpoint: str) -> list[Record]:
         with self.database.read() as connection:
             resource_rows.get(connection, Ref(key(endpoint)))
-            return [resource_rows.record(row) for row in _deployments_of(connection, key(endpoint))]
+            rows, scales = _deployments_of(connection, key(endpoint)), scale_rows.all_scales(connection)
+            return [replace(one, scale=scales.get(one.ref)) for one in map(resource_rows.record, rows)]
 
     def list_references(self, field: Literal["model", "environment"]) -> list[tuple[str, str]]:
         reference = deployments.c.document[field].as_string()
@@ -221,11 +231,21 @@ class SqlStore:
     def load_world(self) -> World:
         with self.database.read() as connection:
             table = self._cache.table(connection)
+            found, scales = self._cache.deployments(connection), scale_rows.all_scales(connection)
             return World(
                 endpoints=self._cache.endpoints(connection),
-                deployments=self._cache.deployments(connection),
+                deployments=tuple(scaled(one, scales.get(Ref(one.endpoint, one.name))) for one in found),
                 table=self._cache.keep(table) or RoutingTable(version=0),
             )
+
+    def scales(self) -> Mapping[Ref, Scale]:
+        with self.database.read() as connection:
+            return scale_rows.all_scales(connection)
+
+    def set_scale(self, change: ScaleChange) -> Scale | None:
+        with self._leader_write() as connection:
+            row = resource_rows.find(connection, change.ref)
+            return None if row is None or row["deleting"] else scale_rows.write(connection, change)
 
     def change_signing_keys(self, added: Sequence[SigningKey], removed: Sequence[SigningKey]) -> None:
         with self._leader_write() as connection:
@@ -272,11 +292,17 @@ class SqlStore:
                 changes.retire(connection, row["generation"])
                 connection.execute(delete(resource_rows.table_of(ref)).where(resource_rows.at(ref)))
                 revision_rows.forget(connection, ref)
+                scale_rows.forget(connection, ref)
                 operation_rows.end_removed(connection, [ref], now=now)
 
 
 def _lower(ref: Ref) -> Ref:
     return Ref(key(ref.endpoint), None if ref.deployment is None else key(ref.deployment))
+
+
+def _deployment(connection: Connection, row: resource_rows.Row) -> Record:
+    found = resource_rows.record(row)
+    return replace(found, scale=scale_rows.find(connection, found.ref))
 
 
 def _deployments_of(connection: Connection, endpoint: str) -> Sequence[resource_rows.Row]:

@@ -15,6 +15,7 @@ from amphitrite.controlplane.store.migrations import current_revision, migrate
 from amphitrite.controlplane.store.sql.tables import (
     agent_reports,
     blobs,
+    demand_samples,
     deployments,
     leader_terms,
     metadata,
@@ -27,9 +28,9 @@ from amphitrite.schemas.errors import Error
 
 Row = Mapping[str, Any]
 
-#: Tables without lasting state: agents report again within seconds, metrics are kept for hours, and
-#: a leader begins its term anew.
-_TRANSIENT = (agent_reports, leader_terms, metric_minutes, _schema_support)
+#: Tables without lasting state: agents report again within seconds, metrics are kept for hours,
+#: samples of the demand for minutes, and a leader begins its term anew.
+_TRANSIENT = (agent_reports, demand_samples, leader_terms, metric_minutes, _schema_support)
 #: Referenced tables come before those that reference them.
 TABLES: tuple[Table, ...] = tuple(table for table in metadata.sorted_tables if table not in _TRANSIENT)
 _BATCH = 500

@@ -17,6 +17,7 @@ from amphitrite.controlplane.core.desired.resources import LOCAL
 from amphitrite.controlplane.core.history.revisions import NOBODY, Author, Revision
 from amphitrite.controlplane.core.observed.status import Ref, State, Status, World
 from amphitrite.controlplane.core.planning.key_rotation import SigningKey
+from amphitrite.controlplane.core.scaling.scales import Scale, ScaleChange, ScaleEvent
 from amphitrite.dataplane.table.routing_table import RoutingTable, Secret
 from amphitrite.schemas.errors import Error
 
@@ -28,7 +29,8 @@ class Record:
     """A stored endpoint or deployment, as the API shows it.
 
     Times: seconds since the epoch. ``name``: as the user wrote it. ``etag``: with quotes.
-    ``compute``: of a deployment.
+    ``compute``: of a deployment. ``scale``: of a deployment whose number of instances a scaler
+    sets.
     """
 
     ref: Ref
@@ -41,6 +43,7 @@ class Record:
     deleting: bool
     status: Status
     compute: str | None = None
+    scale: Scale | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +128,11 @@ class Store(Protocol):
         """
         ...
 
+    def scale_events(self, ref: Ref) -> list[ScaleEvent]:
+        """The changes of a deployment's number of instances by scalers, oldest first. Raises Error
+        ResourceNotFound."""
+        ...
+
     def get_endpoint(self, name: str) -> Record: ...
     def list_endpoints(self, skip: int = 0, limit: int | None = None) -> list[Record]:
         """Endpoints sorted by name; ``skip`` and ``limit`` select a page."""
@@ -192,7 +200,22 @@ class Store(Protocol):
         """Ends the term of any other process. Call it only while this process leads."""
         ...
 
-    def load_world(self) -> World: ...
+    def load_world(self) -> World:
+        """``instance_count`` of its deployments is what is in force, whoever sets it."""
+        ...
+
+    def scales(self) -> Mapping[Ref, Scale]:
+        """The scales of all deployments that have one."""
+        ...
+
+    def set_scale(self, change: ScaleChange) -> Scale | None:
+        """Stores a scale, and its event. Returns the scale as stored; None if the deployment is
+        gone or is being deleted.
+
+        Raises Error Conflict also if the scale has changed since ``change.before`` was read, so two
+        writers never make one change twice.
+        """
+        ...
 
     def change_signing_keys(self, added: Sequence[SigningKey], removed: Sequence[SigningKey]) -> None:
         """Adds and removes keys in one transaction."""

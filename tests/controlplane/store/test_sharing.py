@@ -14,6 +14,8 @@ import pytest
 from sqlalchemy import insert, text
 
 from amphitrite.controlplane.agents.agent_registry import AgentRegistry, TableFeed
+from amphitrite.controlplane.core.observed.status import Ref
+from amphitrite.controlplane.core.scaling.scales import Scale, ScaleChange
 from amphitrite.controlplane.reconciliation.reconciler import Reconciler
 from amphitrite.controlplane.store.sql.tables import counters
 from amphitrite.controlplane.store.sql.transactions import CONTROL_PLANE, Database
@@ -209,6 +211,7 @@ LEADER_WRITES: dict[str, Callable[[SqlStore], object]] = {
     "remove": lambda store: store.remove([], now=1.0),
     "change_signing_keys": lambda store: store.change_signing_keys([], []),
     "mark_models_used": lambda store: store.mark_models_used([], now=1.0),
+    "set_scale": lambda store: store.set_scale(ScaleChange(Ref("ep", "blue"), None, Scale(1, "rule"))),
 }
 
 

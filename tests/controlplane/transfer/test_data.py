@@ -23,6 +23,7 @@ from amphitrite.controlplane.core.desired.compute_clusters import Compute
 from amphitrite.controlplane.core.desired.resources import stored_model
 from amphitrite.controlplane.core.observed.status import Ref, Status
 from amphitrite.controlplane.core.planning.key_rotation import SigningKey
+from amphitrite.controlplane.core.scaling.scales import Scale, ScaleChange, ScaleEvent
 from amphitrite.controlplane.settings.home import Home
 from amphitrite.controlplane.store.assets.code_store import CodeStore
 from amphitrite.controlplane.store.assets.environment_store import EnvironmentStore
@@ -111,6 +112,8 @@ def fill(url: str, home: Home) -> Any:
     store.remove([Ref("gone")], now=1.0)
     store.put_endpoint({"name": "ep1", "tags": {"ä": "\u4e16\u0000"}}, **ALWAYS)
     store.put_deployment("ep1", {"name": "blue", "instance_type": "x"}, models.reference("m", "1"), **ALWAYS)
+    event = ScaleEvent(1.0, 1, 2, "more", "rule")
+    store.set_scale(ScaleChange(Ref("ep1", "blue"), None, Scale(2, "rule"), event))
     failed = Status("Failed", 1, "Failed", "m", Error("ResourceNotReady", "no"))
     store.record({Ref("ep1", "blue"): failed}, now=2.0)
     store.change_signing_keys([SigningKey("k", Secret("a private key"), 1.0)], [])
