@@ -116,11 +116,12 @@ ROOMS: dict[str, dict[str, set[str]]] = {
     "dataplane": {
         "dataplane": {"agent", "envoy", "machine"},
         "agent": {"machine", "proxy", "table"},
-        "envoy": {"machine", "metrics", "proxy", "table"},
+        "envoy": {"comparison", "machine", "metrics", "proxy", "table"},
         "proxy": {"table"},
         "triton": {"machine", "table"},
         "fetch": set(),
         "metrics": {"table"},
+        "comparison": set(),
         "table": {"machine"},
         "machine": set(),
     },
