@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from amphitrite.dataplane.comparison.tensors import Tensor, tensor
+from amphitrite.dataplane.comparison.answer_tensors import Tensor, tensor
 
 #: The response header with the length of the JSON before binary tensor data.
 JSON_LENGTH = "inference-header-content-length"

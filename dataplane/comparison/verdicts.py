@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from math import inf, isnan
 from operator import sub
 
-from amphitrite.dataplane.comparison.tensors import Number, Tensor
+from amphitrite.dataplane.comparison.answer_tensors import Number, Tensor
 
 #: How many elements of one tensor are compared, unless one row has more.
 ELEMENTS_MAX = 65_536

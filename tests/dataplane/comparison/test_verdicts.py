@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from amphitrite.dataplane.comparison.answer_tensors import Tensor
 from amphitrite.dataplane.comparison.answers import BODY_MAX, decoded, parse
-from amphitrite.dataplane.comparison.tensors import Tensor
 from amphitrite.dataplane.comparison.verdicts import ELEMENTS_MAX, Verdict, compare
 
 NAN, INF = math.nan, math.inf
