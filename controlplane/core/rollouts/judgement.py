@@ -6,12 +6,12 @@ endpoints, steps or times.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from amphitrite.controlplane.core.rollouts import evidence as evidences
-from amphitrite.controlplane.core.rollouts.evidence import Count, Evidence
+from amphitrite.controlplane.core.rollouts.evidence import Count, Evidence, Watch
 
 Outcome = Literal["roll back", "promote", "inconclusive", "no data"]
 
@@ -25,25 +25,27 @@ _HARD_SHARE, _HARD_BAD = 0.5, 20
 class Objective:
     """What the requests of the new deployment have to keep.
 
-    - ``name``: of what is bad, in words: ``errors``, ``slower than 80 ms``.
+    - ``name``: of what is bad, in words: ``errors``, ``slower than 70 ms``.
     - ``limit``: the share of requests that may be bad, between 0 and 1; None: no such limit.
     - ``margin``: by how much the share may be above that of the deployment it is compared with,
       0.2 for a fifth; None: it is not compared.
+    - ``slower_than_s``: the bad ones are those that take longer, in seconds; None: those that fail.
     """
 
     name: str
     limit: float | None = None
     margin: float | None = None
+    slower_than_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What is known of one objective: counts since the beginning, and the evidence."""
+    """What is known of one objective: counts since the step began, and the evidence."""
 
     new: Count = field(default_factory=Count)
     other: Count = field(default_factory=Count)
-    worse: Evidence = field(default_factory=Evidence)
-    above: Evidence = field(default_factory=Evidence)
+    worse: Watch = field(default_factory=Watch)
+    above: Watch = field(default_factory=Watch)
     below: Evidence = field(default_factory=Evidence)
     hard: Count | None = None
 
@@ -81,10 +83,21 @@ def observe(judgement: Judgement, new: Mapping[str, Count], other: Mapping[str, 
     return Judgement(judgement.objectives, judgement.alpha, trials)
 
 
+def tests(objectives: Sequence[Objective]) -> int:
+    """How many tests may roll back. They share ``alpha``."""
+    return sum((one.limit is not None) + (one.margin is not None) for one in objectives)
+
+
+def next_step(judgement: Judgement) -> Judgement:
+    """The judgement at the beginning of a step: what speaks against the deployment is kept. That it
+    keeps its objectives has to be shown again, with the new share of the traffic."""
+    trials = {name: Trial(worse=one.worse, above=one.above) for name, one in judgement.trials.items()}
+    return Judgement(judgement.objectives, judgement.alpha, trials)
+
+
 def verdict(judgement: Judgement) -> Verdict:
     """What the counts so far say."""
-    tests = sum((one.limit is not None) + (one.margin is not None) for one in judgement.objectives)
-    alpha = judgement.alpha / max(tests, 1)
+    alpha = judgement.alpha / max(tests(judgement.objectives), 1)
     trials = [(one, judgement.trials.get(one.name, Trial())) for one in judgement.objectives]
     for objective, trial in trials:
         if reason := _against(objective, trial, alpha):
@@ -116,8 +129,8 @@ def _observe(trial: Trial, objective: Objective, new: Count, other: Count) -> Tr
     # Where both fail, it is not the new one's fault.
     is_hard = _is_hard(new) and not (other.total and other.bad >= _HARD_SHARE * other.total)
     return Trial(
-        Count(trial.new.total + new.total, trial.new.bad + new.bad),
-        Count(trial.other.total + other.total, trial.other.bad + other.bad),
+        trial.new + new,
+        trial.other + other,
         worse,
         above,
         below,
@@ -134,9 +147,9 @@ def _against(objective: Objective, trial: Trial, alpha: float) -> str | None:
     if trial.hard is not None:
         return f"{objective.name}: {_share(trial.hard)} in one interval"
     if objective.limit is not None and trial.above.is_enough(alpha):
-        return f"{objective.name}: {_share(trial.new)}, above the limit of {100 * objective.limit:g} %"
+        return f"{objective.name}: {_share(trial.above.new)}, above the limit of {100 * objective.limit:g} %"
     if objective.margin is not None and trial.worse.is_enough(alpha):
-        return f"{objective.name}: {_share(trial.new)}, against {_share(trial.other)}"
+        return f"{objective.name}: {_share(trial.worse.new)}, against {_share(trial.worse.other)}"
     return None
 
 
