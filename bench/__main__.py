@@ -31,7 +31,19 @@ from bench.product import Unavailable
 from bench.stats import Report, table
 
 HERE = Path(__file__).resolve().parent
-MODULES = ("commands", "scaling", "lists", "upload", "changes", "control", "serving", "router", "loss", "abuse")
+MODULES = (
+    "commands",
+    "scaling",
+    "rollouts",
+    "lists",
+    "upload",
+    "changes",
+    "control",
+    "serving",
+    "router",
+    "loss",
+    "abuse",
+)
 #: program -> the command it needs, which is also the name of a Debian package.
 PROGRAMS = {"router_auth": "wrk"}
 
