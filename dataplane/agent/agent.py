@@ -18,7 +18,13 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 
-from amphitrite.dataplane.agent.control_plane_client import deregister, follow, report, report_metrics
+from amphitrite.dataplane.agent.control_plane_client import (
+    deregister,
+    follow,
+    report,
+    report_metrics,
+    report_samples,
+)
 from amphitrite.dataplane.agent.settings import Settings
 from amphitrite.dataplane.machine import garbage_collection, open_files, processes
 from amphitrite.dataplane.machine.json_log import log
@@ -48,10 +54,12 @@ class Agent:
         self._ended = threading.Event()  #: the proxy is no longer ours to look after
         self._report_due = threading.Event()
         self._metrics_due = threading.Event()
+        self._samples_due = threading.Event()
         self._failed = False
         self._saved, self._seed = _load_tables(settings)
         self._saved_text = TableText()
-        callbacks = AgentCallbacks(self._start_thread, self._save_table, self._report_due.set, self._metrics_due.set)
+        due = (self._report_due, self._metrics_due, self._samples_due)
+        callbacks = AgentCallbacks(self._start_thread, self._save_table, *(event.set for event in due))
         self._proxy = make_proxy(settings.proxy, callbacks)
 
     def stop(self) -> None:
@@ -83,6 +91,7 @@ class Agent:
             self._follow(current)
         reports = self._start_thread("report", self._send_reports)
         self._start_thread("report metrics", self._send_metrics)
+        self._start_thread("report samples", self._send_samples)
         while not self._stop.wait(_MAINTENANCE_INTERVAL_S):
             self._maintain()
         if not self._failed or processes.is_init():
@@ -104,6 +113,7 @@ class Agent:
         self._ended.set()
         self._report_due.set()
         self._metrics_due.set()
+        self._samples_due.set()
         self._proxy.close()
 
     def _follow(self, current: RoutingTable | None) -> None:
@@ -131,6 +141,12 @@ class Agent:
     def _send_metrics(self) -> None:
         settings = self._settings
         report_metrics(settings.control_plane, settings.proxy.id, self._proxy.metrics, self._metrics_due, self._ended)
+
+    def _send_samples(self) -> None:
+        settings, proxy = self._settings, self._proxy
+        report_samples(
+            settings.control_plane, settings.proxy.id, proxy.samples, proxy.samples_sent, self._samples_due, self._ended
+        )
 
     def _start_thread(self, name: str, part: Callable[[], None]) -> threading.Thread:
         def guarded() -> None:

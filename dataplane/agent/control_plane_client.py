@@ -140,6 +140,26 @@ def report_metrics(
     _send(control_plane, "metrics", f"{_agent(agent_id)}/metrics", content, due, stop, _LONG_POLL_S)
 
 
+def report_samples(
+    control_plane: ControlPlane,
+    agent_id: str,
+    content: Callable[[], Mapping[str, Any] | None],
+    on_sent: Callable[[], None],
+    due: threading.Event,
+    stop: threading.Event,
+) -> None:
+    """Send ``content()``, unless it is None, whenever ``due`` is set, until ``stop``. ``on_sent``:
+    it has arrived; until then the same content is sent again."""
+
+    def request(client: httpx.Client) -> None:
+        due.clear()
+        while not stop.is_set() and (flush := content()) is not None:
+            client.put(f"{_agent(agent_id)}/samples", json=dict(flush)).raise_for_status()
+            on_sent()
+
+    _repeat(control_plane, "samples", request, stop, due.wait)
+
+
 def _send(
     control_plane: ControlPlane,
     what: str,

@@ -22,6 +22,7 @@ from amphitrite.dataplane.envoy.translate.bootstrap import BootstrapSettings, bo
 from amphitrite.dataplane.envoy.xds.ads_server import AdsServer
 from amphitrite.dataplane.envoy.xds.certificate_files import CertificateFiles
 from amphitrite.dataplane.envoy.xds.delta_stream import Rejection
+from amphitrite.dataplane.envoy.xds.demand_sampler import DemandSampler
 from amphitrite.dataplane.envoy.xds.metrics_collector import MetricsCollector
 from amphitrite.dataplane.envoy.xds.table_updates import TableUpdater
 from amphitrite.dataplane.machine import cgroup_limits, open_files, processes
@@ -69,6 +70,9 @@ class EnvoyProxy:
             settings.metrics_every_s,
             agent.on_metrics,
         )
+        self._sampler = DemandSampler(
+            self._admin_socket, lambda: processes.read(self._record), lambda: self._updater.table, agent.on_samples
+        )
 
     def prepare(self, table: SavedTable | None) -> None:
         self._follow_certificate()
@@ -84,6 +88,7 @@ class EnvoyProxy:
         self._process.start(predecessor_grace_s)
         self._agent.start_thread("watch", self._process.supervise)
         collect = self._collector.run
+        self._agent.start_thread("demand", lambda: self._sampler.run(self._closed))
         self._metrics_thread = self._agent.start_thread("metrics", lambda: collect(self._draining, self._closed))
 
     def submit(self, table: RoutingTable) -> None:
@@ -101,6 +106,7 @@ class EnvoyProxy:
     def close(self) -> None:
         self._draining.set()
         self._closed.set()
+        self._sampler.wake()
         self._updater.stop()
         self._ads.stop()
         self._admin.close()
@@ -115,6 +121,12 @@ class EnvoyProxy:
 
     def metrics(self) -> Mapping[str, Any]:
         return self._collector.content()
+
+    def samples(self) -> Mapping[str, Any] | None:
+        return self._sampler.take()
+
+    def samples_sent(self) -> None:
+        self._sampler.sent()
 
     def drain_timeout_s(self) -> float:
         return self._updater.drain_timeout_s

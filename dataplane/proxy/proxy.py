@@ -94,12 +94,14 @@ class AgentCallbacks:
       complete.
     - ``on_progress``: :meth:`Proxy.progress` has changed.
     - ``on_metrics``: :meth:`Proxy.metrics` has changed.
+    - ``on_samples``: :meth:`Proxy.samples` has something to send.
     """
 
     start_thread: Callable[[str, Callable[[], None]], threading.Thread]
     save_table: Callable[[SavedTable], None]
     on_progress: Callable[[], None]
     on_metrics: Callable[[], None]
+    on_samples: Callable[[], None]
 
 
 class Proxy(Protocol):
@@ -146,6 +148,13 @@ class Proxy(Protocol):
 
     def metrics(self) -> Mapping[str, Any]:
         """The newest counters in their wire form: see ``metrics.counters.totals_to_json``."""
+
+    def samples(self) -> Mapping[str, Any] | None:
+        """The samples of demand that are to be sent, in their wire form, or None. They stay the
+        same until :meth:`samples_sent`."""
+
+    def samples_sent(self) -> None:
+        """What :meth:`samples` has returned has arrived."""
 
     def drain_timeout_s(self) -> float:
         """The longest time that the table in force gives a request, in seconds; 0: there is

@@ -70,8 +70,9 @@ def route_to_json(r: Route) -> dict[str, Any]:
                 "retry_lost": t.retry_lost,
                 "container": t.container,
                 "per_instance": t.per_instance,
-                # An older agent knows no such field.
+                # An older agent knows no such fields.
                 **({"number_ids": True} if t.number_ids else {}),
+                **({"sample_every_s": t.sample_every_s} if t.sample_every_s else {}),
             }
             for t in r.targets
         ],

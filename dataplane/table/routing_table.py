@@ -155,6 +155,7 @@ class Target:
     - ``container``: a user's own server answers, and no Triton that we start. Any of its addresses
       may stream, and it gets content types as they are.
     - ``per_instance``: one instance's part of the cluster's limit, for messages.
+    - ``sample_every_s``: how often the demand on it is sampled, in seconds; 0: never.
     """
 
     name: str
@@ -167,6 +168,7 @@ class Target:
     container: bool = False
     per_instance: int = 1
     number_ids: bool = False
+    sample_every_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

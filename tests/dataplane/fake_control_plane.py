@@ -33,6 +33,7 @@ class FakeControlPlane:
         self.reports: list[dict[str, Any]] = []
         self.gone: list[str] = []
         self.metrics: dict[str, Any] | None = None  #: the newest numbers
+        self.flushes: list[dict[str, Any]] = []  #: of samples
         self._server: _Server | None = None
         self.port = 0
 
@@ -97,6 +98,22 @@ class FakeControlPlane:
             self._changed.wait_for(lambda: self.metrics is not None and fit(self.metrics), timeout)
             assert self.metrics is not None and fit(self.metrics), f"the last numbers: {self.metrics}"
             return self.metrics
+
+    def sampled(self, flush: dict[str, Any]) -> None:
+        with self._changed:
+            self.flushes.append(flush)
+            self._changed.notify_all()
+
+    def wait_for_samples(self, fit: Callable[[list[list[Any]]], bool], timeout: float = 60.0) -> list[list[Any]]:
+        """All samples so far, as soon as they ``fit``."""
+
+        def samples() -> list[list[Any]]:
+            return [sample for flush in self.flushes for sample in flush["samples"]]
+
+        with self._changed:
+            self._changed.wait_for(lambda: fit(samples()), timeout)
+            assert fit(samples()), f"the last samples: {samples()[-5:]}"
+            return samples()
 
     def heard(self, report: dict[str, Any]) -> None:
         with self._changed:
@@ -163,6 +180,8 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if self.path.endswith("/metrics"):
             self.server.owner.counted(json.loads(body))
+        elif self.path.endswith("/samples"):
+            self.server.owner.sampled(json.loads(body))
         else:
             self.server.owner.heard(json.loads(body))
         self._send(204, b"")

@@ -94,7 +94,7 @@ def calls_table(http: Mapping[str, Upstream], by_grpc: Mapping[str, GrpcUpstream
         version=1,
         issuers=ISSUERS,
         routes=(
-            Route("brief", keys, (Target("brief", "brief", 0.5),), (("brief", 100),)),
+            Route("brief", keys, (Target("brief", "brief", 0.5, sample_every_s=0.1),), (("brief", 100),)),
             Route("idle", keys, (Target("absent", None, PATIENCE_S), blue)),
             Route("ill", keys, (Target("ill", "ill", PATIENCE_S),), (("ill", 100),)),
             Route("images", keys, (blue, green, Target("own", "own", PATIENCE_S)), (("blue", 100),), (("green", 100),)),
@@ -243,7 +243,7 @@ def test_a_deadline_that_is_shorter_than_ours_counts(calls: Calls) -> None:
     assert upstream.ended.acquire(timeout=30), "it was cancelled there too"
 
 
-def test_one_more_than_the_bound_is_refused(calls: Calls) -> None:
+def test_one_more_than_the_bound_is_refused_and_both_are_sampled(calls: Calls) -> None:
     metadata = {"amphitrite-endpoint": "brief", "authorization": f"Bearer {KEY}"}
     upstream = calls.grpc["brief"]
     upstream.hold()
@@ -255,6 +255,9 @@ def test_one_more_than_the_bound_is_refused(calls: Calls) -> None:
     assert caught.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
     assert "'brief' has 1 requests in flight" in caught.value.details()
     assert first.exception().code() == grpc.StatusCode.DEADLINE_EXCEEDED
+    samples = calls.agent.control_plane.wait_for_samples(lambda found: sum(one[8] for one in found) > 0)
+    assert {(one[0], one[1]) for one in samples} == {("brief", "brief")}
+    assert max(one[4] for one in samples) == 1
 
 
 def test_a_stream_is_bounded_by_silence_and_not_by_its_length(calls: Calls) -> None:

@@ -160,6 +160,7 @@ def _target(supply: Supply) -> Target:
         per_instance=deployment.max_concurrent_requests_per_instance,
         container=_is_users_own((workload or deployment.workload).container),
         retry_lost=deployment.retry == "lost-requests" and not deployment.sequences,
+        sample_every_s=float(deployment.scale_settings.polling_interval) if deployment.scale_settings else 0.0,
     )
 
 

@@ -31,6 +31,9 @@ from amphitrite.schemas.errors import CODES
 
 _CONFIG = "type.googleapis.com/envoy.extensions.access_loggers.stats.v3.Config"
 _PREFIX = "amphitrite"
+_DURATION = "%COMMON_DURATION(DS_RX_BEG:DS_TX_END:us)%"
+#: The microseconds of all requests, for ``demand_stats``.
+BUSY = "busy"
 #: Series beyond these limits are not counted. A thousand endpoints of two deployments have about
 #: 20,000 and 3,000.
 _COUNTERS_MAX = 200_000
@@ -51,6 +54,8 @@ _KEPT_PREFIXES = ("cluster_manager.", "http.scoring.downstream_", "listener_mana
 _KEPT_SUFFIX = ".upstream_cx_total"
 #: The reason for a request whose client left before the response. Envoy writes 0 as its status.
 CLIENT_GONE = "ClientClosedRequest"
+#: The reason for a request above the limit of concurrency.
+TOO_MANY = "TooManyRequests"
 
 
 def access_loggers() -> list[dict[str, Any]]:
@@ -59,18 +64,16 @@ def access_loggers() -> list[dict[str, Any]]:
     received = {"stat": _stat("received"), "value_format": "%BYTES_RECEIVED%"}
     sent = {"stat": _stat("sent"), "value_format": "%BYTES_SENT%"}
     outcome = _stat("requests", code="%RESPONSE_CODE%", flags="%RESPONSE_FLAGS%")
-    duration = {
-        "stat": _stat("duration"),
-        "unit": "Microseconds",
-        "value_format": "%COMMON_DURATION(DS_RX_BEG:DS_TX_END:us)%",
-    }
+    duration = {"stat": _stat("duration"), "unit": "Microseconds", "value_format": _DURATION}
+    # Envoy brings histograms up to date only now and then, and counters at once.
+    busy = {"stat": _stat(BUSY), "value_format": _DURATION}
     # The header is ours where the status is 424. Elsewhere a model may set it to anything.
     model_error = {"default_value": 424, "runtime_key": "amphitrite.stats.424"}
     failure = _stat("failures", code="%RESP(ms-azureml-model-error-statuscode):3%")
     return [
         _logger(
             {"not_health_check_filter": {}},
-            counters=[{"stat": outcome, "value_fixed": 1}, received, sent],
+            counters=[{"stat": outcome, "value_fixed": 1}, received, sent, busy],
             histograms=[duration],
         ),
         _logger(
