@@ -11,7 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from amphitrite.controlplane.api import openapi
-from amphitrite.controlplane.api.agents import model_downloads, routing_tables
+from amphitrite.controlplane.api.agents import model_downloads, routing_tables, sample_flushes
 from amphitrite.controlplane.api.azure import (
     cloud_metadata,
     codes,
@@ -45,6 +45,7 @@ _MODULES = (
         managed_identity,
         cloud_metadata,
         routing_tables,
+        sample_flushes,
         operations,
         workspace,
         computes,

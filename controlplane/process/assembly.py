@@ -26,6 +26,7 @@ from amphitrite.controlplane.leadership import leadership_choice
 from amphitrite.controlplane.leadership.election import Leadership
 from amphitrite.controlplane.leadership.leader_tasks import LeaderTasks
 from amphitrite.controlplane.reconciliation.autoscaler import Autoscaler, Scaler
+from amphitrite.controlplane.reconciliation.demand_scaler import TargetUtilization
 from amphitrite.controlplane.reconciliation.leader_loop import LeaderLoop
 from amphitrite.controlplane.reconciliation.maintenance import Maintenance
 from amphitrite.controlplane.reconciliation.reconciler import Reconciler
@@ -43,6 +44,7 @@ from amphitrite.controlplane.store.content.blob_store import Limits
 from amphitrite.controlplane.store.content.content_store import open_content
 from amphitrite.controlplane.store.content.manifest_files import StoredFiles
 from amphitrite.controlplane.store.reports.agent_reports import StoredAgents
+from amphitrite.controlplane.store.reports.demand_samples import StoredSamples
 from amphitrite.controlplane.store.reports.key_uses import KeyUses
 from amphitrite.controlplane.store.reports.metric_minutes import StoredMetrics
 from amphitrite.controlplane.store.sql import write_ahead_log
@@ -122,9 +124,12 @@ def assemble(
         issuers=Issuers(store, settings.tokens, lambda: None if oidc is None else oidc.jwks()),
     )
     runtime.watch(reconciler.wake)
-    scalers: tuple[Scaler, ...] = ()
+    samples = StoredSamples(store.database)
+    own_cluster = () if built_in is None else (built_in,)
+    utilization = TargetUtilization(store, samples, registry, runtime, lambda: [*own_cluster, *store.list_computes()])
+    scalers: tuple[Scaler, ...] = (utilization,)
     scaling = Autoscaler(store, scalers, reconciler.wake, leadership.leading)
-    autoscaler = LeaderLoop("autoscaler", scaling.make_pass, time.time)
+    autoscaler = LeaderLoop("autoscaler", scaling.make_pass, time.time, utilization.begin)
     stored_changes = StoredChanges(store.database.listen, store.published, feed, clusters.refresh, reconciler.wake)
     other_tasks = [("maintenance", Maintenance(store, models, runtime).run)]
     if oidc is not None:
@@ -144,9 +149,11 @@ def assemble(
         agents=registry,
         metrics=StoredMetrics(store.database),
         key_uses=KeyUses(store.database),
+        samples=samples,
         feed=feed,
         runtime=runtime,
         wake=wake,
+        wake_autoscaler=autoscaler.wake,
         clock=time.time,
         last_pass=lambda: reconciler.last_pass,
         built_in=built_in,

@@ -24,12 +24,18 @@ class LeaderLoop:
     """``run`` is a thread of its own. ``wake`` is safe from any thread.
 
     ``make_pass``: gets the time (seconds since the epoch), and returns when the next pass is due;
-    None if only ``wake`` and RESYNC_S start it.
+    None if only ``wake`` and RESYNC_S start it. ``begin``: called at the start of each term.
     """
 
-    def __init__(self, name: str, make_pass: Callable[[float], float | None], clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        name: str,
+        make_pass: Callable[[float], float | None],
+        clock: Callable[[], float],
+        begin: Callable[[], None] = lambda: None,
+    ) -> None:
         self.name = name
-        self._make_pass, self._clock = make_pass, clock
+        self._make_pass, self._clock, self._begin = make_pass, clock, begin
         self._event = threading.Event()
 
     def wake(self) -> None:
@@ -39,6 +45,7 @@ class LeaderLoop:
     def run(self, stop: threading.Event) -> None:
         """Makes passes until ``stop`` is set and ``wake`` is called."""
         failures = 0
+        self._begin()
         while not stop.is_set():
             # Cleared before the facts are read, so that a wake during the pass starts another one.
             self._event.clear()

@@ -24,6 +24,7 @@ from amphitrite.controlplane.store.assets.code_store import CodeStore
 from amphitrite.controlplane.store.assets.environment_store import EnvironmentStore
 from amphitrite.controlplane.store.assets.model_store import ModelStore
 from amphitrite.controlplane.store.content.blob_store import BlobStore
+from amphitrite.controlplane.store.reports.demand_samples import StoredSamples
 from amphitrite.controlplane.store.reports.key_uses import KeyUses
 from amphitrite.controlplane.store.reports.metric_minutes import StoredMetrics
 from amphitrite.controlplane.store.state.store import Store
@@ -44,7 +45,8 @@ class Services:
     """The objects that routes work with.
 
     ``clock``: seconds since the epoch. ``last_pass``: when the reconciler last finished a pass;
-    None before the first. ``wake``: starts a pass. ``built_in``: the cluster of
+    None before the first. ``wake``: starts a pass. ``wake_autoscaler``: asks the scalers alone.
+    ``built_in``: the cluster of
     ``--runtime kubernetes``; None on one machine. ``attach_check``: raises Error unless the cluster
     answers, the namespace exists and the permissions suffice.
     """
@@ -61,12 +63,14 @@ class Services:
     agents: Agents
     metrics: StoredMetrics
     key_uses: KeyUses
+    samples: StoredSamples
     feed: TableFeed
     wake: Callable[[], None]
     clock: Callable[[], float]
     last_pass: Callable[[], float | None]
     built_in: Compute | None = None
     attach_check: Callable[[Compute], None] = _no_clusters
+    wake_autoscaler: Callable[[], None] = lambda: None
     #: The time since which this control plane leads. None while another one leads.
     leads_since: Callable[[], float | None] = lambda: 0.0
     #: Set when shutdown begins. Requests in flight are finished. New ones belong to other replicas.

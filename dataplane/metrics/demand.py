@@ -10,13 +10,16 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from amphitrite.dataplane.metrics.counters import Series
+from amphitrite.dataplane.metrics.counters import NAME, Series
 
 #: A deployment without a request is sampled only so often, in seconds. It is less than the time
 #: after which the newest sample says nothing about now (``core.scaling.scaling_policy``).
 IDLE_S = 4.0
 #: Samples of one deployment that wait for a control plane. The oldest are dropped.
 WAITING_MAX = 200
+#: Of one flush.
+_SAMPLES_MAX = 100_000
+NUMBER_MAX = 1e12
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,3 +147,25 @@ def samples_to_json(samples: Collection[Sample], now: float) -> list[list[Any]]:
         ]
         for one in samples
     ]
+
+
+def samples_from_json(value: object, now: float) -> list[Sample]:
+    """The inverse; ``now``: by the reader's clock. Raises ValueError, with a sentence, for anything
+    else: the value comes from another process."""
+    if not isinstance(value, list) or len(value) > _SAMPLES_MAX:
+        raise ValueError(f"samples must be a list of at most {_SAMPLES_MAX}")
+    return [_sample(row, now) for row in value]
+
+
+def _sample(row: object, now: float) -> Sample:
+    if not isinstance(row, list) or len(row) != 9:
+        raise ValueError("a sample must be a list of 9 values")
+    endpoint, deployment, *numbers = row
+    for name in (endpoint, deployment):
+        if not isinstance(name, str) or NAME.fullmatch(name) is None:
+            raise ValueError(f"{str(name)[:80]!r} is not a name of a series")
+    for number in numbers:
+        if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number < NUMBER_MAX:
+            raise ValueError(f"{str(number)[:40]!r} is not a number from 0")
+    age_s, seconds, in_flight, held, answered, busy_s, refused = numbers
+    return Sample((endpoint, deployment), now - age_s, seconds, in_flight, held, answered, busy_s, refused)

@@ -35,6 +35,7 @@ from amphitrite.controlplane.store.assets.code_store import CodeStore
 from amphitrite.controlplane.store.assets.environment_store import EnvironmentStore
 from amphitrite.controlplane.store.assets.model_store import ModelStore
 from amphitrite.controlplane.store.content.directory_content import ContentDirectory
+from amphitrite.controlplane.store.reports.demand_samples import StoredSamples
 from amphitrite.controlplane.store.reports.key_uses import KeyUses
 from amphitrite.controlplane.store.reports.metric_minutes import StoredMetrics
 from amphitrite.controlplane.store.state.database import SqlStore
@@ -183,6 +184,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
         agents=agents,
         metrics=StoredMetrics(store.database),
         key_uses=KeyUses(store.database),
+        samples=StoredSamples(store.database),
         feed=feed,
         wake=lambda: None,
         clock=clock,

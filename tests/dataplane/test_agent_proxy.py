@@ -75,6 +75,11 @@ class RecordingProxy:
     def metrics(self) -> Mapping[str, Any]:
         return {"began": 1.0, "counters": {}, "in_flight": {}, "used": {}}
 
+    def samples(self) -> Mapping[str, Any] | None:
+        return None
+
+    def samples_sent(self) -> None: ...
+
     def drain_timeout_s(self) -> float:
         return 400.0
 

@@ -264,6 +264,9 @@ _AGENTS: Mapping[str, Operation] = {
     "GET /agents": _read("The newest report of every agent.", "Agents"),
     "PUT /agents/{agent_id}": _report("For agents: the state of their proxy.", "AgentReportBody"),
     "PUT /agents/{agent_id}/metrics": _report("For agents: the counters of their proxy.", "AgentMetricsBody"),
+    "PUT /agents/{agent_id}/samples": _report(
+        "For agents: the demand on scaled deployments since the last flush.", "AgentSamplesBody"
+    ),
     "DELETE /agents/{agent_id}": _report("For agents: sign off."),
 }
 _IDENTITY = _read(

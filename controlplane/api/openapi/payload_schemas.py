@@ -12,10 +12,12 @@ from collections.abc import Mapping
 from typing import Any, get_args
 
 from amphitrite.controlplane.api.agents.routing_tables import VERSION_MAX
+from amphitrite.controlplane.api.agents.sample_flushes import FLUSH_MAX
 from amphitrite.controlplane.api.azure.workspace import SECRET_HOURS_MAX
 from amphitrite.controlplane.api.openapi.field_schemas import Schema
 from amphitrite.controlplane.core.history.revisions import Cause
 from amphitrite.dataplane.metrics.counters import CREDENTIAL, FIELD, NAME
+from amphitrite.dataplane.metrics.demand import NUMBER_MAX
 from amphitrite.schemas.errors import CODES, SCORING_CODES
 
 _COUNT = {"type": "number", "minimum": 0, "exclusiveMaximum": 2**63}
@@ -46,6 +48,15 @@ TYPES: Mapping[str, Schema] = {
     # Of requests.
     "counters": _by_name(NAME, _by_name(NAME, _by_name(FIELD, _COUNT))),
     "current_key": {"description": "Ignored. Azure's SDK sends the current key."},
+    "demand": {
+        "description": "endpoint, deployment, age (s), seconds, in flight, held, answered, busy (s), refused",
+        "type": "array",
+        "prefixItems": [{"type": "string", "pattern": f"^(?:{NAME.pattern})$"}] * 2,
+        "items": {"type": "number", "minimum": 0, "exclusiveMaximum": NUMBER_MAX},
+        "minItems": 9,
+        "maxItems": 9,
+    },
+    "flush": {"type": "integer", "minimum": 0, "maximum": FLUSH_MAX},
     "hours": {"type": "integer", "minimum": 1, "maximum": SECRET_HOURS_MAX},
     "in_flight": _by_name(NAME, _by_name(NAME, _COUNT)),
     "instance": {**_SAID, "description": "Lines of this instance only."},
@@ -128,6 +139,7 @@ REQUESTS: Mapping[str, str] = {
     "GetLogsBody": "tail?:positive containerType?:log instance?:instance sinceSeconds?:positive previous?:flag",
     "RevisionBody": "revision?:positive|null",
     "AgentMetricsBody": "began:since counters:counters in_flight:in_flight used:used",
+    "AgentSamplesBody": "flush:flush samples:[demand]",
     "AgentReportBody": "acknowledged_version?:version drained_version?:version rejected_version?:version"
     " error?:maybe_said envoy?:ReportedEnvoy|null",
     "ReportedEnvoy": "pid?:version version?:maybe_said",

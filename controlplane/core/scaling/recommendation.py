@@ -93,6 +93,20 @@ def recommend(
     return _shrink(samples, now, policy, supply, history, wake_at)
 
 
+def replayed(
+    samples: Sequence[DemandSample], now: float, policy: ScalingPolicy, supply: Supply, shrunk_at: float
+) -> ScalingHistory:
+    """The history that ``recommend`` would have made at each sample of the down window, for who has
+    not been asked then. ``samples``: as far back as there are any."""
+    wanted: list[Wanted] = []
+    for n, sample in enumerate(samples):
+        if sample.at <= now - policy.down_window_s:
+            continue
+        if not wanted or sample.at - wanted[-1].at >= 0.9 * policy.polling_interval_s:
+            wanted.append(Wanted(sample.at, _wanted(samples[: n + 1], sample.at, policy, supply)[0]))
+    return ScalingHistory(tuple(wanted), shrunk_at)
+
+
 def _wanted(samples: Sequence[DemandSample], now: float, policy: ScalingPolicy, supply: Supply) -> tuple[int, str]:
     """The number for the demand of now, within the policy's limits, and the demand in words."""
     stable = demand.within(samples, now, STABLE_WINDOW_S)

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, delete, insert, select
 
 from amphitrite.controlplane.auth.random_text import random_text
 from amphitrite.controlplane.core.desired.compute_clusters import Compute
-from amphitrite.controlplane.core.desired.resources import LOCAL
+from amphitrite.controlplane.core.desired.resources import LOCAL, Deployment
 from amphitrite.controlplane.core.history.revisions import NOBODY, Author, Revision
 from amphitrite.controlplane.core.observed.status import Ref, Status, World
 from amphitrite.controlplane.core.planning.key_rotation import SigningKey
@@ -241,6 +241,13 @@ class SqlStore:
     def scales(self) -> Mapping[Ref, Scale]:
         with self.database.read() as connection:
             return scale_rows.all_scales(connection)
+
+    def scaled(self) -> Mapping[Ref, tuple[Deployment, Scale]]:
+        with self.database.read() as connection:
+            scales = scale_rows.all_scales(connection)
+            found = self._cache.scaled(connection) if scales else ()
+        own = {Ref(one.endpoint, one.name): one for one in found if not one.deleting}
+        return {ref: (scaled(one, scales[ref]), scales[ref]) for ref, one in own.items()}
 
     def set_scale(self, change: ScaleChange) -> Scale | None:
         with self._leader_write() as connection:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Table, select
+from sqlalchemy import ColumnElement, Connection, Table, exists, select, true
 
 from amphitrite.controlplane.core.desired.resources import Deployment, Endpoint
-from amphitrite.controlplane.store.sql.tables import deployments, endpoints, routing_tables
+from amphitrite.controlplane.store.sql.tables import deployment_scales, deployments, endpoints, routing_tables
 from amphitrite.controlplane.store.state import resource_rows
 from amphitrite.dataplane.table.json_codec import from_json
 from amphitrite.dataplane.table.routing_table import RoutingTable
@@ -34,6 +34,15 @@ class ReadCache:
     def __init__(self) -> None:
         self._endpoints = _Rows(endpoints, (endpoints.c.key,), resource_rows.endpoint)
         self._deployments = _Rows(deployments, (deployments.c.endpoint, deployments.c.key), resource_rows.deployment)
+        self._scaled = _Rows(
+            deployments,
+            (deployments.c.endpoint, deployments.c.key),
+            resource_rows.deployment,
+            exists().where(
+                deployment_scales.c.endpoint == deployments.c.endpoint,
+                deployment_scales.c.deployment == deployments.c.key,
+            ),
+        )
         self._table: RoutingTable | None = None
 
     def endpoints(self, connection: Connection) -> tuple[Endpoint, ...]:
@@ -43,6 +52,10 @@ class ReadCache:
     def deployments(self, connection: Connection) -> tuple[Deployment, ...]:
         """All deployments, sorted by endpoint and name."""
         return self._deployments.read(connection)
+
+    def scaled(self, connection: Connection) -> tuple[Deployment, ...]:
+        """Those of the deployments that have a scale."""
+        return self._scaled.read(connection)
 
     def table(self, connection: Connection) -> RoutingTable | None:
         """The last published table, None if there is none. A version never stands for two tables.
@@ -71,9 +84,14 @@ class ReadCache:
 
 class _Rows(Generic[Resource]):
     def __init__(
-        self, table: Table, names: tuple[ColumnElement[str], ...], build: Callable[[resource_rows.Row], Resource]
+        self,
+        table: Table,
+        names: tuple[ColumnElement[str], ...],
+        build: Callable[[resource_rows.Row], Resource],
+        only: ColumnElement[bool] | None = None,
     ) -> None:
         self._table, self._names = table, names
+        self._only = true() if only is None else only
         self._build: Callable[[resource_rows.Row], Resource] = build
         self._columns = (*names, *(table.c[name] for name in _VERSION_COLUMNS))
         self._cached: Mapping[tuple[Any, ...], Resource] = {}
@@ -82,7 +100,8 @@ class _Rows(Generic[Resource]):
         """All resources. Call it inside a transaction that reads one snapshot and writes
         nothing."""
         cached = self._cached
-        versions = [tuple(row) for row in connection.execute(select(*self._columns).order_by(*self._names))]
+        query = select(*self._columns).where(self._only).order_by(*self._names)
+        versions = [tuple(row) for row in connection.execute(query)]
         changed = [row for row in versions if row not in cached]
         new = dict(self._load(connection, changed))
         self._cached = {row: new[row] if row in new else cached[row] for row in versions}
@@ -93,7 +112,7 @@ class _Rows(Generic[Resource]):
     ) -> Iterator[tuple[tuple[Any, ...], Resource]]:
         if not missing:
             return
-        query = select(self._table)
+        query = select(self._table).where(self._only)
         if len(missing) <= _SELECT_MAX:
             query = query.where(self._names[0].in_({row[0] for row in missing}))
         for row in connection.execute(query).mappings():

@@ -67,18 +67,19 @@ def follow(connection: Connection, ref: Ref, former: Row | None, document: Mappi
     """Begins or ends the say of ``target_utilization`` where a document does. The number begins
     with the one that was in force."""
     scale, settings = find(connection, ref), scale_settings.of_document(document)
-    if settings is None or settings.mode != "apply":
-        if scale is not None and scale.scaler == TARGET_UTILIZATION:
-            remove(connection, ref)
+    if scale is not None and scale.scaler != TARGET_UTILIZATION:
         return
-    if scale is not None and scale.recommended is None:
+    if settings is None:
+        remove(connection, ref)
         return
-    count = 1
-    if former is not None:
-        before = scale_settings.of_document(former["document"])
-        count = count_in_force(before, int(former["document"].get("instance_count", 1)), scale)
-    begun = Scale(settings.limited(count), TARGET_UTILIZATION, changed_at=now, used_at=now)
-    write(connection, ScaleChange(ref, scale, begun))
+    before = None if former is None else scale_settings.of_document(former["document"])
+    if scale is not None and before is not None and before.mode == settings.mode:
+        return
+    count = int(document.get("instance_count", 1))
+    if settings.mode == "apply":
+        stored = 1 if former is None else int(former["document"].get("instance_count", 1))
+        count = settings.limited(max(count_in_force(before, stored, scale), 1))
+    write(connection, ScaleChange(ref, scale, Scale(count, TARGET_UTILIZATION, changed_at=now, used_at=now)))
 
 
 def events(connection: Connection, ref: Ref) -> list[ScaleEvent]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from amphitrite.controlplane.core.desired.compute_clusters import Compute
-from amphitrite.controlplane.core.desired.resources import LOCAL
+from amphitrite.controlplane.core.desired.resources import LOCAL, Deployment
 from amphitrite.controlplane.core.history.revisions import NOBODY, Author, Revision
 from amphitrite.controlplane.core.observed.status import Ref, State, Status, World
 from amphitrite.controlplane.core.planning.key_rotation import SigningKey
@@ -206,6 +206,11 @@ class Store(Protocol):
 
     def scales(self) -> Mapping[Ref, Scale]:
         """The scales of all deployments that have one."""
+        ...
+
+    def scaled(self) -> Mapping[Ref, tuple[Deployment, Scale]]:
+        """The deployments that have a scale and are not being deleted, as ``load_world`` has
+        them."""
         ...
 
     def set_scale(self, change: ScaleChange) -> Scale | None:

@@ -32,6 +32,7 @@ from amphitrite.controlplane.store.assets.code_store import CodeStore
 from amphitrite.controlplane.store.assets.environment_store import EnvironmentStore
 from amphitrite.controlplane.store.assets.model_store import ModelStore
 from amphitrite.controlplane.store.content.content_store import open_content
+from amphitrite.controlplane.store.reports.demand_samples import StoredSamples
 from amphitrite.controlplane.store.reports.key_uses import KeyUses
 from amphitrite.controlplane.store.reports.metric_minutes import StoredMetrics
 from amphitrite.controlplane.store.state.database import SqlStore
@@ -208,6 +209,7 @@ def opened(home: Path, built_in: Compute | None = None, models_url: str = "", **
         agents=AgentRegistry(wake),
         metrics=StoredMetrics(store.database),
         key_uses=KeyUses(store.database),
+        samples=StoredSamples(store.database),
         feed=TableFeed(),
         wake=wake,
         clock=lambda: now[0],

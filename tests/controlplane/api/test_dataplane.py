@@ -95,3 +95,14 @@ def test_an_agent_that_takes_changes_is_told_those_since_its_own_table(
     answer = world.client.get(TABLE, params={"digest": digest(second), **asked}).json()
     assert answer.get("since") == since
     assert (from_json(answer) if since is None else apply_change(second, answer)) == THIRD
+
+
+def test_a_flush_of_samples_counts_once_and_by_the_clock_here(world: Any) -> None:
+    flush = {"flush": 7, "samples": [["Ep1", "Blue", 0.5, 1.0, 3, 0, 4, 0.25, 1]]}
+    for _ in range(2):  # Its answer was lost.
+        assert world.client.put("/dataplane/v1/agents/one/samples", json=flush).status_code == 204
+    (stored,) = world.services.samples.since(0)
+    assert stored.content == [["ep1", "blue", world.now[0] - 0.5, 1.0, 3, 0, 4, 0.25, 1]]
+    for refused in ({**flush, "flush": -1}, {**flush, "flush": 2**63}, {**flush, "samples": [["ep", "blue", 1]]}, {}):
+        answer = world.client.put("/dataplane/v1/agents/one/samples", json=refused)
+        assert answer.json()["error"]["code"] == "BadArgument"
