@@ -33,11 +33,11 @@ def render(proxies: Mapping[str, Totals], keys: Sequence[KeyUse], version: str) 
             for series, fields in sorted(totals.counters.items()):
                 owner = {"proxy": proxy, "endpoint": series[0] or NONE, "deployment": series[1] or NONE}
                 lines += (_line(name + end, {**owner, **labels}, n) for end, labels, n in samples(series, fields))
-    name = "amphitrite_requests_in_flight"
-    lines += _head(name, "gauge", "Requests in flight at a deployment's instances, including mirrored ones.")
-    for proxy, totals in sorted(proxies.items()):
-        for series, n in sorted(totals.in_flight.items()):
-            lines.append(_line(name, {"proxy": proxy, "endpoint": series[0], "deployment": series[1]}, n))
+    for name, description, gauge in _GAUGES:
+        lines += _head(name, "gauge", description)
+        for proxy, totals in sorted(proxies.items()):
+            for series, n in sorted(gauge(totals).items()):
+                lines.append(_line(name, {"proxy": proxy, "endpoint": series[0], "deployment": series[1]}, n))
     name = "amphitrite_key_last_used_timestamp_seconds"
     lines += _head(name, "gauge", "The minute in which a key, or any token, last authorized a request.")
     lines += (_line(name, {"endpoint": use.endpoint, "key": use.key}, use.at) for use in keys)
@@ -103,6 +103,19 @@ _FAMILIES: Sequence[tuple[str, str, str, Callable[[Series, _Fields], Iterator[_S
         "counter",
         "Mirrored requests by status code of the discarded response.",
         _split("copies", "code"),
+    ),
+)
+
+_GAUGES: Sequence[tuple[str, str, Callable[[Totals], Mapping[Series, int]]]] = (
+    (
+        "amphitrite_requests_in_flight",
+        "Requests in flight at a deployment's instances, including mirrored ones.",
+        lambda totals: totals.in_flight,
+    ),
+    (
+        "amphitrite_requests_waiting",
+        "Requests that wait for a place at a deployment (max_queue_wait_ms); none: no line.",
+        lambda totals: totals.waiting,
     ),
 )
 

@@ -11,6 +11,8 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
+from amphitrite.dataplane.envoy.callouts.queue_service import QueueService
+from amphitrite.dataplane.envoy.callouts.server import CalloutServer
 from amphitrite.dataplane.envoy.process import file_names
 from amphitrite.dataplane.envoy.process.admin_client import AdminClient
 from amphitrite.dataplane.envoy.process.binary import find_envoy, version_text
@@ -50,6 +52,8 @@ class EnvoyProxy:
         self._metrics_thread: threading.Thread | None = None
         self._admin = AdminClient(self._admin_socket)
         self._certificates = CertificateFiles(settings.certificate, settings.private_key)
+        self._queue = QueueService()
+        self._callouts = CalloutServer(file_names.callout_socket(settings.run), (self._queue,))
         changed = threading.Condition()
         self._ads = AdsServer(file_names.ads_socket(settings.run), changed, self._on_rejection)
         self._process = EnvoyProcess(_launch(settings), self._admin, self._ads.serve_only)
@@ -61,6 +65,8 @@ class EnvoyProxy:
             on_progress=self._on_progress,
             predecessor_has_clients=self._process.predecessor_has_clients,
             scoring_domain=settings.scoring_domain,
+            on_limits=self._queue.set_places,
+            waiting=self._queue.waiting,
         )
         self._collector = MetricsCollector(
             self._admin_socket,
@@ -69,6 +75,7 @@ class EnvoyProxy:
             file_names.metrics_file(settings.state),
             settings.metrics_every_s,
             agent.on_metrics,
+            waiting=self._queue.waiting,
         )
         self._sampler = DemandSampler(
             self._admin_socket, lambda: processes.read(self._record), lambda: self._updater.table, agent.on_samples
@@ -78,6 +85,7 @@ class EnvoyProxy:
         self._follow_certificate()
         if table is not None:
             self._updater.restore(table)
+        self._callouts.start(self._agent.start_thread)
         self._ads.start()
         self._agent.start_thread("apply", self._updater.run)
 
@@ -109,6 +117,7 @@ class EnvoyProxy:
         self._sampler.wake()
         self._updater.stop()
         self._ads.stop()
+        self._callouts.stop()
         self._admin.close()
         if self._metrics_thread is not None:
             self._metrics_thread.join(_METRICS_SAVE_TIMEOUT_S)
@@ -172,6 +181,7 @@ def _launch(settings: ProxySettings) -> Launch:
                 id=settings.id,
                 listen=settings.listen,
                 agent_socket=file_names.ads_socket(settings.run),
+                callout_socket=file_names.callout_socket(settings.run),
                 admin_socket=file_names.admin_socket(settings.run),
                 access_log=file_names.access_log(settings.logs),
                 metrics_every_s=settings.metrics_every_s,

@@ -79,11 +79,13 @@ class Reading:
     - ``counters``: by series, field and, for a field of a cluster, the cluster. The cluster of a
       deployment's former instances is removed, and its counters with it.
     - ``uses``: how many requests each credential has let in.
+    - ``waiting``: how many requests wait for a place; without those that none waits for.
     """
 
     counters: Mapping[tuple[Series, str, str], float]
     in_flight: Mapping[Series, int]
     uses: Mapping[Use, int] = field(default_factory=dict)
+    waiting: Mapping[Series, int] = field(default_factory=dict)
 
 
 Numbers = Mapping[Series, Mapping[str, float]]
@@ -101,6 +103,7 @@ class Totals:
     counters: Numbers = field(default_factory=dict)
     in_flight: Mapping[Series, int] = field(default_factory=dict)
     used: Mapping[Use, float] = field(default_factory=dict)
+    waiting: Mapping[Series, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +154,7 @@ def add_reading(
     uses = ledger.uses if same_process else {}
     used = {use: at for use, at in ledger.totals.used.items() if use in accepted or now - at <= KEEP_S}
     used |= {use: now for use, n in reading.uses.items() if n != uses.get(use, 0)}
-    totals = Totals(ledger.totals.began, counters, in_flight, used)
+    totals = Totals(ledger.totals.began, counters, in_flight, used, reading.waiting)
     return Ledger(totals, process, reading.counters, removed, reading.uses)
 
 
@@ -162,6 +165,8 @@ def totals_to_json(totals: Totals) -> dict[str, Any]:
         "counters": _nested(totals.counters),
         "in_flight": _nested(totals.in_flight),
         "used": _nested(totals.used),
+        # A control plane of an earlier release does not know it.
+        **({"waiting": _nested(totals.waiting)} if totals.waiting else {}),
     }
 
 
@@ -177,7 +182,8 @@ def totals_from_json(value: Mapping[str, Any]) -> Totals:
         (endpoint, _match(CREDENTIAL, credential)): _number(at)
         for (endpoint, credential), at in _flat(value.get("used"))
     }
-    return Totals(_number(value.get("began")), counters, in_flight, used)
+    waiting = {series: int(_number(number)) for series, number in _flat(value.get("waiting", {}))}
+    return Totals(_number(value.get("began")), counters, in_flight, used, waiting)
 
 
 def ledger_to_json(ledger: Ledger) -> dict[str, Any]:

@@ -73,6 +73,7 @@ def route_to_json(r: Route) -> dict[str, Any]:
                 # An older agent knows no such fields.
                 **({"number_ids": True} if t.number_ids else {}),
                 **({"sample_every_s": t.sample_every_s} if t.sample_every_s else {}),
+                **({"queue_wait_s": t.queue_wait_s} if t.queue_wait_s else {}),
             }
             for t in r.targets
         ],

@@ -150,6 +150,8 @@ class Target:
     - ``sequences``: as of its cluster.
     - ``number_ids``: its models take the ids of sequences as numbers, so a long text for one is
       refused.
+    - ``queue_wait_s``: how long a request above its cluster's limit may wait for a place, in
+      seconds. 0: it is refused at once. Requests by HTTP and gRPC then share one limit.
     - ``retry_lost``: a request whose instance is lost before the response runs again on another
       one, though it may have run. If false, only a request that certainly did not run is repeated.
     - ``container``: a user's own server answers, and no Triton that we start. Any of its addresses
@@ -169,6 +171,7 @@ class Target:
     per_instance: int = 1
     number_ids: bool = False
     sample_every_s: float = 0.0
+    queue_wait_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

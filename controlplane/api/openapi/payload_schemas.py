@@ -138,7 +138,7 @@ REQUESTS: Mapping[str, str] = {
     "OAuthForm": "grant_type=client_credentials client_id=amphitrite client_secret:secret scope:scope",
     "GetLogsBody": "tail?:positive containerType?:log instance?:instance sinceSeconds?:positive previous?:flag",
     "RevisionBody": "revision?:positive|null",
-    "AgentMetricsBody": "began:since counters:counters in_flight:in_flight used:used",
+    "AgentMetricsBody": "began:since counters:counters in_flight:in_flight used:used waiting?:in_flight",
     "AgentSamplesBody": "flush:flush samples:[demand]",
     "AgentReportBody": "acknowledged_version?:version drained_version?:version rejected_version?:version"
     " error?:maybe_said envoy?:ReportedEnvoy|null",

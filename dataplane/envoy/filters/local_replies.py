@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from amphitrite.dataplane.envoy.filters import nested_bodies, sequence_affinity
+from amphitrite.dataplane.envoy.filters import nested_bodies, queueing, sequence_affinity
 from amphitrite.dataplane.envoy.filters.bodiless_requests import MAX_BYTES
 from amphitrite.dataplane.envoy.filters.request_ids import CLIENT_REQUEST_ID, ORIGIN
 
@@ -133,6 +133,13 @@ def refusals() -> tuple[Refusal, ...]:
             "there is no endpoint at this address; a scoring address is /endpoints/<endpoint>/",
         ),
         *_bodies(),
+        Refusal(
+            queueing.refused(), "TooManyRequests",
+            f"{which} has {route_value('max_requests')} requests in flight at this proxy, which is its limit: "
+            f"{route_value('limit')}. {_GIVEN} (request_settings.max_queue_wait_ms). Each proxy has this limit. Raise "
+            "any of the numbers, or try again",
+            headers=_RETRY_SOON,
+        ),
         _by_flags(("OM",), 503, "Overloaded", "the proxy is overloaded", _RETRY_SOON),
         *(
             by_status(status, code, "the request was refused: %RESPONSE_CODE_DETAILS%")

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from amphitrite.dataplane.envoy.filters import credential_uses
+from amphitrite.dataplane.envoy.filters import credential_uses, queueing
 from amphitrite.dataplane.envoy.filters.local_replies import refusals
 from amphitrite.dataplane.metrics.counters import (
     BUCKETS_S,
@@ -64,6 +64,8 @@ def access_loggers() -> list[dict[str, Any]]:
     received = {"stat": _stat("received"), "value_format": "%BYTES_RECEIVED%"}
     sent = {"stat": _stat("sent"), "value_format": "%BYTES_SENT%"}
     outcome = _stat("requests", code="%RESPONSE_CODE%", flags="%RESPONSE_FLAGS%")
+    # Envoy sets no flag for a filter's refusal, and its status is 200 in gRPC.
+    refused = _stat("requests", code="429", flags="UO")
     duration = {"stat": _stat("duration"), "unit": "Microseconds", "value_format": _DURATION}
     # Envoy brings histograms up to date only now and then, and counters at once.
     busy = {"stat": _stat(BUSY), "value_format": _DURATION}
@@ -71,10 +73,15 @@ def access_loggers() -> list[dict[str, Any]]:
     model_error = {"default_value": 424, "runtime_key": "amphitrite.stats.424"}
     failure = _stat("failures", code="%RESP(ms-azureml-model-error-statuscode):3%")
     return [
-        _logger(
-            {"not_health_check_filter": {}},
-            counters=[{"stat": outcome, "value_fixed": 1}, received, sent, busy],
-            histograms=[duration],
+        *(
+            _logger(condition, counters=[{"stat": stat, "value_fixed": 1}, received, sent, busy], histograms=[duration])
+            for condition, stat in (
+                (
+                    {"and_filter": {"filters": [{"not_health_check_filter": {}}, queueing.refused(negated=True)]}},
+                    outcome,
+                ),
+                (queueing.refused(), refused),
+            )
         ),
         _logger(
             {"status_code_filter": {"comparison": {"op": "EQ", "value": model_error}}},

@@ -21,6 +21,8 @@ RECEIVED_S = 300.0
 #: How much longer than the response's timeout a request may pass no byte. The timeout should be the
 #: one that tells the client why, and a network that stalls may recover.
 _MARGIN_S = 10.0
+#: The same for the wait for a place.
+_WAIT_MARGIN_S = 1.0
 
 #: Triton streams at this address of any model (its document "Generate Extension").
 _STREAMS = "/generate_stream"
@@ -40,10 +42,11 @@ def is_stream(path: str) -> bool:
     return path.endswith(_STREAMS)
 
 
-def route_timeouts(timeout_s: float, *, stream: bool) -> dict[str, Any]:
-    """The part of a ``RouteAction`` that limits a request in time."""
+def route_timeouts(timeout_s: float, *, stream: bool, wait_s: float = 0.0) -> dict[str, Any]:
+    """The part of a ``RouteAction`` that limits a request in time. ``wait_s``: how long it may wait
+    for a place before, which is no longer than ``timeout_s``. No byte is passed meanwhile."""
     if stream:
-        return {"timeout": "0s", "idle_timeout": seconds(timeout_s)}
+        return {"timeout": "0s", "idle_timeout": seconds(max(timeout_s, wait_s + _WAIT_MARGIN_S if wait_s else 0.0))}
     return {"timeout": seconds(timeout_s), "idle_timeout": seconds(timeout_s + _MARGIN_S)}
 
 

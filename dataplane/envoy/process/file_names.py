@@ -28,6 +28,11 @@ def ads_socket(run: Path) -> Path:
     return run / "ads.sock"
 
 
+def callout_socket(run: Path) -> Path:
+    """Where the agent answers questions about single requests."""
+    return run / "callouts.sock"
+
+
 def admin_socket(run: Path) -> Path:
     """Where Envoy serves its admin interface."""
     return run / "envoy-admin.sock"

@@ -12,6 +12,8 @@ ADS: dict[str, Any] = {"ads": {}, "resource_api_version": "V3"}
 #: The same for what a starting proxy needs before it listens. It waits as long as that takes. By
 #: default it would answer without routes after 15 seconds.
 ADS_AT_START: dict[str, Any] = {**ADS, "initial_fetch_timeout": "0s"}
+#: The cluster by which Envoy reaches the agent's services for single requests.
+CALLOUTS = "callouts"
 
 
 def seconds(value: float) -> str:

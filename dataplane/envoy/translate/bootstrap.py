@@ -11,11 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from amphitrite.dataplane.envoy.filters.request_stats import stats_config
-from amphitrite.dataplane.envoy.protobuf.common_values import ADS_AT_START, seconds
+from amphitrite.dataplane.envoy.protobuf.common_values import ADS_AT_START, CALLOUTS, seconds
 from amphitrite.dataplane.envoy.translate.listener import listener
 from amphitrite.dataplane.table.routing_table import Address
 
 _AGENT = "agent"
+#: Requests that are known to the agent, waiting or in flight. One above them goes on without a
+#: callout.
+_CALLOUTS_MAX = 4096
+#: No other limit is reached before that one.
+_UNBOUNDED = 1_000_000
 #: Streams with less than a megabyte of buffers are not ended for their memory.
 _TRACKED_FROM = 20
 _HEAP = "envoy.resource_monitors.fixed_heap"
@@ -27,8 +32,8 @@ class BootstrapSettings:
     """What the bootstrap says about one Envoy.
 
     - ``id``: the node's id.
-    - ``agent_socket``, ``admin_socket``: UNIX sockets in a directory that only their owner may
-      enter.
+    - ``agent_socket``, ``callout_socket``, ``admin_socket``: UNIX sockets in a directory that only
+      their owner may enter.
     - ``access_log``: None: standard output.
     - ``heap_bytes``: memory that Envoy must not exceed; None: no limit.
     - ``connections_max``: how many clients may be connected, whatever they say, or do not say.
@@ -39,6 +44,7 @@ class BootstrapSettings:
     id: str
     listen: Address
     agent_socket: Path
+    callout_socket: Path
     admin_socket: Path
     access_log: Path | None
     heap_bytes: int | None = None
@@ -70,7 +76,7 @@ def bootstrap(settings: BootstrapSettings) -> dict[str, Any]:
         },
         "static_resources": {
             "listeners": [listener(settings.listen, settings.access_log, settings.scoring_domain)],
-            "clusters": [_agent_cluster(settings.agent_socket)],
+            "clusters": [_agent_cluster(settings.agent_socket), _callout_cluster(settings.callout_socket)],
         },
         "layered_runtime": {
             "layers": [
@@ -136,12 +142,24 @@ def _action(name: str, share: float) -> dict[str, Any]:
 
 
 def _agent_cluster(socket: Path) -> dict[str, Any]:
+    return _grpc_cluster(_AGENT, socket)
+
+
+def _callout_cluster(socket: Path) -> dict[str, Any]:
+    limits = {"max_requests": _CALLOUTS_MAX, "max_connections": _UNBOUNDED, "max_pending_requests": _UNBOUNDED}
+    return {
+        **_grpc_cluster(CALLOUTS, socket),
+        "circuit_breakers": {"thresholds": [{"priority": "DEFAULT", **limits}]},
+    }
+
+
+def _grpc_cluster(name: str, socket: Path) -> dict[str, Any]:
     host = {"endpoint": {"address": {"pipe": {"path": str(socket)}}}}
     return {
-        "name": _AGENT,
+        "name": name,
         "type": "STATIC",
         "connect_timeout": "1s",
-        "load_assignment": {"cluster_name": _AGENT, "endpoints": [{"lb_endpoints": [host]}]},
+        "load_assignment": {"cluster_name": name, "endpoints": [{"lb_endpoints": [host]}]},
         "typed_extension_protocol_options": {
             "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
                 "@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from amphitrite.dataplane.envoy.filters import sequence_affinity
+from amphitrite.dataplane.envoy.filters import sequence_affinity, timeouts
 from amphitrite.dataplane.envoy.filters.local_replies import (
     METADATA,
     Refusal,
@@ -29,8 +29,15 @@ from amphitrite.dataplane.envoy.filters.local_replies import (
     route_value,
 )
 from amphitrite.dataplane.envoy.filters.local_replies import refusals as refusals_of_http
+from amphitrite.dataplane.envoy.protobuf.common_values import seconds
 from amphitrite.dataplane.envoy.translate.clusters import grpc_name
-from amphitrite.dataplane.envoy.translate.target_routes import DEPLOYMENT, RoutedTarget, forward_below, search
+from amphitrite.dataplane.envoy.translate.target_routes import (
+    DEPLOYMENT,
+    RoutedTarget,
+    forward_below,
+    search,
+    with_filters,
+)
 
 #: The metadata that names the endpoint.
 ENDPOINT = "amphitrite-endpoint"
@@ -148,21 +155,18 @@ def target_routes(
         for copy in action.pop("request_mirror_policies", ())
         if copy["cluster"] in by_grpc
     ]
-    bound = action["timeout"]
     # Limited by its pauses alone. It is not mirrored: a mirrored request begins when its original
     # has ended.
-    stream = {**action, "timeout": "0s", "idle_timeout": bound}
-    checked = {"typed_per_filter_config": sequence_affinity.enabled(numbers=True, stream=True)}
-    yield {
-        **below,
-        **(checked if routed.target.number_ids else {}),
-        "match": {**_GRPC, **match, "path": _STREAM},
-        "route": stream,
-    }
-    # The client's deadline, up to the limit.
-    unary = {**action, "request_mirror_policies": copies, "max_stream_duration": {"grpc_timeout_header_max": bound}}
+    timeout_s, wait_s = routed.target.timeout_s, routed.target.queue_wait_s
+    stream = {**action, **timeouts.route_timeouts(timeout_s, stream=True, wait_s=wait_s)}
+    checked = sequence_affinity.enabled(numbers=True, stream=True) if routed.target.number_ids else {}
+    yield {**with_filters(below, checked), "match": {**_GRPC, **match, "path": _STREAM}, "route": stream}
+    # The client's deadline, up to the limit. It counts from the arrival.
+    longest = seconds(timeout_s + wait_s)
+    unary = {**action, "request_mirror_policies": copies, "max_stream_duration": {"grpc_timeout_header_max": longest}}
     # A stream stays on one instance with all its sequences, so none need be known before it begins.
-    yield {**below, **search(routed.target, mirrors), "match": {**_GRPC, **match, "prefix": "/"}, "route": unary}
+    searched = with_filters(below, search(routed.target, mirrors))
+    yield {**searched, "match": {**_GRPC, **match, "prefix": "/"}, "route": unary}
 
 
 def as_grpc(route: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from amphitrite.dataplane.envoy.filters import (
     jwt,
     model_errors,
     nested_bodies,
+    queueing,
     request_ids,
     sequence_affinity,
     unsized_bodies,
@@ -111,6 +112,8 @@ def connection_manager(log: Path | None) -> dict[str, Any]:
             nested_bodies.http_filter(),
             model_errors.http_filter(),
             sequence_affinity.http_filter(),
+            # Last, so that a place is taken by a request that goes on at once.
+            queueing.http_filter(),
             {
                 "name": "envoy.filters.http.router",
                 "typed_config": {"@type": f"{_EXTENSIONS}.filters.http.router.v3.Router"},

@@ -12,7 +12,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from amphitrite.dataplane.envoy.filters import cors, credential_uses, form_bodies, jwt, nested_bodies, unsized_bodies
+from amphitrite.dataplane.envoy.filters import (
+    cors,
+    credential_uses,
+    form_bodies,
+    jwt,
+    nested_bodies,
+    queueing,
+    unsized_bodies,
+)
 from amphitrite.dataplane.envoy.filters.local_replies import METADATA, direct, direct_format
 from amphitrite.dataplane.envoy.filters.sequence_affinity import BUFFERED_BYTES
 from amphitrite.dataplane.envoy.translate import grpc_routes
@@ -89,7 +97,9 @@ def route_configuration(
     if route.cors:
         host |= cors.host_settings(route.cors)
     if route.auth != "key":
-        host["typed_per_filter_config"] = {**host.get("typed_per_filter_config", {}), **jwt.other_filters()}
+        waits = any(target.queue_wait_s for target in route.targets)
+        others = jwt.other_filters() | (queueing.inactive() if waits else {})
+        host["typed_per_filter_config"] = {**host.get("typed_per_filter_config", {}), **others}
     return {
         "name": route.name,
         "virtual_hosts": [host],

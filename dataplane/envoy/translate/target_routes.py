@@ -11,7 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from amphitrite.dataplane.envoy.filters import form_bodies, model_errors, nested_bodies, sequence_affinity, timeouts
+from amphitrite.dataplane.envoy.filters import (
+    form_bodies,
+    model_errors,
+    nested_bodies,
+    queueing,
+    sequence_affinity,
+    timeouts,
+)
 from amphitrite.dataplane.envoy.filters.bodiless_requests import enabled as bodiless
 from amphitrite.dataplane.envoy.filters.local_replies import METADATA, direct, header
 from amphitrite.dataplane.table.routing_table import Target
@@ -90,8 +97,7 @@ def target_routes(
     # Other methods run no model.
     yield {
         "match": {**match, "prefix": f"{root}/"},
-        **_forward(routed, mirrors, "/", retry_on=_LOST),
-        "typed_per_filter_config": bodiless(),
+        **with_filters(_forward(routed, mirrors, "/", retry_on=_LOST), bodiless()),
     }
 
 
@@ -113,12 +119,18 @@ def _posts(routed: RoutedTarget, post: Mapping[str, Any], mirrors: Sequence[Mirr
 
 
 def search(target: Target, mirrors: Sequence[Mirror]) -> dict[str, Any]:
-    """The part of a route that searches requests to ``target`` for their sequences. A mirror gets
-    whatever the target gets, so what it cannot take is refused too."""
+    """Per-filter configuration of a route that searches requests to ``target`` for their sequences.
+    A mirror gets whatever the target gets, so what it cannot take is refused too."""
     numbers = any(one.number_ids for one in (target, *(copy.target for copy, _ in mirrors)))
     if not target.sequences and not numbers:
         return {}
-    return {"typed_per_filter_config": sequence_affinity.enabled(numbers=numbers)}
+    return sequence_affinity.enabled(numbers=numbers)
+
+
+def with_filters(route: Mapping[str, Any], filters: Mapping[str, Any]) -> dict[str, Any]:
+    """``route`` with this per-filter configuration besides its own."""
+    both = {**route.get("typed_per_filter_config", {}), **filters}
+    return {**route, "typed_per_filter_config": both} if both else {**route}
 
 
 def forward_below(routed: RoutedTarget, mirrors: Sequence[Mirror]) -> dict[str, Any]:
@@ -145,7 +157,7 @@ def _for_posts(
     if not target.container:
         posted |= nested_bodies.metadata(at_address=at_address)
     metadata = {"filter_metadata": {**route["metadata"]["filter_metadata"], **posted}}
-    return {**route, "metadata": metadata, **search(target, mirrors)}
+    return with_filters({**route, "metadata": metadata}, search(target, mirrors))
 
 
 def _forward(
@@ -165,7 +177,7 @@ def _forward(
         "route": {
             "cluster": target.cluster,
             "prefix_rewrite": rewrite,
-            **timeouts.route_timeouts(target.timeout_s, stream=stream),
+            **timeouts.route_timeouts(target.timeout_s, stream=stream, wait_s=target.queue_wait_s),
             **({} if retry_on is None else {"retry_policy": {"retry_on": retry_on, **_RETRY_POLICY}}),
             "request_mirror_policies": [
                 {
@@ -192,7 +204,15 @@ def _forward(
         },
         "response_headers_to_add": [header(DEPLOYMENT, target.name.replace("%", "%%"))],
         **({"request_headers_to_add": form_bodies.restored()} if target.container else {}),
+        **_queue(target),
     }
+
+
+def _queue(target: Target) -> dict[str, Any]:
+    """The part of a route by which its requests wait for a place. Mirrored ones pass no filter."""
+    if target.cluster is None or not target.queue_wait_s:
+        return {}
+    return {"typed_per_filter_config": queueing.enabled(target.cluster, target.queue_wait_s)}
 
 
 def _copied(target: Target, copy: Target) -> dict[str, Any]:

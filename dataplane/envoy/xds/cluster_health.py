@@ -38,15 +38,22 @@ def all_healthy(host_status: HostStatus, expected: Collection[tuple[str, Instanc
     return {(name, h.address) for name, some in hosts.items() for h in some if h.healthy}.issuperset(expected)
 
 
-def in_flight(host_status: HostStatus, draining: Collection[DrainTarget]) -> dict[DrainTarget, int]:
+def in_flight(
+    host_status: HostStatus, draining: Collection[DrainTarget], waiting: Mapping[str, int]
+) -> dict[DrainTarget, int]:
     """The requests in flight by HTTP and gRPC together. Targets that Envoy does not have are left
-    out, and all of them when it does not answer."""
+    out, and all of them when it does not answer. ``waiting``: the requests that wait for a place,
+    by cluster: Envoy sends them to a whole cluster later."""
     names = {target.cluster for target in draining if target.cluster}
     try:
         hosts = host_status.hosts(names | {grpc_name(name) for name in names})
     except Error:
         return {}
-    return {target: _requests_on(target, hosts) for target in draining if target.cluster in hosts}
+    return {
+        target: _requests_on(target, hosts) + (waiting.get(target.cluster, 0) if target.address is None else 0)
+        for target in draining
+        if target.cluster in hosts
+    }
 
 
 def _requests_on(target: DrainTarget, hosts: Mapping[str, Collection[Host]]) -> int:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +49,7 @@ class MetricsCollector:
     called after each reading.
 
     ``process``: which Envoy answers at ``socket`` now. ``table``: the table in force. ``file``:
-    where the sums are saved.
+    where the sums are saved. ``waiting``: the requests that wait for a place, by cluster.
     """
 
     def __init__(
@@ -59,9 +61,10 @@ class MetricsCollector:
         every_s: float,
         on_change: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.time,
+        waiting: Callable[[], Mapping[str, int]] = dict,
     ) -> None:
         self._socket, self._process, self._table, self._file, self._clock = socket, process, table, file, clock
-        self._every_s, self._on_change = every_s, on_change
+        self._every_s, self._on_change, self._waiting = every_s, on_change, waiting
         self._owners: dict[str, Series] = {}
         self._ledger = self._load()
         self._saved_at = clock()
@@ -99,7 +102,7 @@ class MetricsCollector:
         # Former clusters of a deployment stay: they finish what they have begun.
         self._owners.update({target.cluster: (r.name, target.name) for r in table.routes for target in r.targets
                              if target.cluster is not None})  # fmt: skip
-        reading = read(text, self._owners)
+        reading = replace(read(text, self._owners), waiting=self._waiting_by_series())
         # A new Envoy counts from zero: only this sum still holds what its predecessor has counted.
         another = self._ledger.process is not None and self._ledger.process[0] != before.pid
         accepted = {(route.name, credential) for route in table.routes for credential in credentials(route)}
@@ -109,6 +112,13 @@ class MetricsCollector:
         self._on_change()
         if another or self._clock() - self._saved_at >= _SAVE_EVERY_S:
             self._save()
+
+    def _waiting_by_series(self) -> dict[Series, int]:
+        found: Counter[Series] = Counter()
+        for cluster, n in self._waiting().items():
+            if (owner := self._owners.get(cluster)) is not None:
+                found[owner] += n
+        return dict(found)
 
     def _load(self) -> Ledger:
         try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
 from amphitrite.dataplane.envoy.translate.resources import (
@@ -65,6 +65,9 @@ class TableUpdater:
     - ``predecessor_has_clients``: whether an Envoy that is being replaced still has clients. While
       it has, nothing that it may route to counts as drained.
     - ``scoring_domain``: see ``translate.host_names``.
+    - ``on_limits``: called with the limit on requests of each cluster, never above the one that
+      Envoy has.
+    - ``waiting``: the requests that wait for a place of each cluster. They are in flight too.
     """
 
     def __init__(
@@ -76,6 +79,8 @@ class TableUpdater:
         on_progress: Callable[[], None],
         predecessor_has_clients: Callable[[], bool] = lambda: False,
         scoring_domain: str | None = None,
+        on_limits: Callable[[Mapping[str, int]], None] = lambda limits: None,
+        waiting: Callable[[], Mapping[str, int]] = dict,
     ) -> None:
         self._server = server
         self._host_status = host_status
@@ -83,6 +88,8 @@ class TableUpdater:
         self._save = save
         self._on_progress = on_progress
         self._predecessor_has_clients = predecessor_has_clients
+        self._on_limits, self._waiting = on_limits, waiting
+        self._limits: dict[str, int] = {}  #: as told last
         self._drain_withheld = False  #: a predecessor alone keeps something from being drained
         self._translator = Translator(scoring_domain)
         self._drains = DrainTracker()
@@ -155,6 +162,7 @@ class TableUpdater:
             if table is not None:
                 self._apply(table)
             self._drain()
+            self._raise_limits()
 
     def _superseded(self) -> bool:
         return self._submitted is not None
@@ -199,7 +207,8 @@ class TableUpdater:
         outstanding = self._drains.outstanding()
         if not (outstanding or self._drain_withheld) or self._superseded():
             return
-        finished = self._drains.observe(in_flight(self._host_status, outstanding), time.monotonic())
+        active = in_flight(self._host_status, outstanding, self._waiting())
+        finished = self._drains.observe(active, time.monotonic())
         if finished:
             self._publish(removal_step(self._published, finished))
             self._accepted = self._published
@@ -234,9 +243,23 @@ class TableUpdater:
                 ROUTES: self._translator.routes(published.table),
                 SCOPES: self._translator.scopes(published.table),
             }
+            # Nobody gets a place that Envoy is about to lose, nor one that it does not have yet.
+            self._tell_limits({c.name: min(c.max_requests, self._limits.get(c.name, c.max_requests)) for c in clusters})
             self._server.publish(snapshot)
             self._published = published
             self._published_once = True
+
+    def _raise_limits(self) -> None:
+        """Once Envoy has the new limits."""
+        with self._changed:
+            limits = {c.name: c.max_requests for c in self._published.clusters.values()}
+            if limits != self._limits and self._server.in_force():
+                self._tell_limits(limits)
+
+    def _tell_limits(self, limits: dict[str, int]) -> None:
+        if limits != self._limits:
+            self._limits = limits
+            self._on_limits(limits)
 
     def _await_in_force(self) -> None:
         """Raises Error(RoutingRejected) when Envoy rejects, _Superseded when there is something

@@ -28,7 +28,8 @@ IDLE: dict[str, Any] = {"in_flight": {}, "used": {}}
 def numbers(began: float, **more: Any) -> dict[str, Any]:
     counters = {"": {"": {"requests/404/ResourceNotFound": 9}}, "ep1": {"": {"requests/401/AuthenticationFailed": 5}}}
     counters["ep1"] |= {"blue": BLUE, **more}
-    return {"began": began, "counters": counters, "in_flight": {"ep1": {"blue": 2}}, "used": {}}
+    in_flight, waiting = {"ep1": {"blue": 2}}, {"ep1": {"blue": 3}}
+    return {"began": began, "counters": counters, "in_flight": in_flight, "used": {}, "waiting": waiting}
 
 
 def report(world: Any, agent: str, body: dict[str, Any]) -> None:

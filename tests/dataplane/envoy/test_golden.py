@@ -55,7 +55,12 @@ def values(translated: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 def settings(directory: Path) -> BootstrapSettings:
     return BootstrapSettings(
-        "local", Address("127.0.0.1", 9443), directory / "ads.sock", directory / "admin.sock", directory / "access.log"
+        "local",
+        Address("127.0.0.1", 9443),
+        directory / "ads.sock",
+        directory / "callouts.sock",
+        directory / "admin.sock",
+        directory / "access.log",
     )
 
 
