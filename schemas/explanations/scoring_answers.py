@@ -75,9 +75,13 @@ SCORING_ANSWERS = Section(
         Explanation(
             "TooManyRequests",
             "The deployment has as many requests in flight as it accepts. The message says the bound and how it comes "
-            "about.",
+            "about, and whether the request has waited for a place.",
             (
-                ("a short peak", "try again after `Retry-After`"),
+                (
+                    "a short peak",
+                    "try again after `Retry-After`, or set `request_settings.max_queue_wait_ms`: then a request waits "
+                    "so long for a place",
+                ),
                 (
                     "the bound is low: 1 for each instance by default",
                     "raise `request_settings.max_concurrent_requests_per_instance` or `instance_count`",

@@ -185,6 +185,7 @@ class Deployment:
     number_ids: bool = False
     retry: Retry = "not-run"
     scale_settings: ScaleSettings | None = None
+    max_queue_wait_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +278,7 @@ def deployment_from_document(
         number_ids=number_ids,
         retry=properties.get(RETRY, "not-run"),
         scale_settings=scale_settings.of_document(document),
+        max_queue_wait_ms=int(settings.get("max_queue_wait_ms", 0)),
     )
 
 

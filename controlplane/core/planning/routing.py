@@ -161,6 +161,7 @@ def _target(supply: Supply) -> Target:
         container=_is_users_own((workload or deployment.workload).container),
         retry_lost=deployment.retry == "lost-requests" and not deployment.sequences,
         sample_every_s=float(deployment.scale_settings.polling_interval) if deployment.scale_settings else 0.0,
+        queue_wait_s=min(deployment.max_queue_wait_ms, deployment.request_timeout_ms) / 1000,
     )
 
 

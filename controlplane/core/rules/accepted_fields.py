@@ -14,11 +14,6 @@ from typing import Any
 def notes(document: Mapping[str, Any]) -> list[str]:
     """The notes about a deployment document, a sentence each; empty if all of it is met."""
     found = []
-    if wait := (document.get("request_settings") or {}).get("max_queue_wait_ms"):
-        found.append(
-            f"max_queue_wait_ms {wait} is stored, but requests do not wait: one above the limit of "
-            "max_concurrent_requests_per_instance is answered 429 at once"
-        )
     if document.get("app_insights_enabled"):
         found.append(
             "app_insights_enabled is stored, but nothing is sent to Application Insights: metrics are at the "

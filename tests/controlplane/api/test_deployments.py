@@ -51,17 +51,17 @@ def test_status_and_error_of_the_reconciler_are_shown(ready: Any) -> None:
 
 def test_what_is_accepted_and_cannot_be_met_is_noted(ready: Any) -> None:
     note = (
-        "max_queue_wait_ms 500 is stored, but requests do not wait: one above the limit of "
-        "max_concurrent_requests_per_instance is answered 429 at once"
+        "app_insights_enabled is stored, but nothing is sent to Application Insights: metrics are at the "
+        "server's /metrics, logs at ml online-deployment get-logs"
     )
-    answer = ready.deployment(requestSettings={"maxQueueWait": "PT0.5S"})
+    answer = ready.deployment(appInsightsEnabled=True)
     assert (answer.status_code, answer.json()["properties"]["status"]["notes"]) == (200, [note])
     ready.settle(notes=["on the CPU"])
     shown = ready.client.get(BLUE).json()["properties"]
-    assert (shown["requestSettings"]["maxQueueWait"], shown["status"]["notes"]) == ("PT0.5S", ["on the CPU", note])
+    assert (shown["appInsightsEnabled"], shown["status"]["notes"]) == (True, ["on the CPU", note])
     [wanted] = ready.store.load_world().deployments
     before = wanted.workload
-    assert ready.deployment(requestSettings={"maxQueueWait": "PT0S"}).status_code == 200
+    assert ready.deployment(appInsightsEnabled=False).status_code == 200
     assert ready.client.get(BLUE).json()["properties"]["status"]["notes"] == ["on the CPU"]
     [wanted] = ready.store.load_world().deployments
     assert wanted.workload == before
