@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 #: What led to a revision. ``earlier``: the document was there before revisions were kept.
-#: ``removal``: a deployment with traffic was deleted.
-Cause = Literal["create", "update", "undo", "restore", "rollback", "removal", "earlier"]
+#: ``removal``: a deployment with traffic was deleted. ``rollout``: a step of one, or its end.
+Cause = Literal["create", "update", "undo", "restore", "rollback", "removal", "rollout", "earlier"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,4 +113,5 @@ def current(rollout: Rollout) -> Judgement:
 
 
 def ended(rollout: Rollout, state: State, reason: str, now: float) -> Rollout:
-    return replace(rollout, state=state, reason=reason, ended_at=now)
+    """Nobody counts any more. What the judgement was is kept."""
+    return replace(rollout, state=state, reason=reason, ended_at=now, last={})

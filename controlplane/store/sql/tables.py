@@ -28,7 +28,7 @@ from sqlalchemy import (
 from sqlalchemy.types import TypeEngine
 
 #: The newest revision in ``migrations/versions``.
-REVISION = "0010"
+REVISION = "0011"
 
 metadata = MetaData()
 
@@ -341,6 +341,16 @@ demand_samples = Table(
     Column("at", Float, nullable=False),
     Column("content", Text, nullable=False),
     Index("demand_samples_by_agent", "agent", "flush"),
+)
+
+#: ``number``: counts the rollouts of an endpoint. ``content``: see ``core.rollouts.rollout_json``.
+rollouts = Table(
+    "rollouts",
+    metadata,
+    Column("endpoint", _sorted(255), primary_key=True),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("is_active", Boolean, nullable=False),
+    Column("content", JSON, nullable=False),
 )
 
 #: One row. ``term``: counts the terms of leaders. See ``state.leader_term``.

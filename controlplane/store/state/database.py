@@ -18,8 +18,10 @@ from amphitrite.controlplane.auth.random_text import random_text
 from amphitrite.controlplane.core.desired.compute_clusters import Compute
 from amphitrite.controlplane.core.desired.resources import LOCAL, Deployment
 from amphitrite.controlplane.core.history.revisions import NOBODY, Author, Revision
+from amphitrite.controlplane.core.history.traffic_history import Traffic
 from amphitrite.controlplane.core.observed.status import Ref, Status, World
 from amphitrite.controlplane.core.planning.key_rotation import SigningKey
+from amphitrite.controlplane.core.rollouts.traffic_rollout import Rollout
 from amphitrite.controlplane.core.scaling.scales import Scale, ScaleChange, ScaleEvent, scaled
 from amphitrite.controlplane.store.migrations import migrate
 from amphitrite.controlplane.store.sql.json_text import JsonText
@@ -33,6 +35,7 @@ from amphitrite.controlplane.store.state import (
     outcomes,
     resource_rows,
     revision_rows,
+    rollout_rows,
     scale_rows,
     signing_key_rows,
 )
@@ -79,7 +82,14 @@ class SqlStore:
 
     # Methods for the API.
     def put_endpoint(
-        self, document: Mapping[str, Any], *, if_match: str | None, if_none_match: bool, now: float, by: Author = NOBODY
+        self,
+        document: Mapping[str, Any],
+        *,
+        if_match: str | None,
+        if_none_match: bool,
+        now: float,
+        by: Author = NOBODY,
+        rollout: Rollout | None = None,
     ) -> tuple[Record, Operation]:
         ref = Ref(key(document["name"]))
         new_keys = {"primary_key": random_text(_KEY_LENGTH), "secondary_key": random_text(_KEY_LENGTH)}
@@ -87,6 +97,8 @@ class SqlStore:
             operation = changes.put(
                 connection, ref, document, new_keys, if_match=if_match, if_none_match=if_none_match, now=now, by=by
             )
+            if rollout is not None:
+                rollout_rows.start(connection, rollout)
             return resource_rows.record(resource_rows.get(connection, ref)), operation
 
     def put_deployment(
@@ -125,6 +137,23 @@ class SqlStore:
         with self.database.read() as connection:
             resource_rows.get(connection, ref)
             return revision_rows.list_all(connection, ref)
+
+    def start_rollout(self, rollout: Rollout) -> Rollout:
+        ref = Ref(key(rollout.endpoint))
+        with self.database.write() as connection:
+            changes.refuse_deleting(resource_rows.get(connection, ref), ref)
+            return rollout_rows.start(connection, rollout)
+
+    def rollouts(self, endpoint: str) -> list[Rollout]:
+        with self.database.read() as connection:
+            resource_rows.get(connection, Ref(key(endpoint)))
+            return rollout_rows.list_all(connection, key(endpoint))
+
+    def change_rollout(
+        self, before: Rollout, after: Rollout, traffic: Traffic | None, *, by: Author, now: float
+    ) -> None:
+        with self.database.write() as connection:
+            rollout_rows.change(connection, before, after, traffic, by, now)
 
     def scale_events(self, ref: Ref) -> list[ScaleEvent]:
         ref = _lower(ref)
@@ -222,9 +251,10 @@ class SqlStore:
             self._term.begin(connection)
 
     @contextmanager
-    def _leader_write(self) -> Iterator[Connection]:
-        """A write transaction that a leader of another term does not make."""
-        with self.database.write() as connection:
+    def _leader_write(self, *, quiet: bool = False) -> Iterator[Connection]:
+        """A write transaction that a leader of another term does not make. ``quiet``: it wakes
+        nobody."""
+        with self.database.write(quiet=quiet) as connection:
             self._term.require(connection)
             yield connection
 
@@ -253,6 +283,18 @@ class SqlStore:
         with self._leader_write() as connection:
             row = resource_rows.find(connection, change.ref)
             return None if row is None or row["deleting"] else scale_rows.write(connection, change)
+
+    def active_rollouts(self) -> list[Rollout]:
+        with self.database.read() as connection:
+            return rollout_rows.active(connection)
+
+    def advance_rollout(
+        self, before: Rollout, after: Rollout, traffic: Traffic | None, *, by: Author, now: float
+    ) -> None:
+        # What was counted changes every few seconds, and nobody waits for it.
+        quiet = traffic is None and after.is_active
+        with self._leader_write(quiet=quiet) as connection:
+            rollout_rows.change(connection, before, after, traffic, by, now)
 
     def change_signing_keys(self, added: Sequence[SigningKey], removed: Sequence[SigningKey]) -> None:
         with self._leader_write() as connection:
@@ -300,6 +342,7 @@ class SqlStore:
                 connection.execute(delete(resource_rows.table_of(ref)).where(resource_rows.at(ref)))
                 revision_rows.forget(connection, ref)
                 scale_rows.forget(connection, ref)
+                rollout_rows.forget(connection, ref)
                 operation_rows.end_removed(connection, [ref], now=now)
 
 

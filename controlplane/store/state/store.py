@@ -15,8 +15,10 @@ from typing import Any, Literal, Protocol
 from amphitrite.controlplane.core.desired.compute_clusters import Compute
 from amphitrite.controlplane.core.desired.resources import LOCAL, Deployment
 from amphitrite.controlplane.core.history.revisions import NOBODY, Author, Revision
+from amphitrite.controlplane.core.history.traffic_history import Traffic
 from amphitrite.controlplane.core.observed.status import Ref, State, Status, World
 from amphitrite.controlplane.core.planning.key_rotation import SigningKey
+from amphitrite.controlplane.core.rollouts.traffic_rollout import Rollout
 from amphitrite.controlplane.core.scaling.scales import Scale, ScaleChange, ScaleEvent
 from amphitrite.dataplane.table.routing_table import RoutingTable, Secret
 from amphitrite.schemas.errors import Error
@@ -83,9 +85,18 @@ class Store(Protocol):
 
     # Methods for the API.
     def put_endpoint(
-        self, document: Mapping[str, Any], *, if_match: str | None, if_none_match: bool, now: float, by: Author = NOBODY
+        self,
+        document: Mapping[str, Any],
+        *,
+        if_match: str | None,
+        if_none_match: bool,
+        now: float,
+        by: Author = NOBODY,
+        rollout: Rollout | None = None,
     ) -> tuple[Record, Operation]:
         """Creates or replaces an endpoint. A new endpoint gets two random keys.
+
+        ``rollout`` begins with it.
 
         A document that differs becomes a revision, with its author ``by``.
 
@@ -125,6 +136,31 @@ class Store(Protocol):
 
         Empty for one that has not changed since before revisions were kept. Raises Error
         ResourceNotFound.
+        """
+        ...
+
+    def start_rollout(self, rollout: Rollout) -> Rollout:
+        """Stores a rollout, and gives it the next number of its endpoint.
+
+        Raises Error Conflict (another one goes on, or the endpoint is being deleted) or
+        ResourceNotFound.
+        """
+        ...
+
+    def rollouts(self, endpoint: str) -> list[Rollout]:
+        """The rollouts of an endpoint that are kept, newest first.
+
+        Raises Error ResourceNotFound.
+        """
+        ...
+
+    def change_rollout(
+        self, before: Rollout, after: Rollout, traffic: Traffic | None, *, by: Author, now: float
+    ) -> None:
+        """Stores ``after``, and with it the endpoint's ``traffic`` if there is any, as a revision.
+
+        Raises Error Conflict if the stored rollout is not ``before`` any more, so what a person
+        asks and what the leader does never come in between.
         """
         ...
 
@@ -220,6 +256,16 @@ class Store(Protocol):
         Raises Error Conflict also if the scale has changed since ``change.before`` was read, so two
         writers never make one change twice.
         """
+        ...
+
+    def active_rollouts(self) -> list[Rollout]:
+        """The rollouts that have not ended, sorted by endpoint."""
+        ...
+
+    def advance_rollout(
+        self, before: Rollout, after: Rollout, traffic: Traffic | None, *, by: Author, now: float
+    ) -> None:
+        """As ``change_rollout``, by the leader."""
         ...
 
     def change_signing_keys(self, added: Sequence[SigningKey], removed: Sequence[SigningKey]) -> None:

@@ -14,7 +14,10 @@ import pytest
 from sqlalchemy import insert, text
 
 from amphitrite.controlplane.agents.agent_registry import AgentRegistry, TableFeed
+from amphitrite.controlplane.core.history.revisions import NOBODY
+from amphitrite.controlplane.core.history.traffic_history import Traffic
 from amphitrite.controlplane.core.observed.status import Ref
+from amphitrite.controlplane.core.rollouts import rollout_plan, traffic_rollout
 from amphitrite.controlplane.core.scaling.scales import Scale, ScaleChange
 from amphitrite.controlplane.reconciliation.reconciler import Reconciler
 from amphitrite.controlplane.store.sql.tables import counters
@@ -205,6 +208,15 @@ def test_what_no_row_can_hold_is_refused(store: SqlStore) -> None:
         assert caught.value.code == "BadArgument"
 
 
+def advance_rollout(store: SqlStore) -> None:
+    if not store.active_rollouts():
+        put(store, "ep")
+        plan = rollout_plan.make("a", {}, Traffic({"b": 100}, {}), None, ("a", "b"), ())
+        store.start_rollout(traffic_rollout.begin("ep", plan, 1.0))
+    found = store.active_rollouts()[0]
+    store.advance_rollout(found, found, None, by=NOBODY, now=1.0)
+
+
 LEADER_WRITES: dict[str, Callable[[SqlStore], object]] = {
     "publish": lambda store: store.publish(RoutingTable(0), above=7),
     "record": lambda store: store.record({}, now=1.0),
@@ -212,6 +224,7 @@ LEADER_WRITES: dict[str, Callable[[SqlStore], object]] = {
     "change_signing_keys": lambda store: store.change_signing_keys([], []),
     "mark_models_used": lambda store: store.mark_models_used([], now=1.0),
     "set_scale": lambda store: store.set_scale(ScaleChange(Ref("ep", "blue"), None, Scale(1, "rule"))),
+    "advance_rollout": lambda store: advance_rollout(store),
 }
 
 

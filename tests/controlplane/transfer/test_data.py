@@ -21,8 +21,10 @@ from sqlalchemy import make_url, select
 
 from amphitrite.controlplane.core.desired.compute_clusters import Compute
 from amphitrite.controlplane.core.desired.resources import stored_model
+from amphitrite.controlplane.core.history.traffic_history import Traffic
 from amphitrite.controlplane.core.observed.status import Ref, Status
 from amphitrite.controlplane.core.planning.key_rotation import SigningKey
+from amphitrite.controlplane.core.rollouts import rollout_plan, traffic_rollout
 from amphitrite.controlplane.core.scaling.scales import Scale, ScaleChange, ScaleEvent
 from amphitrite.controlplane.settings.home import Home
 from amphitrite.controlplane.store.assets.code_store import CodeStore
@@ -114,6 +116,8 @@ def fill(url: str, home: Home) -> Any:
     store.put_deployment("ep1", {"name": "blue", "instance_type": "x"}, models.reference("m", "1"), **ALWAYS)
     event = ScaleEvent(1.0, 1, 2, "more", "rule")
     store.set_scale(ScaleChange(Ref("ep1", "blue"), None, Scale(2, "rule"), event))
+    plan = rollout_plan.make("green", {}, Traffic({"blue": 100}, {}), None, ("blue", "green"), ())
+    store.start_rollout(traffic_rollout.begin("ep1", plan, 1.0))
     failed = Status("Failed", 1, "Failed", "m", Error("ResourceNotReady", "no"))
     store.record({Ref("ep1", "blue"): failed}, now=2.0)
     store.change_signing_keys([SigningKey("k", Secret("a private key"), 1.0)], [])
