@@ -29,6 +29,7 @@ from amphitrite.controlplane.api.azure import (
     unsupported_paths,
     workspace,
 )
+from amphitrite.controlplane.api.delivery import rollouts
 from amphitrite.controlplane.api.http import error_responses, health_checks
 from amphitrite.controlplane.api.http.middleware import Gate, Paths, Requests
 from amphitrite.controlplane.api.maintenance import storage_routes
@@ -52,6 +53,7 @@ _MODULES = (
         endpoints,
         deployments,
         histories,
+        rollouts,
         models,
         scoring_documents,
     ),

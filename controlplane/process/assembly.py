@@ -30,6 +30,7 @@ from amphitrite.controlplane.reconciliation.demand_scaler import TargetUtilizati
 from amphitrite.controlplane.reconciliation.leader_loop import LeaderLoop
 from amphitrite.controlplane.reconciliation.maintenance import Maintenance
 from amphitrite.controlplane.reconciliation.reconciler import Reconciler
+from amphitrite.controlplane.reconciliation.rollout_driver import RolloutDriver
 from amphitrite.controlplane.reconciliation.token_issuers import Issuers
 from amphitrite.controlplane.runtimes.composite import CompositeRuntime
 from amphitrite.controlplane.runtimes.isolation.support import Isolation
@@ -108,6 +109,7 @@ def assemble(
         stored_changes.wake()
         reconciler.wake()
         autoscaler.wake()
+        rollouts.wake()
 
     shared = store.database.is_shared
     registry = StoredAgents(store.database, wake) if shared else AgentRegistry(wake)
@@ -130,13 +132,16 @@ def assemble(
     scalers: tuple[Scaler, ...] = (utilization,)
     scaling = Autoscaler(store, scalers, reconciler.wake, leadership.leading)
     autoscaler = LeaderLoop("autoscaler", scaling.make_pass, time.time, utilization.begin)
+    metrics = StoredMetrics(store.database)
+    driver = RolloutDriver(store, metrics, registry, wake, leadership.leading)
+    rollouts = LeaderLoop("rollouts", driver.make_pass, time.time)
     stored_changes = StoredChanges(store.database.listen, store.published, feed, clusters.refresh, reconciler.wake)
     other_tasks = [("maintenance", Maintenance(store, models, runtime).run)]
     if oidc is not None:
         other_tasks.append(("issuer keys", oidc.run))
     if settings.cluster.table_secret is not None:
         other_tasks.append(("table secret", access.table_secret(feed, settings.cluster.table_secret, stack).run))
-    leader_tasks = LeaderTasks(reconciler, other_tasks, [autoscaler])
+    leader_tasks = LeaderTasks(reconciler, other_tasks, [autoscaler, rollouts])
     services = Services(
         settings=settings,
         credentials=secrets,
@@ -147,7 +152,7 @@ def assemble(
         codes=CodeStore(store.database, models.blobs),
         blobs=models.blobs,
         agents=registry,
-        metrics=StoredMetrics(store.database),
+        metrics=metrics,
         key_uses=KeyUses(store.database),
         samples=samples,
         feed=feed,

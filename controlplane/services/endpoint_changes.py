@@ -10,7 +10,7 @@ from typing import Any
 from amphitrite.controlplane.core.history import traffic_history
 from amphitrite.controlplane.core.history.revisions import Author
 from amphitrite.controlplane.core.rules import deployment_rules
-from amphitrite.controlplane.services import references, wire_documents
+from amphitrite.controlplane.services import references, rollout_changes, wire_documents
 from amphitrite.controlplane.services.services import Services
 from amphitrite.controlplane.store.state.store import Operation, Record
 from amphitrite.schemas.errors import Error
@@ -46,9 +46,11 @@ def set_traffic(
     """Bring back the traffic of revision ``number``; None: that before the last change of traffic.
 
     Call it inside ``store.exclusive()``. Raises Error: ResourceNotFound, UserError (nothing to
-    undo), InvalidDocument (a deployment of that traffic is gone), PreconditionFailed, Conflict.
+    undo), InvalidDocument (a deployment of that traffic is gone), PreconditionFailed, Conflict
+    (also while a rollout goes on).
     """
     record = services.store.get_endpoint(name)
+    rollout_changes.require_none(services, name)
     revisions = services.store.revisions(record.ref)
     if number is None:
         wanted = traffic_history.before_last_change(record.name, revisions)

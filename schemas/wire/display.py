@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from amphitrite.schemas import casing
-from amphitrite.schemas.wire import assets, deployments
+from amphitrite.schemas.wire import assets, deployments, endpoints
 from amphitrite.schemas.wire.field_tables import Field, enumeration, show
 
 _CREATION = (
@@ -68,7 +68,7 @@ def show_endpoint(resource: Mapping[str, Any], deployments: Sequence[Mapping[str
         description=body.get("description"),
         tags=resource.get("tags") or {},
         provisioning_state=body.get("provisioningState"),
-        properties={**_system_values(resource), **(body.get("properties") or {})},
+        properties={**_system_values(resource), **endpoints.entries(body)},
         auth_mode=casing.to_document(body.get("authMode")),
         scoring_uri=body.get("scoringUri"),
         location=resource.get("location"),
@@ -78,6 +78,7 @@ def show_endpoint(resource: Mapping[str, Any], deployments: Sequence[Mapping[str
         kind="K8S" if compute else (resource.get("kind") or "Managed"),
         compute=_reference(compute) if compute else None,
         mirror_traffic=mirror,
+        rollout=endpoints.rollout(body),
         public_network_access=None if compute else casing.to_document(body.get("publicNetworkAccess")),
         status=_status(body),
     )

@@ -6,6 +6,7 @@ values.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -62,13 +63,19 @@ PROPERTIES = (
     enumeration("public_network_access", "publicNetworkAccess"),
     Field("compute", "compute", lambda reference: reference.removeprefix("azureml:")),
 )
+#: The entry of ``properties`` that holds a document's ``rollout`` as JSON. Azure's SDK drops
+#: properties that it does not know, but keeps these entries.
+ROLLOUT = "amphitrite.rollout"
 _READ_ONLY = STATE | {"scoringUri", "swaggerUri"}
 
 
 def endpoint_to_wire(document: Mapping[str, Any], location: str) -> dict[str, Any]:
     """The PUT body of an endpoint; ``compute`` must be an ARM id (with or without ``azureml:``)."""
-    body = {"authMode": "Key", "properties": {}, "traffic": {}, "mirrorTraffic": {}}
+    body: dict[str, Any] = {"authMode": "Key", "properties": {}, "traffic": {}, "mirrorTraffic": {}}
     body.update(write(PROPERTIES, document))
+    if (rollout := document.get("rollout")) is not None:
+        text = json.dumps(rollout, sort_keys=True, separators=(",", ":"))
+        body["properties"] = {**body["properties"], ROLLOUT: text}
     identity = write([IDENTITY], document)
     return {
         "location": location,
@@ -86,8 +93,36 @@ def endpoint_from_wire(name: str, body: object) -> dict[str, Any]:
     document.update(reader.read([TAGS, IDENTITY], envelope, (), ENVELOPE | {"properties", "sku"}))
     properties = reader.object(envelope.get("properties"), ("properties",))
     document.update(reader.read(PROPERTIES, properties, ("properties",), _READ_ONLY))
+    document = _with_rollout(reader, document)
     reader.finish(f"onlineEndpoints/{name}")
     return without_system_values(document, INJECTED_IN_ENDPOINTS)
+
+
+def entries(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The entries of a response's ``properties``, without what is shown as a field of its own."""
+    return {name: value for name, value in (body.get("properties") or {}).items() if name != ROLLOUT}
+
+
+def rollout(body: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The document's ``rollout`` in the ``properties`` of a response."""
+    text = (body.get("properties") or {}).get(ROLLOUT)
+    return None if text is None else dict(json.loads(text))
+
+
+def _with_rollout(reader: Reader, document: dict[str, Any]) -> dict[str, Any]:
+    """The document with ``rollout`` in place of the entry that holds it."""
+    entries = document.get("properties")
+    if not isinstance(entries, Mapping) or entries.get(ROLLOUT) is None:
+        return document
+    try:
+        rollout = json.loads(str(entries[ROLLOUT]))
+    except (ValueError, RecursionError):
+        rollout = None
+    if not isinstance(rollout, Mapping):
+        example = 'write it such as {"steps": [10, 100], "max_error_rate": "1%"}'
+        reader.refuse(("properties", "properties", ROLLOUT), "must be a JSON object, as text", example)
+        return document
+    return {**without_system_values(document, {ROLLOUT}), "rollout": rollout}
 
 
 def without_system_values(document: dict[str, Any], names: Collection[str] = INJECTED) -> dict[str, Any]:

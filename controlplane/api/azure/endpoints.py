@@ -18,7 +18,7 @@ from amphitrite.controlplane.api.http.paging import Page
 from amphitrite.controlplane.api.http.request_bodies import Body, IfMatch
 from amphitrite.controlplane.api.http.workspace_scope import IN_WORKSPACE, WORKSPACE
 from amphitrite.controlplane.core.desired.resources import token_binding
-from amphitrite.controlplane.services import endpoint_changes, wire_documents
+from amphitrite.controlplane.services import endpoint_changes, rollout_changes, wire_documents
 from amphitrite.controlplane.services.services import Services
 from amphitrite.controlplane.store.state.store import Record, Ref
 from amphitrite.dataplane.table.routing_table import Auth
@@ -58,14 +58,17 @@ def put(
     document = wire_documents.endpoint(name, body)
     with services.store.exclusive():
         document = endpoint_changes.prepare(services, name, document)
+        former = endpoint_changes.former(services, name)
         if dry_run:
-            return previews.endpoint(request, services, name, endpoint_changes.former(services, name), document)
+            return previews.endpoint(request, services, name, former, document)
+        document, rollout = rollout_changes.of_document(services, former, document, by)
         record, operation = services.store.put_endpoint(
             document,
             if_match=conditions.if_match,
             if_none_match=conditions.if_none_match,
             now=services.clock(),
             by=by,
+            rollout=rollout,
         )
     services.wake()
     return operations.changed(request, services, record, operation, resource_bodies.endpoint(request, record, services))

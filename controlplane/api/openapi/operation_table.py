@@ -193,6 +193,25 @@ _ENDPOINTS: Mapping[str, Operation] = {
     "GET /{name}/keyUsage": _read("When each of its keys, or any token, was last used.", "KeyUsage"),
     "GET /{name}/providers/microsoft.insights/metrics": _read("Its metrics, in the form of Azure Monitor.", "Metrics"),
 }
+_STARTED = {201: Answer("Started.", "Rollout")}
+_ROLLOUT_REFUSED = ("UserError", "Conflict", "BadArgument")
+
+
+def _asked(summary: str, body: str | None = None) -> Operation:
+    return replace(_read(summary, "Rollout", "Conflict", body=body), headers=_BY)
+
+
+_ROLLOUTS: Mapping[str, Operation] = {
+    "GET": _read("Its rollouts that are kept, newest first.", "Rollouts"),
+    "POST": Operation(
+        "Begin a rollout by objective.", _STARTED, _ROLLOUT_REFUSED, "RolloutBody", body_required=True, headers=_BY
+    ),
+    "GET /{number}": _read("A rollout.", "Rollout"),
+    "POST /{number}/pause": _asked("Stay at this step. It is still rolled back if it must be."),
+    "POST /{number}/resume": _asked("Go on."),
+    "POST /{number}/promote": _asked("Go to the next step now; with full to the end.", "PromoteBody"),
+    "POST /{number}/abort": _asked("Bring back the traffic from before, and end."),
+}
 _CANNOT_RUN = ("OutOfQuota", "InvalidDeploymentSpec")
 _DEPLOYMENTS: Mapping[str, Operation] = {
     "GET": _read("Deployments of an endpoint.", "DeploymentPage"),
@@ -356,6 +375,7 @@ OPERATIONS: Mapping[str, Operation] = {
     **_below(f"{WORKSPACE}/computes", _COMPUTES, _ERRORS),
     **_below(f"{WORKSPACE}/onlineEndpoints", _ENDPOINTS, _ERRORS),
     **_below(f"{WORKSPACE}/onlineEndpoints/{{endpoint}}/deployments", _DEPLOYMENTS, _ERRORS),
+    **_below(f"{WORKSPACE}/onlineEndpoints/{{endpoint}}/rollouts", _ROLLOUTS, _ERRORS),
     **_below(_LOCATION, _OPERATIONS, _ERRORS),
     # A container accepts the token, or an address with a signature.
     **_below("/storage/{account}/{container}", _BLOBS, _STORAGE, xml=True),

@@ -16,6 +16,7 @@ from amphitrite.controlplane.api.agents.sample_flushes import FLUSH_MAX
 from amphitrite.controlplane.api.azure.workspace import SECRET_HOURS_MAX
 from amphitrite.controlplane.api.openapi.field_schemas import Schema
 from amphitrite.controlplane.core.history.revisions import Cause
+from amphitrite.controlplane.core.rollouts.traffic_rollout import State as RolloutState
 from amphitrite.dataplane.metrics.counters import CREDENTIAL, FIELD, NAME
 from amphitrite.dataplane.metrics.demand import NUMBER_MAX
 from amphitrite.schemas.errors import CODES, SCORING_CODES
@@ -41,12 +42,17 @@ TYPES: Mapping[str, Schema] = {
     "percent": {"type": "integer", "minimum": 0, "maximum": 100},
     "positive": {"type": "integer", "minimum": 1},
     "said": {"type": "string", "minLength": 1},
+    "rolloutState": {"enum": [*get_args(RolloutState)]},
     "state": {"enum": [*_STATES]},
     "text": {"type": "string"},
     "time": {"type": "string", "format": "date-time"},
     "uri": {"type": "string", "format": "uri"},
     # Of requests.
     "counters": _by_name(NAME, _by_name(NAME, _by_name(FIELD, _COUNT))),
+    "alpha": {"type": "number", "minimum": 1e-6, "maximum": 0.2},
+    "share": {"type": "string", "pattern": "^[0-9]{1,4}([.][0-9]{1,6})? ?%$"},
+    "span": {"type": "string", "pattern": "^[0-9]{1,9}([.][0-9]{1,6})?(ms|s|m|h)$"},
+    "steps": {"type": "array", "items": {"type": "integer", "minimum": 1, "maximum": 100}, "maxItems": 20},
     "current_key": {"description": "Ignored. Azure's SDK sends the current key."},
     "demand": {
         "description": "endpoint, deployment, age (s), seconds, in flight, held, answered, busy (s), refused",
@@ -118,6 +124,14 @@ ANSWERS: Mapping[str, str] = {
     "TrafficHistory": "value:[TrafficChange]",
     "TrafficChange": "revision:positive time:time author:said reason:text|null cause:cause from:{percent} to:{percent}"
     " mirrorFrom:{percent} mirrorTo:{percent}",
+    "Rollouts": "value:[Rollout]",
+    "Rollout": "number:positive endpoint to state:rolloutState reason phase step:count percent:percent from:{percent}"
+    " target:{percent} author:said startReason:text|null startTime:time stepTime:time|null endTime:time|null"
+    " settings:RolloutSettings objectives:[RolloutObjective]",
+    "RolloutSettings": "steps:[positive] bake maxErrorRate maxP50? maxP90? maxP95? maxP99? compareWith? margin?"
+    " alpha:number shadow?",
+    "RolloutObjective": "name limit total:count bad:count otherTotal?:count otherBad?:count against:percent"
+    " kept:percent needed:count|null",
     "DeploymentHistory": "value:[DeploymentRevision]",
     "DeploymentRevision": "revision:positive time:time author:said reason:text|null cause:cause model:text|null"
     " instanceCount:positive changed:[text]",
@@ -138,6 +152,10 @@ REQUESTS: Mapping[str, str] = {
     "OAuthForm": "grant_type=client_credentials client_id=amphitrite client_secret:secret scope:scope",
     "GetLogsBody": "tail?:positive containerType?:log instance?:instance sinceSeconds?:positive previous?:flag",
     "RevisionBody": "revision?:positive|null",
+    "RolloutBody": "to:said steps?:steps|null bake?:span|null maxErrorRate?:share|null maxP50?:span|null"
+    " maxP90?:span|null maxP95?:span|null maxP99?:span|null compareWith?:maybe_said margin?:share|null"
+    " alpha?:alpha|null shadow?:span|null",
+    "PromoteBody": "full?:flag",
     "AgentMetricsBody": "began:since counters:counters in_flight:in_flight used:used waiting?:in_flight",
     "AgentSamplesBody": "flush:flush samples:[demand]",
     "AgentReportBody": "acknowledged_version?:version drained_version?:version rejected_version?:version"

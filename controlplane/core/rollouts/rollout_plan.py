@@ -94,6 +94,8 @@ def make(
             raise _wrong("compare_with", f"is {to} itself")
     if target is not None:
         target = {names.get(key(name), name): percent for name, percent in target.items() if percent}
+    if given.get("shadow") and base.get(to):
+        raise _wrong("shadow", f"{to} has live traffic already, and cannot have mirrored traffic too")
     steps = _steps(given["steps"], base.get(to, 0), None if target is None else target.get(to, 0), to)
     return RolloutPlan(
         to=to,
