@@ -46,7 +46,7 @@ CORE_MAY_IMPORT = {
         "functools",
         "hashlib",
     ),
-    *("itertools", "json", "math", "operator", "re", "types", "typing"),
+    *("itertools", "json", "math", "operator", "re", "types", "typing", "zoneinfo"),
     *("amphitrite.dataplane.table.routing_table", "amphitrite.schemas", CORE),
 }
 
