@@ -18,8 +18,11 @@ from amphitrite.controlplane.metrics.minute_windows import Counters, merge, sum_
 _Requests = tuple[Mapping[str, str], float]
 
 
-def answer(query: Query, endpoint_id: str, location: str, minutes: Mapping[int, Counters]) -> dict[str, Any]:
-    """Azure Monitor's answer. ``minutes``: the counters of each minute since the epoch."""
+def answer(
+    query: Query, arm_id: str, location: str, minutes: Mapping[int, Counters], namespace: str = NAMESPACE
+) -> dict[str, Any]:
+    """Azure Monitor's answer. ``arm_id``: of the resource. ``minutes``: the counters of each minute
+    since the epoch."""
     windows = [
         (start, end, sum_counters(minutes.get(m, {}) for m in range(start // 60, (end - 1) // 60 + 1)))
         for start, end in query.points
@@ -28,11 +31,11 @@ def answer(query: Query, endpoint_id: str, location: str, minutes: Mapping[int, 
         "cost": 0,
         "timespan": f"{_time(query.start)}/{_time(query.end)}",
         "interval": query.interval,
-        "namespace": NAMESPACE,
+        "namespace": namespace,
         "resourceregion": location,
         "value": [
             {
-                "id": f"{endpoint_id}/providers/Microsoft.Insights/metrics/{name}",
+                "id": f"{arm_id}/providers/Microsoft.Insights/metrics/{name}",
                 "type": "Microsoft.Insights/metrics",
                 "name": _localized(name),
                 "displayDescription": METRICS[name].description,
@@ -77,7 +80,7 @@ def _fields(metric: Metric, filters: Mapping[str, str], counted: Counters) -> di
     if "statusCode" not in metric.dimensions:
         # The latency of refused requests says nothing about a model.
         return merge(f for d, f in mine.items() if d or metric.unit != "MilliSeconds")
-    return {"requests": sum(n for dimensions, n in _requests(mine) if _fits(dimensions, filters))}
+    return {"requests": sum(n for dimensions, n in requests(mine) if _fits(dimensions, filters))}
 
 
 def _fits(dimensions: Mapping[str, str], filters: Mapping[str, str]) -> bool:
@@ -94,11 +97,11 @@ def _series_filters(query: Query, name: str, windows: _Windows) -> list[dict[str
     whole = sum_counters(counted for *_, counted in windows)
     if METRICS[name].dimensions == ("deployment",):
         return [{"deployment": deployment} for deployment, fields in sorted(whole.items()) if deployment and fields]
-    combinations = {tuple(dims[d] for d in split) for dims, n in _requests(whole) if n and _fits(dims, fixed)}
+    combinations = {tuple(dims[d] for d in split) for dims, n in requests(whole) if n and _fits(dims, fixed)}
     return [{**fixed, **dict(zip(split, values, strict=True))} for values in sorted(combinations)]
 
 
-def _requests(counted: Counters) -> Iterator[_Requests]:
+def requests(counted: Counters) -> Iterator[_Requests]:
     """The requests by outcome. A 424 is split by the model's own code, which another
     field counts."""
     for deployment, fields in counted.items():

@@ -10,9 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from amphitrite.controlplane.metrics import usage_counters
 from amphitrite.controlplane.metrics.minute_windows import latency_count, percentile
 
 NAMESPACE = "Microsoft.MachineLearningServices/workspaces/onlineEndpoints"
+OF_DEPLOYMENTS = f"{NAMESPACE}/deployments"
+#: Metrics of instances -> what is counted.
+USAGE = {
+    "CpuUtilizationPercentage": usage_counters.CPU,
+    "CpuMemoryUtilizationPercentage": usage_counters.MEMORY,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +48,16 @@ def _mean(fields: Mapping[str, float], seconds: float) -> float | None:
     return fields.get("microseconds", 0.0) / count / 1000 if count else None
 
 
+def _usage(name: str, description: str) -> Metric:
+    return Metric(
+        "Percent",
+        description,
+        ("Average",),
+        ("deployment",),
+        lambda fields, seconds: usage_counters.average(fields, USAGE[name]),
+    )
+
+
 METRICS: Mapping[str, Metric] = {
     "RequestsPerMinute": Metric(
         "Count",
@@ -63,6 +80,12 @@ METRICS: Mapping[str, Metric] = {
         ("deployment",),
         lambda fields, seconds: (fields.get("received", 0.0) + fields.get("sent", 0.0)) / seconds,
     ),
+    "CpuUtilizationPercentage": _usage(
+        "CpuUtilizationPercentage", "Processor time of the instances, as a part of their instance type's cores."
+    ),
+    "CpuMemoryUtilizationPercentage": _usage(
+        "CpuMemoryUtilizationPercentage", "Memory of the instances, as a part of their instance type's memory."
+    ),
 }
 _CONNECTIONS = "connections are shared by all endpoints"
 _PER_INSTANCE = "use Triton's metrics of each instance (nv_*)"
@@ -73,8 +96,6 @@ UNSUPPORTED_METRICS = {
     "NewConnectionsPerSecond": _CONNECTIONS,
     "DataCollectionEventsPerMinute": "this server does not collect data",
     "DataCollectionErrorsPerMinute": "this server does not collect data",
-    "CpuUtilizationPercentage": _PER_INSTANCE,
-    "CpuMemoryUtilizationPercentage": _PER_INSTANCE,
     "GpuUtilizationPercentage": _PER_INSTANCE,
     "GpuMemoryUtilizationPercentage": _PER_INSTANCE,
     "GpuEnergyJoules": _PER_INSTANCE,

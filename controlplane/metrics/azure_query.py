@@ -39,16 +39,15 @@ class Query:
             yield start, min(start + step, max(self.end, start + 1))
 
 
-def parse(query_parameters: Mapping[str, str], now: float, keep_s: int) -> Query:
+def parse(query_parameters: Mapping[str, str], now: float, keep_s: int, namespace: str = NAMESPACE) -> Query:
     """The query of a request's parameters. Raises Error BadArgument with what is available."""
     parameters = ("api-version", "metricnames", "metricnamespace", "timespan", "interval", "aggregation", "$filter")
     for name in query_parameters:
         if name.lower() not in parameters:
             raise _bad(name, f"{name} is not supported; allowed: {', '.join(parameters)}")
     values = {name.lower(): value for name, value in query_parameters.items()}
-    namespace = values.get("metricnamespace", NAMESPACE)
-    if namespace.lower() != NAMESPACE.lower():
-        raise _bad("metricnamespace", f"the only namespace is {NAMESPACE}")
+    if values.get("metricnamespace", namespace).lower() != namespace.lower():
+        raise _bad("metricnamespace", f"the only namespace is {namespace}")
     metrics = _metrics(values.get("metricnames", "RequestsPerMinute"))
     start, end = _timespan(values.get("timespan", _TIMESPAN), now, keep_s)
     interval = _one_of("interval", values.get("interval", "PT1M"), INTERVALS)

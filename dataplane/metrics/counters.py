@@ -9,6 +9,7 @@ one was chosen. Both are empty for requests to no endpoint.
 
 Its *fields* are ``requests/CODE/REASON``, ``model/CODE``, ``le/INDEX`` (of ``BUCKETS_S``, not
 cumulative), ``microseconds``, ``received`` and ``sent`` (bytes), ``retries`` and ``copies/CODE``.
+The control plane adds ``usage/INSTANCE/WHAT`` of instances (its ``metrics.usage_counters``).
 
 A *credential* of an endpoint is a key, by its fingerprint, or ``TOKEN``: any token.
 """
@@ -38,6 +39,7 @@ KEEP_S = 900.0
 FIELD = re.compile(
     r"requests/[0-9]{1,3}/[A-Za-z,-]{0,60}|model/([0-9]{3}|-)|le/[0-9]{1,2}"
     r"|microseconds|received|sent|retries|copies/[0-9]{3}"
+    r"|usage/[a-z0-9.-]{1,253}/(cpu|memory|samples)"
 )
 NAME = re.compile("[A-Za-z0-9-]{0,64}")
 #: Tokens are many and expire by themselves: all of one endpoint count as one credential.

@@ -6,6 +6,7 @@ Decides HTTP. Must not know what is counted.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timezone
 from importlib.metadata import version
 from typing import Annotated, Any
@@ -18,10 +19,12 @@ from amphitrite.controlplane.api.http.dependencies import Here
 from amphitrite.controlplane.api.http.request_bodies import Body
 from amphitrite.controlplane.api.http.workspace_scope import IN_WORKSPACE, WORKSPACE
 from amphitrite.controlplane.metrics import azure_monitor, azure_query, minute_windows, prometheus
+from amphitrite.controlplane.metrics.azure_names import OF_DEPLOYMENTS
+from amphitrite.controlplane.services.services import Services
 from amphitrite.controlplane.store.reports.metric_minutes import KEEP_S
 from amphitrite.dataplane.metrics.counters import TOKEN, totals_from_json
 from amphitrite.schemas.errors import Error
-from amphitrite.schemas.names import endpoint_id
+from amphitrite.schemas.names import deployment_id, endpoint_id
 
 _ENDPOINT = f"{WORKSPACE}/onlineEndpoints/{{name}}"
 Text = Annotated[str | None, Query(max_length=1024)]
@@ -63,10 +66,34 @@ def of_endpoint(
     regard to case."""
     record = here.store.get_endpoint(name)
     query = azure_query.parse(dict(request.query_params), here.clock(), KEEP_S)
-    first, last = query.start // 60, query.end // 60
-    minutes = minute_windows.by_minute(here.metrics.history(first, last), record.name, first, last)
     address = endpoint_id(here.workspace, record.name)
-    return azure_monitor.answer(query, address, here.settings.location, minutes)
+    return azure_monitor.answer(query, address, here.settings.location, _minutes(here, record.name, query))
+
+
+@router.get(f"{_ENDPOINT}/deployments/{{deployment}}/providers/microsoft.insights/metrics", dependencies=IN_WORKSPACE)
+def of_deployment(
+    request: Request,
+    name: str,
+    deployment: str,
+    here: Here,
+    metricnames: Text = None,
+    timespan: Text = None,
+    interval: Text = None,
+    aggregation: Text = None,
+    filter_: Annotated[str | None, Query(alias="$filter", max_length=1024)] = None,
+) -> dict[str, Any]:
+    """A deployment's metrics, and those of its instances. Parameters as of an endpoint's."""
+    endpoint, record = here.store.get_endpoint(name), here.store.get_deployment(name, deployment)
+    query = azure_query.parse(dict(request.query_params), here.clock(), KEEP_S, OF_DEPLOYMENTS)
+    query = replace(query, filter={**query.filter, "deployment": record.name})
+    address = deployment_id(here.workspace, endpoint.name, record.name)
+    minutes = _minutes(here, endpoint.name, query)
+    return azure_monitor.answer(query, address, here.settings.location, minutes, OF_DEPLOYMENTS)
+
+
+def _minutes(here: Services, endpoint: str, query: azure_query.Query) -> dict[int, minute_windows.Counters]:
+    first, last = query.start // 60, query.end // 60
+    return minute_windows.by_minute(here.metrics.history(first, last), endpoint, first, last)
 
 
 @router.get(f"{_ENDPOINT}/keyUsage", dependencies=IN_WORKSPACE)

@@ -23,6 +23,7 @@ from amphitrite.controlplane.core.desired.compute_clusters import PodShape
 from amphitrite.controlplane.core.desired.containers import MODEL_DIR
 from amphitrite.controlplane.core.desired.resources import Probe, WorkloadSpec
 from amphitrite.controlplane.core.observed.observations import Instance
+from amphitrite.controlplane.core.observed.usage import InstanceUsage
 from amphitrite.controlplane.core.storage.garbage import StoredItem
 from amphitrite.controlplane.runtimes.isolation import control_groups
 from amphitrite.controlplane.runtimes.isolation.launch import Launcher
@@ -34,6 +35,7 @@ from amphitrite.controlplane.runtimes.local import (
     instance_processes,
     instance_records,
     instance_storage,
+    instance_usage,
     isolated_start,
     model_copies,
     model_directories,
@@ -97,6 +99,12 @@ class LocalRuntime:
         with self._lock:
             records = self._records()
         return tuple(records[instance_id].observed() for instance_id in sorted(records))
+
+    def usage(self) -> tuple[InstanceUsage, ...]:
+        """What the instances that are ready have used."""
+        with self._lock:
+            records = self._records()
+        return instance_usage.of_ready(records.values(), time.time())
 
     def unknown(self) -> frozenset[str]:
         return frozenset()
