@@ -33,6 +33,7 @@ from amphitrite.controlplane.api.delivery import rollouts
 from amphitrite.controlplane.api.http import error_responses, health_checks
 from amphitrite.controlplane.api.http.middleware import Gate, Paths, Requests
 from amphitrite.controlplane.api.maintenance import storage_routes
+from amphitrite.controlplane.api.monitor import autoscale_routes
 from amphitrite.controlplane.api.storage import blobs, code_uploads
 from amphitrite.controlplane.services.services import Services
 from amphitrite.schemas.errors import Error
@@ -60,7 +61,7 @@ _MODULES = (
     # The token authority is last, because its paths begin with a parameter. code_uploads is before
     # blobs.
     *(environments, codes, code_uploads, blobs, model_downloads, token_authority),
-    *(metrics_routes, storage_routes, openapi, unsupported_paths),
+    *(metrics_routes, autoscale_routes, storage_routes, openapi, unsupported_paths),
 )
 
 

@@ -13,12 +13,14 @@ import time
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from amphitrite.controlplane.agents.agent_registry import AgentRegistry, TableFeed
 from amphitrite.controlplane.agents.stored_changes import StoredChanges
 from amphitrite.controlplane.auth.credentials import Credentials
 from amphitrite.controlplane.auth.fetch_grants import Delivery
 from amphitrite.controlplane.auth.oidc_keys import IssuerKeys
+from amphitrite.controlplane.auth.random_text import random_text
 from amphitrite.controlplane.clusters import built_in_compute
 from amphitrite.controlplane.clusters.cluster_access import ClusterAccess
 from amphitrite.controlplane.clusters.cluster_runtimes import Clusters
@@ -31,10 +33,11 @@ from amphitrite.controlplane.reconciliation.leader_loop import LeaderLoop
 from amphitrite.controlplane.reconciliation.maintenance import Maintenance
 from amphitrite.controlplane.reconciliation.reconciler import Reconciler
 from amphitrite.controlplane.reconciliation.rollout_driver import RolloutDriver
+from amphitrite.controlplane.reconciliation.setting_scaler import SettingScaler
 from amphitrite.controlplane.reconciliation.token_issuers import Issuers
+from amphitrite.controlplane.reconciliation.usage_sampler import UsageSampler
 from amphitrite.controlplane.runtimes.composite import CompositeRuntime
 from amphitrite.controlplane.runtimes.isolation.support import Isolation
-from amphitrite.controlplane.runtimes.runtime import Runtime
 from amphitrite.controlplane.services import model_validation
 from amphitrite.controlplane.services.services import Services
 from amphitrite.controlplane.settings.settings import Settings
@@ -52,6 +55,10 @@ from amphitrite.controlplane.store.sql import write_ahead_log
 from amphitrite.controlplane.store.sql.transactions import parse
 from amphitrite.controlplane.store.state.database import SqlStore, open_store
 from amphitrite.schemas.errors import Error
+from amphitrite.schemas.names import workspace_id
+
+if TYPE_CHECKING:
+    from amphitrite.controlplane.runtimes.local.local_runtime import LocalRuntime
 
 log = logging.getLogger(__name__)
 
@@ -98,7 +105,8 @@ def assemble(
     delivery = Delivery(secrets.fetch_key, time.time)
     leadership = leadership_choice.choose(settings, store, stack, ending)
 
-    runtime = CompositeRuntime(_local(settings, models, isolation))
+    local = _local(settings, models, isolation)
+    runtime = CompositeRuntime(local)
     stack.callback(runtime.close)
     access = ClusterAccess(settings, models, delivery, fetch_ca)
     built_in = built_in_compute.built_in(settings)
@@ -129,7 +137,10 @@ def assemble(
     samples = StoredSamples(store.database)
     own_cluster = () if built_in is None else (built_in,)
     utilization = TargetUtilization(store, samples, registry, runtime, lambda: [*own_cluster, *store.list_computes()])
-    scalers: tuple[Scaler, ...] = (utilization,)
+    metrics = StoredMetrics(store.database)
+    workspace = workspace_id(settings.subscription, settings.resource_group, settings.workspace)
+    by_settings = SettingScaler(store, metrics, lambda now: bool(registry.live(now)), workspace)
+    scalers: tuple[Scaler, ...] = (utilization, by_settings)
     scaling = Autoscaler(store, scalers, reconciler.wake, leadership.leading)
     autoscaler = LeaderLoop("autoscaler", scaling.make_pass, time.time, utilization.begin)
     metrics = StoredMetrics(store.database)
@@ -137,6 +148,9 @@ def assemble(
     rollouts = LeaderLoop("rollouts", driver.make_pass, time.time)
     stored_changes = StoredChanges(store.database.listen, store.published, feed, clusters.refresh, reconciler.wake)
     other_tasks = [("maintenance", Maintenance(store, models, runtime).run)]
+    if local is not None:
+        name = f"usage-{random_text(16)}"
+        other_tasks.append(("usage", UsageSampler(local.usage, metrics, time.time, name).run))
     if oidc is not None:
         other_tasks.append(("issuer keys", oidc.run))
     if settings.cluster.table_secret is not None:
@@ -169,7 +183,7 @@ def assemble(
     return ControlPlane(services, leadership, leader_tasks, stored_changes)
 
 
-def _local(settings: Settings, models: ModelStore, isolation: Isolation) -> Runtime | None:
+def _local(settings: Settings, models: ModelStore, isolation: Isolation) -> LocalRuntime | None:
     """The runtime of this machine. None in a pod, where no instances run."""
     if settings.runtime == "kubernetes" and not settings.embedded:
         return None

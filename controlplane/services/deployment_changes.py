@@ -13,7 +13,13 @@ from amphitrite.controlplane.core.history import deployment_history
 from amphitrite.controlplane.core.history.revisions import NOBODY, Author
 from amphitrite.controlplane.core.rules import deployment_rules, preconditions, traffic_removal
 from amphitrite.controlplane.core.rules.deployment_rules import Place
-from amphitrite.controlplane.services import admission, container_resolution, references, wire_documents
+from amphitrite.controlplane.services import (
+    admission,
+    autoscale_changes,
+    container_resolution,
+    references,
+    wire_documents,
+)
 from amphitrite.controlplane.services.services import Services
 from amphitrite.controlplane.store.state.store import Operation, Record, Ref
 from amphitrite.schemas.errors import Error
@@ -140,6 +146,7 @@ def _pinned(
     violations = deployment_rules.check_deployment(
         document, siblings=len(siblings), model=facts, bounds=bounds, place=place
     )
+    violations = [*violations, *autoscale_changes.check_scale_settings(services, endpoint, document)]
     wire_documents.refuse([*violations, *environment.violations], target)
     assert facts is not None  # A missing model is a violation.
     pinned = {**document, "model": references.arm_id(services.workspace, facts)}

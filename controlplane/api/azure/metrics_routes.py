@@ -70,11 +70,14 @@ def of_endpoint(
     return azure_monitor.answer(query, address, here.settings.location, _minutes(here, record.name, query))
 
 
-@router.get(f"{_ENDPOINT}/deployments/{{deployment}}/providers/microsoft.insights/metrics", dependencies=IN_WORKSPACE)
+@router.get(
+    f"{WORKSPACE}/onlineEndpoints/{{endpoint}}/deployments/{{name}}/providers/microsoft.insights/metrics",
+    dependencies=IN_WORKSPACE,
+)
 def of_deployment(
     request: Request,
+    endpoint: str,
     name: str,
-    deployment: str,
     here: Here,
     metricnames: Text = None,
     timespan: Text = None,
@@ -83,11 +86,11 @@ def of_deployment(
     filter_: Annotated[str | None, Query(alias="$filter", max_length=1024)] = None,
 ) -> dict[str, Any]:
     """A deployment's metrics, and those of its instances. Parameters as of an endpoint's."""
-    endpoint, record = here.store.get_endpoint(name), here.store.get_deployment(name, deployment)
+    parent, record = here.store.get_endpoint(endpoint), here.store.get_deployment(endpoint, name)
     query = azure_query.parse(dict(request.query_params), here.clock(), KEEP_S, OF_DEPLOYMENTS)
     query = replace(query, filter={**query.filter, "deployment": record.name})
-    address = deployment_id(here.workspace, endpoint.name, record.name)
-    minutes = _minutes(here, endpoint.name, query)
+    address = deployment_id(here.workspace, parent.name, record.name)
+    minutes = _minutes(here, parent.name, query)
     return azure_monitor.answer(query, address, here.settings.location, minutes, OF_DEPLOYMENTS)
 
 

@@ -13,7 +13,7 @@ _WORDS = {
     for word in (
         *("subscriptions", "resourceGroups", "providers", "workspaces", "locations", PROVIDER),
         *("mfeOperationsStatus", "mfeOperationResults", "onlineEndpoints", "deployments", "models", "versions"),
-        *("listNodes", "vmSizes", "microsoft.insights", "metrics"),
+        *("listNodes", "vmSizes", "microsoft.insights", "metrics", "autoscaleSettings"),
         *("datastores", "listSecrets", "listKeys", "regenerateKeys", "getLogs", "token", "skus"),
         *("environments", "codes", "computes", "data", "jobs", "components", "batchEndpoints", "startPendingUpload"),
         *("featuresets", "featurestoreEntities", "schedules", "serverlessEndpoints", "marketplaceSubscriptions"),

@@ -12,6 +12,7 @@ from typing import Any
 
 from amphitrite.controlplane.api.azure.token_authority import TENANT
 from amphitrite.controlplane.api.http.workspace_scope import WORKSPACE
+from amphitrite.controlplane.api.monitor.autoscale_routes import GROUP, SUBSCRIPTION
 from amphitrite.controlplane.api.openapi.field_schemas import value
 from amphitrite.controlplane.api.storage.code_uploads import PREFIX
 from amphitrite.schemas import documents as schemas
@@ -222,7 +223,24 @@ _DEPLOYMENTS: Mapping[str, Operation] = {
     "POST /{name}/rollback": _back(
         "Bring back the document of a revision; without one, the newest that differs.", "Deployment", *_CANNOT_RUN
     ),
+    "GET /{name}/providers/microsoft.insights/metrics": _read("Its metrics, in the form of Azure Monitor.", "Metrics"),
     "POST /{name}/getLogs": _read("The logs of its instances.", "Logs", body="GetLogsBody"),
+}
+_NO_SETTING = {200: Answer("Deleted."), 204: Answer("There was none.")}
+_SETTINGS: Mapping[str, Operation] = {
+    "GET": _read("The autoscale settings.", "AutoscaleSettingPage"),
+    "GET /{name}": _read("An autoscale setting, and what it comes to now.", "AutoscaleSetting", headers=("ETag",)),
+    "PUT /{name}": _write("Create or replace an autoscale setting.", "AutoscaleSetting", conditional=True),
+    "PATCH /{name}": Operation(
+        "Replace the tags and those properties that are sent.",
+        {200: Answer("Changed.", "AutoscaleSetting", ("ETag",))},
+        ("Conflict",),
+        "AutoscaleSettingBody",
+        conditional=True,
+    ),
+    "DELETE /{name}": Operation(
+        "Delete an autoscale setting. The number of instances stays.", _NO_SETTING, conditional=True
+    ),
 }
 _OPERATIONS: Mapping[str, Operation] = {
     "GET /mfeOperationsStatus/{operation_id}": _read("The progress of an operation.", "Operation"),
@@ -376,6 +394,8 @@ OPERATIONS: Mapping[str, Operation] = {
     **_below(f"{WORKSPACE}/onlineEndpoints", _ENDPOINTS, _ERRORS),
     **_below(f"{WORKSPACE}/onlineEndpoints/{{endpoint}}/deployments", _DEPLOYMENTS, _ERRORS),
     **_below(f"{WORKSPACE}/onlineEndpoints/{{endpoint}}/rollouts", _ROLLOUTS, _ERRORS),
+    **_below(GROUP, _SETTINGS, _ERRORS),
+    **_below(SUBSCRIPTION, {"GET": _SETTINGS["GET"]}, _ERRORS),
     **_below(_LOCATION, _OPERATIONS, _ERRORS),
     # A container accepts the token, or an address with a signature.
     **_below("/storage/{account}/{container}", _BLOBS, _STORAGE, xml=True),

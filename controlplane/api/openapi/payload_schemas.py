@@ -79,6 +79,10 @@ ANSWERS: Mapping[str, str] = {
     "ErrorBody": "code:code message:said target? details?:[ErrorDetail] additionalInfo?:[ErrorInfo]",
     "ErrorDetail": "code message target additionalInfo:[ErrorInfo]",
     "ErrorInfo": "type info:any",
+    "AutoscaleSetting": "id name type location tags:{text} properties:any systemData:SystemData"
+    " status:AutoscaleStatus warnings?:[text]",
+    "AutoscaleSettingPage": "value:[AutoscaleSetting] nextLink?:uri",
+    "AutoscaleStatus": "reason instances?:count profile?",
     "SystemData": "createdBy createdByType lastModifiedBy lastModifiedByType createdAt:time lastModifiedAt:time",
     "Operation": "id name status=InProgress|Succeeded|Failed|Canceled startTime:time percentComplete:percent resourceId"
     " properties:OperationProperties endTime?:time error?:ErrorBody",
@@ -151,6 +155,7 @@ REQUESTS: Mapping[str, str] = {
     "PendingUploadBody": "pendingUploadType?=TemporaryBlobReference",
     "OAuthForm": "grant_type=client_credentials client_id=amphitrite client_secret:secret scope:scope",
     "GetLogsBody": "tail?:positive containerType?:log instance?:instance sinceSeconds?:positive previous?:flag",
+    "AutoscaleSettingBody": "location?:maybe_said tags?:any|null properties?:any|null",
     "RevisionBody": "revision?:positive|null",
     "RolloutBody": "to:said steps?:steps|null bake?:span|null maxErrorRate?:share|null maxP50?:span|null"
     " maxP90?:span|null maxP95?:span|null maxP99?:span|null compareWith?:maybe_said margin?:share|null"

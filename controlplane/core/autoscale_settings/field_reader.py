@@ -67,8 +67,8 @@ class FieldReader:
 
     def text(self, name: str, *, needed: bool = True) -> str:
         value = self.required(name) if needed else self.get(name)
-        if value is not None and (not isinstance(value, str) or not 0 < len(value) <= 1024):
-            self.refuse((name,), f"must be text of 1 to 1024 characters; found {str(value)[:40]!r}")
+        if value is not None and (not isinstance(value, str) or not 0 < len(value) <= 1024 or "\0" in value):
+            self.refuse((name,), f"must be text of 1 to 1024 characters without NUL; found {str(value)[:40]!r}")
         return value if isinstance(value, str) else ""
 
     def flag(self, name: str, default: bool) -> bool:

@@ -24,9 +24,9 @@ from amphitrite.controlplane.core.autoscale_settings.setting import (
 from amphitrite.schemas.errors import Violation
 from amphitrite.schemas.names import PROVIDER, key
 
-#: Azure's limits, in seconds.
-TIME_GRAIN_S = (60, 12 * 3600)
-TIME_WINDOW_S = (5 * 60, 12 * 3600)
+#: Azure's limits, in seconds; but the counters are kept for six hours, where Azure allows twelve.
+TIME_GRAIN_S = (60, 6 * 3600)
+TIME_WINDOW_S = (5 * 60, 6 * 3600)
 COOLDOWN_S = (60, 7 * 86_400)
 #: More instances than any deployment may have.
 INSTANCES_MAX = 1000
@@ -148,7 +148,7 @@ def _dimensions(fields: FieldReader, metric: str, source: Target) -> tuple[Dimen
         equals = one.one_of("Operator", ("Equals", "NotEquals")) == "Equals"
         one.required("Values")
         values = [value for _, value in one.items("Values", most=100)]
-        if not all(isinstance(value, str) for value in values) or (one.get("Values") == []):
+        if not all(isinstance(value, str) and "\0" not in value for value in values) or (one.get("Values") == []):
             one.refuse(("Values",), "must be a list of texts, at least one")
         dimensions.append(Dimension(found or "", equals, tuple(str(value).lower() for value in values)))
     return tuple(dimensions)

@@ -1,8 +1,8 @@
 """An autoscale setting from its wire form.
 
 Decides what is valid and what is refused, and by which names fields are called in messages. All
-violations are reported at once. Outside contract: ``Microsoft.Insights/autoscalesettings``,
-api-version 2022-10-01.
+violations are reported at once. Must not know who else has a say in a deployment. Outside contract:
+``Microsoft.Insights/autoscalesettings``, api-version 2022-10-01.
 """
 
 from __future__ import annotations

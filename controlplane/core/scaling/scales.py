@@ -11,6 +11,9 @@ from amphitrite.controlplane.core.desired.resources import Deployment
 from amphitrite.controlplane.core.desired.scale_settings import TARGET_UTILIZATION, Mode, ScaleSettings
 from amphitrite.controlplane.core.observed.status import Ref
 
+#: The scaler of a number that Azure Monitor's autoscale settings have set.
+AUTOSCALE_SETTING = "autoscale_setting"
+
 
 @dataclass(frozen=True, slots=True)
 class Scale:

@@ -24,11 +24,12 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    UniqueConstraint,
 )
 from sqlalchemy.types import TypeEngine
 
 #: The newest revision in ``migrations/versions``.
-REVISION = "0011"
+REVISION = "0012"
 
 metadata = MetaData()
 
@@ -351,6 +352,22 @@ rollouts = Table(
     Column("number", BigInteger, primary_key=True, autoincrement=False),
     Column("is_active", Boolean, nullable=False),
     Column("content", JSON, nullable=False),
+)
+
+#: ``endpoint``, ``deployment``: of the target, which need not exist. ``body``: see
+#: ``state.autoscale_settings``.
+autoscale_settings = Table(
+    "autoscale_settings",
+    metadata,
+    Column("key", _sorted(255), primary_key=True),
+    Column("name", String(255), nullable=False),
+    Column("endpoint", _sorted(255), nullable=False),
+    Column("deployment", _sorted(255), nullable=False),
+    Column("body", JSON, nullable=False),
+    Column("etag", String(64), nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("modified_at", Float, nullable=False),
+    UniqueConstraint("endpoint", "deployment", name="autoscale_settings_by_target"),
 )
 
 #: One row. ``term``: counts the terms of leaders. See ``state.leader_term``.

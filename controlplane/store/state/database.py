@@ -39,6 +39,7 @@ from amphitrite.controlplane.store.state import (
     scale_rows,
     signing_key_rows,
 )
+from amphitrite.controlplane.store.state.autoscale_settings import StoredAutoscaleSettings
 from amphitrite.controlplane.store.state.leader_term import LeaderTerm
 from amphitrite.controlplane.store.state.read_cache import ReadCache
 from amphitrite.controlplane.store.state.store import Operation, Record
@@ -73,6 +74,7 @@ class SqlStore:
 
     def __init__(self, database: Database) -> None:
         self.database = database
+        self.autoscale_settings = StoredAutoscaleSettings(database)
         self._cache = ReadCache()
         self._term = LeaderTerm()
         self._text = TableText()

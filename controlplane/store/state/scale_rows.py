@@ -15,7 +15,13 @@ from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, se
 from amphitrite.controlplane.core.desired import scale_settings
 from amphitrite.controlplane.core.desired.scale_settings import TARGET_UTILIZATION
 from amphitrite.controlplane.core.observed.status import Ref
-from amphitrite.controlplane.core.scaling.scales import Scale, ScaleChange, ScaleEvent, count_in_force
+from amphitrite.controlplane.core.scaling.scales import (
+    AUTOSCALE_SETTING,
+    Scale,
+    ScaleChange,
+    ScaleEvent,
+    count_in_force,
+)
 from amphitrite.controlplane.store.sql.tables import deployment_scales, scale_events
 from amphitrite.controlplane.store.state.resource_rows import Row
 from amphitrite.schemas.errors import Error
@@ -67,19 +73,33 @@ def follow(connection: Connection, ref: Ref, former: Row | None, document: Mappi
     """Begins or ends the say of ``target_utilization`` where a document does. The number begins
     with the one that was in force."""
     scale, settings = find(connection, ref), scale_settings.of_document(document)
-    if scale is not None and scale.scaler != TARGET_UTILIZATION:
+    if scale is not None and scale.scaler == AUTOSCALE_SETTING and settings is None:
+        _follow_user(connection, ref, scale, document, now)
+        return
+    if scale is not None and scale.scaler not in (TARGET_UTILIZATION, AUTOSCALE_SETTING):
         return
     if settings is None:
         remove(connection, ref)
         return
     before = None if former is None else scale_settings.of_document(former["document"])
-    if scale is not None and before is not None and before.mode == settings.mode:
+    if scale is not None and scale.scaler == TARGET_UTILIZATION and before is not None and before.mode == settings.mode:
         return
     count = int(document.get("instance_count", 1))
     if settings.mode == "apply":
         stored = 1 if former is None else int(former["document"].get("instance_count", 1))
         count = settings.limited(max(count_in_force(before, stored, scale), 1))
     write(connection, ScaleChange(ref, scale, Scale(count, TARGET_UTILIZATION, changed_at=now, used_at=now)))
+
+
+def _follow_user(connection: Connection, ref: Ref, scale: Scale, document: Mapping[str, Any], now: float) -> None:
+    """A number in a document is the user's, as in Azure. A setting limits it when it is asked next.
+    Clients that change something else send the number that is in force."""
+    wanted = document.get("instance_count")
+    if wanted is None or int(wanted) == scale.count:
+        return
+    reason = f"instance_count was set to {wanted}"
+    event = ScaleEvent(now, scale.count, int(wanted), reason, "user")
+    write(connection, ScaleChange(ref, scale, replace(scale, count=int(wanted), reason=reason), event))
 
 
 def events(connection: Connection, ref: Ref) -> list[ScaleEvent]:

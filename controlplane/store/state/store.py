@@ -20,6 +20,7 @@ from amphitrite.controlplane.core.observed.status import Ref, State, Status, Wor
 from amphitrite.controlplane.core.planning.key_rotation import SigningKey
 from amphitrite.controlplane.core.rollouts.traffic_rollout import Rollout
 from amphitrite.controlplane.core.scaling.scales import Scale, ScaleChange, ScaleEvent
+from amphitrite.controlplane.store.state.autoscale_settings import StoredAutoscaleSettings
 from amphitrite.dataplane.table.routing_table import RoutingTable, Secret
 from amphitrite.schemas.errors import Error
 
@@ -82,6 +83,11 @@ class Store(Protocol):
 
     ``store.assets.model_store.ModelStore`` holds models and uploads.
     """
+
+    @property
+    def autoscale_settings(self) -> StoredAutoscaleSettings:
+        """Azure Monitor's settings, for the API and for the leader, which only reads them."""
+        ...
 
     # Methods for the API.
     def put_endpoint(

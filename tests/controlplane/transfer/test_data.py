@@ -118,6 +118,8 @@ def fill(url: str, home: Home) -> Any:
     store.set_scale(ScaleChange(Ref("ep1", "blue"), None, Scale(2, "rule"), event))
     plan = rollout_plan.make("green", {}, Traffic({"blue": 100}, {}), None, ("blue", "green"), ())
     store.start_rollout(traffic_rollout.begin("ep1", plan, 1.0))
+    body = {"location": "here", "tags": {}, "properties": {"enabled": True}}
+    store.autoscale_settings.put("as", ("ep1", "blue"), body, if_match=None, if_none_match=False, now=1.0)
     failed = Status("Failed", 1, "Failed", "m", Error("ResourceNotReady", "no"))
     store.record({Ref("ep1", "blue"): failed}, now=2.0)
     store.change_signing_keys([SigningKey("k", Secret("a private key"), 1.0)], [])

@@ -1,0 +1,4 @@
+"""Azure Monitor's resources: autoscale settings.
+
+Decides their routes and replies. Must not know how a setting is evaluated.
+"""
