@@ -29,6 +29,7 @@ from amphitrite.dataplane.envoy.xds.metrics_collector import MetricsCollector
 from amphitrite.dataplane.envoy.xds.table_updates import TableUpdater
 from amphitrite.dataplane.machine import cgroup_limits, open_files, processes
 from amphitrite.dataplane.machine.log_rotation import rotate
+from amphitrite.dataplane.metrics.counters import Series
 from amphitrite.dataplane.proxy.proxy import AgentCallbacks, GracefulShutdown, Progress, ProxyProcess, ProxySettings
 from amphitrite.dataplane.table.routing_table import RoutingTable
 from amphitrite.dataplane.table.saved_table import SavedTable
@@ -78,7 +79,11 @@ class EnvoyProxy:
             waiting=self._queue.waiting,
         )
         self._sampler = DemandSampler(
-            self._admin_socket, lambda: processes.read(self._record), lambda: self._updater.table, agent.on_samples
+            self._admin_socket,
+            lambda: processes.read(self._record),
+            lambda: self._updater.table,
+            agent.on_samples,
+            self._held,
         )
 
     def prepare(self, table: SavedTable | None) -> None:
@@ -142,6 +147,14 @@ class EnvoyProxy:
 
     def children(self) -> tuple[int, ...]:
         return self._process.children
+
+    def _held(self) -> Mapping[Series, int]:
+        """The requests that wait, by deployment."""
+        waiting = self._queue.waiting()
+        if not waiting:
+            return {}
+        targets = [(route.name, target) for route in self._updater.table.routes for target in route.targets]
+        return {(name, t.name): waiting[t.cluster] for name, t in targets if t.cluster in waiting}
 
     def _on_rejection(self, rejection: Rejection) -> None:
         self._updater.on_rejection(rejection)

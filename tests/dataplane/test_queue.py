@@ -29,6 +29,8 @@ pytestmark = pytest.mark.serving
 
 PIN = "azureml-model-deployment"
 BRIEF_S = 0.3
+#: The place in a sample (``metrics.demand``).
+HELD_COUNT = 5
 LIMIT = 2
 
 
@@ -45,7 +47,7 @@ def queue_table(version: int, upstream: Upstream, limit: int, by_grpc: GrpcUpstr
     """Targets of one cluster: ``patient`` has the traffic, ``brief`` waits less long. ``tokens`` is
     an endpoint with tokens."""
     brief = Target("brief", upstream.name, PATIENCE_S, "/v2/models/m/infer", queue_wait_s=BRIEF_S)
-    patient = replace(brief, name="patient", queue_wait_s=PATIENCE_S)
+    patient = replace(brief, name="patient", queue_wait_s=PATIENCE_S, sample_every_s=0.1)
     return RoutingTable(
         version,
         (
@@ -76,8 +78,8 @@ class Queue:
     channel: grpc.Channel
     pool: ThreadPoolExecutor
 
-    def send(self, address: str, **headers: str) -> Future[httpx.Response]:
-        return self.pool.submit(self.agent.client.post, address, headers={**BEARER, **headers}, content=b"{}")
+    def send(self, address: str, content: bytes | Iterator[bytes] = b"{}", **headers: str) -> Future[httpx.Response]:
+        return self.pool.submit(self.agent.client.post, address, headers={**BEARER, **headers}, content=content)
 
     def waiting(self) -> int:
         return waiting(self.agent)
@@ -115,11 +117,16 @@ def test_ten_requests_at_a_limit_of_two_are_all_answered(queue: Queue) -> None:
     queue.http.requests.clear()
     with queue.full() as first:
         more = [queue.send(held()) for _ in range(8)]
+        # Whatever its body: longer than what Envoy buffers, or of unknown length.
+        more.append(queue.send(held(), content=bytes(5_000_000)))
+        more.append(queue.send(held(), content=iter([b"one", b"two"])))
         # A request to read metadata takes a place too, and so does one by a token.
         more.append(queue.pool.submit(queue.agent.client.get, "/endpoints/images/v2/models/m", headers=BEARER))
         more.append(queue.send(held("tokens"), authorization=f"Bearer {mint('tokens')}"))
         eventually(lambda: queue.waiting() == len(more))
         assert len(queue.http.scored()) == LIMIT
+        # They are part of the demand.
+        queue.agent.control_plane.wait_for_samples(lambda found: bool(found) and found[-1][HELD_COUNT] == len(more))
     assert {one.result().status_code for one in (*first, *more)} == {200}
     assert len(queue.http.scored()) == LIMIT + len(more)
 

@@ -97,9 +97,10 @@ def route_configuration(
     if route.cors:
         host |= cors.host_settings(route.cors)
     if route.auth != "key":
-        waits = any(target.queue_wait_s for target in route.targets)
-        others = jwt.other_filters() | (queueing.inactive() if waits else {})
-        host["typed_per_filter_config"] = {**host.get("typed_per_filter_config", {}), **others}
+        host["typed_per_filter_config"] = {**host.get("typed_per_filter_config", {}), **jwt.other_filters()}
+    if any(target.queue_wait_s for target in route.targets):
+        # Not only requests with a token find another route first, but those with some bodies too.
+        host["typed_per_filter_config"] = {**host.get("typed_per_filter_config", {}), **queueing.inactive()}
     return {
         "name": route.name,
         "virtual_hosts": [host],
