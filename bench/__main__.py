@@ -41,6 +41,7 @@ MODULES = (
     "control",
     "serving",
     "router",
+    "queueing",
     "loss",
     "abuse",
 )

@@ -44,9 +44,10 @@ class Place:
 @dataclass(frozen=True, slots=True)
 class Server:
     """What listens on ``port``; the CPU of ``pid`` and of those it started is what it costs. None:
-    nothing is there."""
+    nothing is there. ``agent``: the pid of a process that it asks about requests."""
 
     port: int
     pid: int | None
     version: str
     tls: bool = False
+    agent: int | None = None

@@ -25,13 +25,16 @@ from bench.routers import KEY, SHARE, Place, Server, envoy
 from tests.dataplane.agents import RunningAgent, eventually
 
 
-def table(upstreams: Iterable[InstanceAddress]) -> RoutingTable:
+def table(upstreams: Iterable[InstanceAddress], queue_wait_s: float = 0.0) -> RoutingTable:
     """One endpoint of two deployments, as the planner would make it."""
     clusters = tuple(
         Cluster(f"images|{name}", (address,), 10_000, 5.0)
         for name, address in zip(("blue", "green"), upstreams, strict=True)
     )
-    targets = tuple(Target(c.name.partition("|")[2], c.name, 60.0, "/v2/models/m/infer") for c in clusters)
+    targets = tuple(
+        Target(c.name.partition("|")[2], c.name, 60.0, "/v2/models/m/infer", queue_wait_s=queue_wait_s)
+        for c in clusters
+    )
     keys = (Secret("f" * 32), Secret(KEY))
     return RoutingTable(1, (Route("images", keys, targets, (("blue", SHARE), ("green", 100 - SHARE))),), clusters)
 
@@ -44,7 +47,10 @@ def on_sockets(place: Place) -> AbstractContextManager[Server]:
 
 
 @contextmanager
-def serve(place: Place, *without: str, upstreams: Iterable[InstanceAddress] = ()) -> Iterator[Server]:
+def serve(
+    place: Place, *without: str, upstreams: Iterable[InstanceAddress] = (), queue_wait_s: float = 0.0
+) -> Iterator[Server]:
+    """``queue_wait_s``: how long a request above the limit may wait. None of a benchmark is."""
     certificate = place.certificate or own_certificate(place.work)
     if place.certificate is None:
         without = ("tls", *without)
@@ -59,11 +65,11 @@ def serve(place: Place, *without: str, upstreams: Iterable[InstanceAddress] = ()
         agent.start()
         try:
             ports = [Address("127.0.0.1", port) for port in place.upstreams]
-            agent.put_in_force(table(list(upstreams) or ports))
+            agent.put_in_force(table(list(upstreams) or ports, queue_wait_s))
             eventually(lambda: (agent.state / "envoy.json").exists())
         except AssertionError as exc:
             raise Unavailable(f"the agent did not start: {exc}; {agent.log()[-600:]}") from None
-        yield Server(place.port, agent.envoy().pid, envoy.version(), "tls" not in without)
+        yield Server(place.port, agent.envoy().pid, envoy.version(), "tls" not in without, agent.pid)
     finally:
         agent.close()
 
