@@ -116,7 +116,7 @@ ROOMS: dict[str, dict[str, set[str]]] = {
     "dataplane": {
         "dataplane": {"agent", "envoy", "machine"},
         "agent": {"machine", "proxy", "table"},
-        "envoy": {"machine", "metrics", "proxy", "table"},
+        "envoy": {"comparison", "machine", "metrics", "proxy", "table"},
         "proxy": {"table"},
         "triton": {"machine", "table"},
         "fetch": set(),

@@ -89,7 +89,7 @@ def test_every_proxy_has_the_same_rule() -> None:
 
 @pytest.mark.parametrize("part", PARTS)
 def test_each_part_is_there_to_be_taken_out(part: str) -> None:
-    sockets = Path("/run/a"), Path("/run/b"), Path("/run/c")
+    sockets = Path("/run/a"), Path("/run/b"), Path("/run/c"), Path("/run/d")
     start = bootstrap(BootstrapSettings("p", Address("127.0.0.1", 1), *sockets, Path("/log")))
     values = [
         start,

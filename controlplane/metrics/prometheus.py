@@ -38,6 +38,12 @@ def render(proxies: Mapping[str, Totals], keys: Sequence[KeyUse], version: str) 
         for proxy, totals in sorted(proxies.items()):
             for series, n in sorted(gauge(totals).items()):
                 lines.append(_line(name, {"proxy": proxy, "endpoint": series[0], "deployment": series[1]}, n))
+    name = "amphitrite_answer_difference"
+    lines += _head(name, "gauge", "Largest difference between the numbers of a tensor and those of another deployment.")
+    for proxy, totals in sorted(proxies.items()):
+        for series, differences in sorted(totals.differences.items()):
+            labels = {"proxy": proxy, "endpoint": series[0], "deployment": series[1]}
+            lines += (_line(name, {**labels, "tensor": one}, n) for one, n in sorted(differences.items()))
     name = "amphitrite_key_last_used_timestamp_seconds"
     lines += _head(name, "gauge", "The minute in which a key, or any token, last authorized a request.")
     lines += (_line(name, {"endpoint": use.endpoint, "key": use.key}, use.at) for use in keys)
@@ -103,6 +109,12 @@ _FAMILIES: Sequence[tuple[str, str, str, Callable[[Series, _Fields], Iterator[_S
         "counter",
         "Mirrored requests by status code of the discarded response.",
         _split("copies", "code"),
+    ),
+    (
+        "amphitrite_compared_answers_total",
+        "counter",
+        "Answers compared with those of another deployment, by outcome.",
+        _split("answers", "outcome"),
     ),
 )
 

@@ -11,6 +11,9 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
+from amphitrite.dataplane.comparison.answers import BODY_MAX
+from amphitrite.dataplane.envoy.answers.comparer import Comparer
+from amphitrite.dataplane.envoy.answers.sample_service import SampleService
 from amphitrite.dataplane.envoy.callouts.queue_service import QueueService
 from amphitrite.dataplane.envoy.callouts.server import CalloutServer
 from amphitrite.dataplane.envoy.process import file_names
@@ -69,6 +72,11 @@ class EnvoyProxy:
             on_limits=self._queue.set_places,
             waiting=self._queue.waiting,
         )
+        self._comparer = Comparer(lambda: self._updater.table)
+        # A server of its own: nobody waits for what goes through it, and it has bodies.
+        self._samples = CalloutServer(
+            file_names.answers_socket(settings.run), (SampleService(self._comparer),), BODY_MAX
+        )
         self._collector = MetricsCollector(
             self._admin_socket,
             lambda: processes.read(self._record),
@@ -77,6 +85,7 @@ class EnvoyProxy:
             settings.metrics_every_s,
             agent.on_metrics,
             waiting=self._queue.waiting,
+            answers=self._comparer.take,
         )
         self._sampler = DemandSampler(
             self._admin_socket,
@@ -91,6 +100,8 @@ class EnvoyProxy:
         if table is not None:
             self._updater.restore(table)
         self._callouts.start(self._agent.start_thread)
+        self._comparer.start(self._agent.start_thread)
+        self._samples.start(self._agent.start_thread)
         self._ads.start()
         self._agent.start_thread("apply", self._updater.run)
 
@@ -123,6 +134,8 @@ class EnvoyProxy:
         self._updater.stop()
         self._ads.stop()
         self._callouts.stop()
+        self._samples.stop()
+        self._comparer.stop()
         self._admin.close()
         if self._metrics_thread is not None:
             self._metrics_thread.join(_METRICS_SAVE_TIMEOUT_S)
@@ -196,6 +209,7 @@ def _launch(settings: ProxySettings) -> Launch:
                 agent_socket=file_names.ads_socket(settings.run),
                 callout_socket=file_names.callout_socket(settings.run),
                 admin_socket=file_names.admin_socket(settings.run),
+                answers_socket=file_names.answers_socket(settings.run),
                 access_log=file_names.access_log(settings.logs),
                 metrics_every_s=settings.metrics_every_s,
                 connections_max=_connections_max(open_files.raise_limit()),

@@ -8,8 +8,9 @@ A *series* is (endpoint, deployment). The deployment is empty for requests that 
 one was chosen. Both are empty for requests to no endpoint.
 
 Its *fields* are ``requests/CODE/REASON``, ``model/CODE``, ``le/INDEX`` (of ``BUCKETS_S``, not
-cumulative), ``microseconds``, ``received`` and ``sent`` (bytes), ``retries`` and ``copies/CODE``.
-The control plane adds ``usage/INSTANCE/WHAT`` of instances (its ``metrics.usage_counters``).
+cumulative), ``microseconds``, ``received`` and ``sent`` (bytes), ``retries``, ``copies/CODE`` and
+those of ``answer_counts``. The control plane adds ``usage/INSTANCE/WHAT`` of instances (its
+``metrics.usage_counters``).
 
 A *credential* of an endpoint is a key, by its fingerprint, or ``TOKEN``: any token.
 """
@@ -18,9 +19,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from amphitrite.dataplane.metrics.answer_counts import (
+    FIELDS,
+    TENSOR,
+    UNBOUNDED,
+    Answers,
+    Differences,
+    largest,
+)
 from amphitrite.dataplane.table.routing_table import Route
 
 Series = tuple[str, str]
@@ -39,7 +48,7 @@ KEEP_S = 900.0
 FIELD = re.compile(
     r"requests/[0-9]{1,3}/[A-Za-z,-]{0,60}|model/([0-9]{3}|-)|le/[0-9]{1,2}"
     r"|microseconds|received|sent|retries|copies/[0-9]{3}"
-    r"|usage/[a-z0-9.-]{1,253}/(cpu|memory|samples)"
+    r"|usage/[a-z0-9.-]{1,253}/(cpu|memory|samples)|" + "|".join(FIELDS)
 )
 NAME = re.compile("[A-Za-z0-9-]{0,64}")
 #: Tokens are many and expire by themselves: all of one endpoint count as one credential.
@@ -97,8 +106,10 @@ Numbers = Mapping[Series, Mapping[str, float]]
 class Totals:
     """What a proxy has counted since ``began`` (seconds since the epoch), over all its processes.
 
-    ``used``: when a reading last showed that the credential had let in a request since the reading
-    before.
+    - ``used``: when a reading last showed that the credential had let in a request since the
+      reading before.
+    - ``differences``: the largest difference of each tensor between the answers of a deployment and
+      those that it is compared with. It ends with the comparison.
     """
 
     began: float
@@ -106,6 +117,7 @@ class Totals:
     in_flight: Mapping[Series, int] = field(default_factory=dict)
     used: Mapping[Use, float] = field(default_factory=dict)
     waiting: Mapping[Series, int] = field(default_factory=dict)
+    differences: Mapping[Series, Differences] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +168,28 @@ def add_reading(
     uses = ledger.uses if same_process else {}
     used = {use: at for use, at in ledger.totals.used.items() if use in accepted or now - at <= KEEP_S}
     used |= {use: now for use, n in reading.uses.items() if n != uses.get(use, 0)}
-    totals = Totals(ledger.totals.began, counters, in_flight, used, reading.waiting)
+    differences = ledger.totals.differences
+    totals = Totals(ledger.totals.began, counters, in_flight, used, reading.waiting, differences)
     return Ledger(totals, process, reading.counters, removed, reading.uses)
+
+
+def add_answers(ledger: Ledger, answers: Mapping[Series, Answers], compared: Collection[Series]) -> Ledger:
+    """The ledger with what was counted of ``answers`` since the last call. ``compared``: the series
+    whose answers are compared now. The counts stay as long as the series."""
+    if not answers and not ledger.totals.differences:
+        return ledger
+    counters = {series: dict(fields) for series, fields in ledger.totals.counters.items()}
+    for series, counted in answers.items():
+        fields = counters.setdefault(series, {})
+        for name, n in counted.counts.items():
+            fields[name] = fields.get(name, 0.0) + n
+    before = ledger.totals.differences
+    differences = {
+        series: largest(before.get(series, {}), answers[series].differences if series in answers else {})
+        for series in compared
+        if series in before or series in answers
+    }
+    return replace(ledger, totals=replace(ledger.totals, counters=counters, differences=differences))
 
 
 def totals_to_json(totals: Totals) -> dict[str, Any]:
@@ -169,6 +201,8 @@ def totals_to_json(totals: Totals) -> dict[str, Any]:
         "used": _nested(totals.used),
         # A control plane of an earlier release does not know it.
         **({"waiting": _nested(totals.waiting)} if totals.waiting else {}),
+        # What nobody asks for changes no byte of a report.
+        **({"differences": _exact(totals.differences)} if totals.differences else {}),
     }
 
 
@@ -185,7 +219,11 @@ def totals_from_json(value: Mapping[str, Any]) -> Totals:
         for (endpoint, credential), at in _flat(value.get("used"))
     }
     waiting = {series: int(_number(number)) for series, number in _flat(value.get("waiting", {}))}
-    return Totals(_number(value.get("began")), counters, in_flight, used, waiting)
+    differences = {
+        series: {_tensor(name): _difference(size) for name, size in _object(sizes).items()}
+        for series, sizes in _flat(value.get("differences", {}))
+    }
+    return Totals(_number(value.get("began")), counters, in_flight, used, waiting, differences)
 
 
 def ledger_to_json(ledger: Ledger) -> dict[str, Any]:
@@ -216,6 +254,26 @@ def _nested(of: Mapping[Series, Any]) -> dict[str, dict[str, Any]]:
         short = {k: _rounded(n) for k, n in content.items()} if isinstance(content, Mapping) else content
         nested.setdefault(endpoint, {})[deployment] = short
     return nested
+
+
+def _exact(of: Mapping[Series, Differences]) -> dict[str, dict[str, dict[str, float]]]:
+    nested: dict[str, dict[str, dict[str, float]]] = {}
+    for (endpoint, deployment), sizes in of.items():
+        nested.setdefault(endpoint, {})[deployment] = dict(sizes)
+    return nested
+
+
+def _tensor(name: str) -> str:
+    if TENSOR.fullmatch(name) is None:
+        raise ValueError(f"{name[:80]!r} is not a name of a tensor")
+    return name
+
+
+def _difference(value: object) -> float:
+    size = _number(value)
+    if size > UNBOUNDED:
+        raise ValueError(f"{size!r} is not a difference")
+    return size
 
 
 def _flat(value: object) -> list[tuple[Series, Any]]:

@@ -40,6 +40,8 @@ class Upstream:
         self.name = name
         self.ready = True
         self.lost = False  #: every connection ends as soon as something is asked
+        #: what it answers in place of an echo: of a body, the other body and its headers
+        self.answer: Callable[[bytes], tuple[bytes, dict[str, str]]] | None = None
         self.requests: list[dict[str, Any]] = []
         self.health_checks = 0
         self.arrived = threading.Semaphore(0)  #: released for each held request that arrives
@@ -173,6 +175,9 @@ class _Handler(BaseHTTPRequestHandler):
         if "/trickles/" in self.path or "/stalls/" in self.path:
             self._stream(partial(upstream.wait_for_release, self.connection) if "/stalls/" in self.path else _pause)
             return
+        if upstream.answer is not None:
+            self._send(200, *upstream.answer(body))
+            return
         failure = next((FAILURES[word] for word in self.path.split("/") if word in FAILURES), None)
         self._send(*(failure or (200, json.dumps(seen).encode())))
 
@@ -189,9 +194,10 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.flush()
             pause()
 
-    def _send(self, status: int, body: bytes) -> None:
+    def _send(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
         self.send_response(status)
-        self.send_header("content-type", "application/json")
+        for name, value in {"content-type": "application/json", **(headers or {})}.items():
+            self.send_header(name, value)
         self.send_header("content-length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)

@@ -17,6 +17,7 @@ from amphitrite.controlplane.api.azure.workspace import SECRET_HOURS_MAX
 from amphitrite.controlplane.api.openapi.field_schemas import Schema
 from amphitrite.controlplane.core.history.revisions import Cause
 from amphitrite.controlplane.core.rollouts.traffic_rollout import State as RolloutState
+from amphitrite.dataplane.metrics.answer_counts import TENSOR
 from amphitrite.dataplane.metrics.counters import CREDENTIAL, FIELD, NAME
 from amphitrite.dataplane.metrics.demand import NUMBER_MAX
 from amphitrite.schemas.errors import CODES, SCORING_CODES
@@ -63,6 +64,7 @@ TYPES: Mapping[str, Schema] = {
         "maxItems": 9,
     },
     "flush": {"type": "integer", "minimum": 0, "maximum": FLUSH_MAX},
+    "differences": _by_name(NAME, _by_name(NAME, _by_name(TENSOR, _COUNT))),
     "hours": {"type": "integer", "minimum": 1, "maximum": SECRET_HOURS_MAX},
     "in_flight": _by_name(NAME, _by_name(NAME, _COUNT)),
     "instance": {**_SAID, "description": "Lines of this instance only."},
@@ -161,7 +163,8 @@ REQUESTS: Mapping[str, str] = {
     " maxP90?:span|null maxP95?:span|null maxP99?:span|null compareWith?:maybe_said margin?:share|null"
     " alpha?:alpha|null shadow?:span|null",
     "PromoteBody": "full?:flag",
-    "AgentMetricsBody": "began:since counters:counters in_flight:in_flight used:used waiting?:in_flight",
+    "AgentMetricsBody": "began:since counters:counters in_flight:in_flight used:used waiting?:in_flight"
+    " differences?:differences",
     "AgentSamplesBody": "flush:flush samples:[demand]",
     "AgentReportBody": "acknowledged_version?:version drained_version?:version rejected_version?:version"
     " error?:maybe_said envoy?:ReportedEnvoy|null",

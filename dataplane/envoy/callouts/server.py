@@ -19,6 +19,8 @@ from amphitrite.dataplane.machine.json_log import log
 
 _START_TIMEOUT_S = 10.0
 _STOP_TIMEOUT_S = 2.0
+#: What a message has besides a body.
+_ENVELOPE_BYTES = 256 * 1024
 
 
 class Service(Protocol):
@@ -38,8 +40,10 @@ class CalloutServer:
     """Serves ``services`` from ``start`` to ``stop``. Callouts that are open at ``stop`` are ended;
     Envoy lets their requests go on."""
 
-    def __init__(self, socket: Path, services: tuple[Service, ...]) -> None:
+    def __init__(self, socket: Path, services: tuple[Service, ...], body_bytes: int = 0) -> None:
+        """``body_bytes``: of the largest body that one message may have."""
         self._socket, self._services = socket, services
+        self._options = [("grpc.max_receive_message_length", body_bytes + _ENVELOPE_BYTES)]
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
         self._thread: threading.Thread | None = None
@@ -60,7 +64,7 @@ class CalloutServer:
 
     async def _run(self, listening: threading.Event) -> None:
         self._stop, self._loop = asyncio.Event(), asyncio.get_running_loop()
-        server: Any = grpc.aio.server()
+        server: Any = grpc.aio.server(options=self._options)
         for service in self._services:
             service.begin(self._loop)
             handler = grpc.method_handlers_generic_handler(service.name, service.handlers())

@@ -33,6 +33,11 @@ def callout_socket(run: Path) -> Path:
     return run / "callouts.sock"
 
 
+def answers_socket(run: Path) -> Path:
+    """Where the agent is shown the answers that it compares."""
+    return run / "answers.sock"
+
+
 def admin_socket(run: Path) -> Path:
     """Where Envoy serves its admin interface."""
     return run / "envoy-admin.sock"

@@ -87,8 +87,9 @@ class Launch:
             str(self.executable), "--config-path", str(self.bootstrap_file),
             *(hot.arguments(epoch, parent_shutdown_s) if hot else ["--disable-hot-restart"]),
             "--concurrency", str(self.workers), *self.output.arguments, "--log-level", "info",
-            # The agent logs a rejected resource itself, without the secrets in it.
-            "--component-log-level", "config:error,upstream:warn",
+            # The agent logs a rejected resource itself, without the secrets in it. That it does not
+            # answer would be a line for each request.
+            "--component-log-level", "config:error,upstream:warn,ext_proc:error",
             "--drain-time-s", "5", "--drain-strategy", "immediate", "--file-flush-interval-msec", "1000",
         ]  # fmt: skip
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from amphitrite.dataplane.envoy.answers import sample_filter
 from amphitrite.dataplane.envoy.filters.request_stats import stats_config
 from amphitrite.dataplane.envoy.protobuf.common_values import ADS_AT_START, CALLOUTS, seconds
 from amphitrite.dataplane.envoy.translate.listener import listener
@@ -32,8 +33,8 @@ class BootstrapSettings:
     """What the bootstrap says about one Envoy.
 
     - ``id``: the node's id.
-    - ``agent_socket``, ``callout_socket``, ``admin_socket``: UNIX sockets in a directory that only
-      their owner may enter.
+    - ``agent_socket``, ``callout_socket``, ``answers_socket``, ``admin_socket``: UNIX sockets in a
+      directory that only their owner may enter.
     - ``access_log``: None: standard output.
     - ``heap_bytes``: memory that Envoy must not exceed; None: no limit.
     - ``connections_max``: how many clients may be connected, whatever they say, or do not say.
@@ -45,6 +46,7 @@ class BootstrapSettings:
     listen: Address
     agent_socket: Path
     callout_socket: Path
+    answers_socket: Path
     admin_socket: Path
     access_log: Path | None
     heap_bytes: int | None = None
@@ -76,7 +78,11 @@ def bootstrap(settings: BootstrapSettings) -> dict[str, Any]:
         },
         "static_resources": {
             "listeners": [listener(settings.listen, settings.access_log, settings.scoring_domain)],
-            "clusters": [_agent_cluster(settings.agent_socket), _callout_cluster(settings.callout_socket)],
+            "clusters": [
+                _agent_cluster(settings.agent_socket),
+                _callout_cluster(settings.callout_socket),
+                _answers_cluster(settings.answers_socket),
+            ],
         },
         "layered_runtime": {
             "layers": [
@@ -86,6 +92,7 @@ def bootstrap(settings: BootstrapSettings) -> dict[str, Any]:
                         "re2.max_program_size.error_level": 1000,
                         # The many requests of one connection wait for those of the others.
                         "http.max_requests_per_io_cycle": 8,
+                        **sample_filter.RUNTIME,
                     },
                 },
             ]
@@ -149,6 +156,14 @@ def _callout_cluster(socket: Path) -> dict[str, Any]:
     limits = {"max_requests": _CALLOUTS_MAX, "max_connections": _UNBOUNDED, "max_pending_requests": _UNBOUNDED}
     return {
         **_grpc_cluster(CALLOUTS, socket),
+        "circuit_breakers": {"thresholds": [{"priority": "DEFAULT", **limits}]},
+    }
+
+
+def _answers_cluster(socket: Path) -> dict[str, Any]:
+    limits = {"max_requests": sample_filter.AT_ONCE_MAX}
+    return {
+        **_grpc_cluster(sample_filter.CLUSTER, socket),
         "circuit_breakers": {"thresholds": [{"priority": "DEFAULT", **limits}]},
     }
 

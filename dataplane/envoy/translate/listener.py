@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from amphitrite.dataplane.envoy.answers import sample_filter
 from amphitrite.dataplane.envoy.filters import (
     bodiless_requests,
     conditional_filters,
@@ -114,6 +115,7 @@ def connection_manager(log: Path | None) -> dict[str, Any]:
             sequence_affinity.http_filter(),
             # Last, so that a place is taken by a request that goes on at once.
             queueing.http_filter(),
+            sample_filter.http_filter(),
             {
                 "name": "envoy.filters.http.router",
                 "typed_config": {"@type": f"{_EXTENSIONS}.filters.http.router.v3.Router"},

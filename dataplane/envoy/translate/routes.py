@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from amphitrite.dataplane.envoy.answers import sample_filter
 from amphitrite.dataplane.envoy.filters import (
     cors,
     credential_uses,
@@ -101,6 +102,8 @@ def route_configuration(
     if any(target.queue_wait_s for target in route.targets):
         # Not only requests with a token find another route first, but those with some bodies too.
         host["typed_per_filter_config"] = {**host.get("typed_per_filter_config", {}), **queueing.inactive()}
+    if route.comparison is not None:
+        host["typed_per_filter_config"] = {**host.get("typed_per_filter_config", {}), **sample_filter.inactive()}
     return {
         "name": route.name,
         "virtual_hosts": [host],
@@ -115,7 +118,7 @@ def route_configuration(
 def _grpc(route: Route, bounds: Mapping[str, int], by_grpc: Collection[str]) -> Iterator[dict[str, Any]]:
     """As ``_refusals`` and ``_targets``, for gRPC requests. None of them gets any further."""
     yield from grpc_routes.refusals(_unauthenticated(route))
-    for routed, match, mirrors in _target_matches(route, bounds):
+    for routed, match, mirrors, _ in _target_matches(route, bounds):
         yield from grpc_routes.target_routes(routed, match, mirrors, by_grpc)
     yield from (grpc_routes.as_grpc(item) for item in _no_target(route))
 
@@ -201,32 +204,40 @@ def _accepted(keys: Sequence[Secret]) -> Iterator[dict[str, Any]]:
 
 
 def _targets(route: Route, bounds: Mapping[str, int]) -> Iterator[dict[str, Any]]:
-    for routed, match, mirrors in _target_matches(route, bounds):
-        yield from target_routes(routed, match, mirrors)
+    for routed, match, mirrors, compared in _target_matches(route, bounds):
+        yield from target_routes(routed, match, mirrors, compared)
     yield from _no_target(route)
 
 
 def _target_matches(
     route: Route, bounds: Mapping[str, int]
-) -> Iterator[tuple[RoutedTarget, dict[str, Any], Sequence[Mirror]]]:
-    """The match of each target's requests, with the targets that get mirrored requests: first the
-    split, then pinned requests.
+) -> Iterator[tuple[RoutedTarget, dict[str, Any], Sequence[Mirror], int]]:
+    """The match of each target's requests, with the targets that get mirrored requests and the
+    bound of those that are compared: first the split, then pinned requests.
 
     One random number is drawn for a request and used for all fractions, so the shares must be
     cumulative. A mirror takes its part of each share's numbers: the same percentage of every
-    target's requests is mirrored.
+    target's requests is mirrored. So does a comparison.
     """
     routed = {t.name: RoutedTarget(route.name, t, bounds.get(t.cluster or "", 0)) for t in route.targets}
     unpinned = [_absent(DEPLOYMENT)]
     cumulative = 0
     for name, percent in route.split:
         mirrors = [(routed[copy], 100 * cumulative + percent * part) for copy, part in route.mirrors]
+        part = _compared_part(route, name)
+        compared = 100 * cumulative + percent * part if part else 0
         cumulative += percent
         share = {} if cumulative == 100 else _share(cumulative)
-        yield routed[name], {"headers": unpinned, **share}, mirrors
+        yield routed[name], {"headers": unpinned, **share}, mirrors, compared
     for item in routed.values():
         pinned = {"name": DEPLOYMENT, "string_match": {"exact": item.target.name, "ignore_case": True}}
-        yield item, {"headers": [pinned]}, ()
+        yield item, {"headers": [pinned]}, (), 100 * _compared_part(route, item.target.name)
+
+
+def _compared_part(route: Route, target: str) -> int:
+    """The percentage of the target's requests whose answers are compared."""
+    comparison = route.comparison
+    return comparison.share if comparison is not None and comparison.base == target else 0
 
 
 def _no_target(route: Route) -> Iterator[dict[str, Any]]:

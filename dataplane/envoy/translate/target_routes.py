@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from amphitrite.dataplane.envoy.answers import sample_filter
 from amphitrite.dataplane.envoy.filters import (
     form_bodies,
     model_errors,
@@ -68,10 +69,11 @@ class RoutedTarget:
 
 
 def target_routes(
-    routed: RoutedTarget, match: Mapping[str, Any], mirrors: Sequence[Mirror] = ()
+    routed: RoutedTarget, match: Mapping[str, Any], mirrors: Sequence[Mirror] = (), compared: int = 0
 ) -> Iterator[dict[str, Any]]:
     """``Route`` messages for requests that meet ``match``: conditions besides the path, ``headers``
-    among them.
+    among them. ``compared``: the upper bound of the random numbers of those whose answers are
+    compared, in ten-thousandths; 0: none are.
 
     POSTs are separate from other methods because they run a model. Only their failures become 424,
     while a readiness probe, for one, keeps its status. Only they have a body.
@@ -90,6 +92,9 @@ def target_routes(
         }
         return
     post = {**match, "headers": [POST, *match["headers"]]}
+    if compared:
+        below = {"default_value": {"numerator": compared, "denominator": "TEN_THOUSAND"}}
+        yield from _compared(routed, {**post, "runtime_fraction": below}, mirrors)
     if routed.target.retry_lost:
         once = replace(routed, target=replace(routed.target, retry_lost=False))
         yield from _posts(once, {**post, "headers": [_COMPRESSED, *post["headers"]]}, mirrors)
@@ -116,6 +121,21 @@ def _posts(routed: RoutedTarget, post: Mapping[str, Any], mirrors: Sequence[Mirr
         streamed = _forward(routed, mirrors, "/", stream=True)
         yield {"match": {**events, **below}, **_for_posts(routed.target, mirrors, streamed)}
     yield {"match": {**post, **below}, **_for_posts(routed.target, mirrors, _forward(routed, mirrors, "/"))}
+
+
+def _compared(routed: RoutedTarget, post: Mapping[str, Any], mirrors: Sequence[Mirror]) -> Iterator[dict[str, Any]]:
+    """As ``_posts``, for the requests whose answers the agent is shown. Streams are not among
+    them."""
+    root = f"/endpoints/{routed.endpoint}"
+    shown = {**post, "headers": [*sample_filter.CONDITIONS, *post["headers"]]}
+    found = []
+    if routed.target.score_path is not None and sample_filter.is_infer(routed.target.score_path):
+        found += [{"match": {**shown, "path": path}, **_score(routed, mirrors)} for path in (f"{root}/", root)]
+    by_path = {**shown, "headers": [sample_filter.BY_PATH, *shown["headers"]], "prefix": f"{root}/"}
+    found.append({"match": by_path, **_for_posts(routed.target, mirrors, _forward(routed, mirrors, "/"))})
+    for route in found:
+        filters = {**route.get("typed_per_filter_config", {}), **sample_filter.enabled(routed.endpoint)}
+        yield {**route, "typed_per_filter_config": filters}
 
 
 def search(target: Target, mirrors: Sequence[Mirror]) -> dict[str, Any]:

@@ -20,11 +20,13 @@ from amphitrite.dataplane.envoy.process.admin_client import AdminClient
 from amphitrite.dataplane.machine.atomic_files import write_private
 from amphitrite.dataplane.machine.json_log import log
 from amphitrite.dataplane.machine.processes import ProcessRecord
+from amphitrite.dataplane.metrics.answer_counts import Answers
 from amphitrite.dataplane.metrics.counters import (
     NO_ENDPOINT,
     Ledger,
     Series,
     Totals,
+    add_answers,
     add_reading,
     credentials,
     ledger_from_json,
@@ -50,6 +52,7 @@ class MetricsCollector:
 
     ``process``: which Envoy answers at ``socket`` now. ``table``: the table in force. ``file``:
     where the sums are saved. ``waiting``: the requests that wait for a place, by cluster.
+    ``answers``: what was counted of answers since the last call.
     """
 
     def __init__(
@@ -62,9 +65,10 @@ class MetricsCollector:
         on_change: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.time,
         waiting: Callable[[], Mapping[str, int]] = dict,
+        answers: Callable[[], Mapping[Series, Answers]] = dict,
     ) -> None:
         self._socket, self._process, self._table, self._file, self._clock = socket, process, table, file, clock
-        self._every_s, self._on_change, self._waiting = every_s, on_change, waiting
+        self._every_s, self._on_change, self._waiting, self._answers = every_s, on_change, waiting, answers
         self._owners: dict[str, Series] = {}
         self._ledger = self._load()
         self._saved_at = clock()
@@ -107,11 +111,14 @@ class MetricsCollector:
         another = self._ledger.process is not None and self._ledger.process[0] != before.pid
         accepted = {(route.name, credential) for route in table.routes for credential in credentials(route)}
         process = before.pid, before.create_time
-        self._ledger = add_reading(self._ledger, process, reading, current, self._clock(), accepted)
+        ledger = add_reading(self._ledger, process, reading, current, self._clock(), accepted)
+        answers = {series: counted for series, counted in self._answers().items() if series in current}
+        self._ledger = add_answers(ledger, answers, _compared(table))
         self._owners = {c: s for c, s in self._owners.items() if s in current or s in self._ledger.removed}
-        self._on_change()
-        if another or self._clock() - self._saved_at >= _SAVE_EVERY_S:
+        # Nothing but these sums holds what was counted of answers.
+        if another or answers or self._clock() - self._saved_at >= _SAVE_EVERY_S:
             self._save()
+        self._on_change()
 
     def _waiting_by_series(self) -> dict[Series, int]:
         found: Counter[Series] = Counter()
@@ -135,6 +142,10 @@ class MetricsCollector:
             write_private(self._file, seal(json.dumps(ledger_to_json(self._ledger))))
         except OSError as exc:
             log("warning", "the counters cannot be saved", error=str(exc))
+
+
+def _compared(table: RoutingTable) -> set[Series]:
+    return {(route.name, route.comparison.candidate) for route in table.routes if route.comparison is not None}
 
 
 def _series(table: RoutingTable) -> set[Series]:

@@ -20,6 +20,7 @@ BLUE = {
     "requests/200/": 2000, "requests/424/ModelError": 3, "requests/408/RequestTimeout": 1, "model/400": 2,
     "model/500": 1, "le/0": 1000, "le/1": 1000, "le/26": 4, "microseconds": 802_000_000.5, "received": 6000,
     "sent": 60_000, "retries": 1, "copies/200": 7,
+    "answers/compared": 40, "answers/differ": 3, "answers/disagree": 1, "answers/dropped": 2, "answers/failed": 1,
 }  # fmt: skip
 #: Of a proxy on which nothing is in flight, and whose users show no key.
 IDLE: dict[str, Any] = {"in_flight": {}, "used": {}}
@@ -44,7 +45,15 @@ def test_prometheus_is_told_of_every_live_proxy(world: Any, request: pytest.Fixt
     report(world, 'quoting"\\', {"began": 1, "counters": {}, **IDLE})
     world.endpoint()
     secondary = world.store.get_keys("ep1")[1].fingerprint()
-    report(world, "one", {**numbers(world.now[0]), "used": {"ep1": {secondary: world.now[0], "f" * 16: 1}}})
+    report(
+        world,
+        "one",
+        {
+            **numbers(world.now[0]),
+            "used": {"ep1": {secondary: world.now[0], "f" * 16: 1}},
+            "differences": {"ep1": {"blue": {"a:0": 0.00012, 'b"': 1e18}}},
+        },
+    )
     answer = world.client.get("/metrics")
     assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
     text = re.sub('version="[^"]*"', 'version="1.2.3"', answer.text)
@@ -72,6 +81,11 @@ def test_prometheus_shows_a_token(world: Any) -> None:
         ({"began": 1, "counters": {}, "in_flight": {}}, "an object is needed"),
         ({"began": 1, "counters": {}, "in_flight": {}, "used": {"ep1": {"key": 1}}}, "'key' is not a name"),
         ({"began": 1, "counters": {}, "in_flight": {}, "used": {"ep1": {"token": "now"}}}, "'now' is not a number"),
+        ({"began": 1, "counters": {}, **IDLE, "differences": {"ep1": {"blue": 1}}}, "an object is needed"),
+        ({"began": 1, "counters": {}, **IDLE, "differences": {"ep1": {"blue": {"": 1}}}}, "name of a tensor"),
+        ({"began": 1, "counters": {}, **IDLE, "differences": {"ep1": {"blue": {"a" * 129: 1}}}}, "name of a tensor"),
+        ({"began": 1, "counters": {}, **IDLE, "differences": {"ep1": {"blue": {"a\n": 1}}}}, "name of a tensor"),
+        ({"began": 1, "counters": {}, **IDLE, "differences": {"ep1": {"blue": {"a": 1e18 * 2}}}}, "not a difference"),
     ],
 )
 def test_what_no_agent_says_is_refused(world: Any, body: dict[str, Any], said: str) -> None:

@@ -59,6 +59,7 @@ def settings(directory: Path) -> BootstrapSettings:
         Address("127.0.0.1", 9443),
         directory / "ads.sock",
         directory / "callouts.sock",
+        directory / "answers.sock",
         directory / "admin.sock",
         directory / "access.log",
     )

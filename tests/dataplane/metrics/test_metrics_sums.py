@@ -11,6 +11,7 @@ import pytest
 
 from amphitrite.dataplane.envoy.filters import request_stats
 from amphitrite.dataplane.envoy.xds.metrics_collector import MetricsCollector
+from amphitrite.dataplane.metrics.answer_counts import COMPARED, UNBOUNDED, Answers, tensor_name
 from amphitrite.dataplane.metrics.counters import (
     BUCKETS_S,
     KEEP_S,
@@ -21,6 +22,7 @@ from amphitrite.dataplane.metrics.counters import (
     Series,
     Totals,
     Use,
+    add_answers,
     add_reading,
     ledger_from_json,
     ledger_to_json,
@@ -202,3 +204,27 @@ def test_numbers_that_cannot_be_read_begin_anew(tmp_path: Path) -> None:
             tmp_path / "socket", lambda: None, lambda: RoutingTable(1), file, 5.0, clock=lambda: 9.0
         )
         assert collector.content() == {"began": 9, "counters": {}, "in_flight": {}, "used": {}}
+
+
+def test_answers_add_up_beside_what_envoy_counts() -> None:
+    """Whatever Envoy does: nothing but the sum knows them."""
+    ledger, said = Ledger(Totals(1.0)), []
+    for process, sizes in ((FIRST, {"a": 0.25}), (SECOND, {"a": 0.125, "b": float("inf")})):
+        ledger = add_reading(ledger, process, reading({(BLUE, "sent", ""): 5}), {BLUE}, 100.0)
+        ledger = add_answers(ledger, {BLUE: Answers({COMPARED: 2}, sizes)}, {BLUE})
+        ledger = add_answers(ledger, {}, {BLUE})
+        ledger = ledger_from_json(json.loads(json.dumps(ledger_to_json(ledger))))
+        said.append((ledger.totals.counters[BLUE][COMPARED], dict(ledger.totals.differences[BLUE])))
+    assert said == [(2, {"a": 0.25}), (4, {"a": 0.25, "b": UNBOUNDED})]
+    assert ledger.totals.counters[BLUE]["sent"] == 10
+    ended = add_answers(ledger, {}, ())
+    assert (ended.totals.counters, ended.totals.differences) == (ledger.totals.counters, {})
+    assert "differences" not in totals_to_json(ended.totals)
+
+
+def test_few_tensors_are_kept_under_names_that_can_be_told() -> None:
+    sizes = {tensor_name(f"{n:03}\n\ud800é" + "x" * 200): float(n) for n in range(50)}
+    ledger = add_answers(Ledger(Totals(1.0)), {BLUE: Answers({}, sizes)}, {BLUE})
+    kept = totals_from_json(json.loads(json.dumps(totals_to_json(ledger.totals)))).differences[BLUE]
+    assert len(kept) == 32 and kept["000??é" + "x" * 122] == 0.0
+    assert tensor_name("") == "?"
