@@ -32,6 +32,12 @@ def deployment(client: Client, endpoint: str, name: str) -> list[dict[str, Any]]
         return _rows(client.get(f"{lookups.deployment_path(client, endpoint, name)}/history"))
 
 
+def scale(client: Client, endpoint: str, name: str) -> list[dict[str, Any]]:
+    """A row for each change of a deployment's number of instances, newest first."""
+    with near_names.suggested(client, *lookups.deployment_places(client, endpoint, name)):
+        return _rows(client.get(f"{lookups.deployment_path(client, endpoint, name)}/scaleHistory"))
+
+
 def restore_traffic(session: Session, endpoint: str, revision: int | None, *, no_wait: bool) -> bool:
     """Bring back the traffic of ``revision``; None: that before the last change. Returns and raises
     as ``operation_polling.run_operation``."""
@@ -89,6 +95,22 @@ def deployment_table(session: Session, value: Any, target: str) -> Table:
     )
     columns = (*_COLUMNS, Column("Model"), Column("Instances"), Column("Changed"), Column("Reason"))
     return Table(columns, rows, f"deployment {target} has not changed since its history is kept")
+
+
+def scale_table(session: Session, value: Any, target: str) -> Table:
+    rows = tuple(
+        (
+            durations.age(session.client.server_time - durations.epoch(row["time"])),
+            str(row["from"]),
+            str(row["to"]),
+            row["by"],
+            "applied" if row["mode"] == "apply" else "recommended",
+            row["reason"].partition(": ")[2] or row["reason"],
+        )
+        for row in value
+    )
+    columns = tuple(map(Column, ("Age", "From", "To", "By", "Mode", "Reason")))
+    return Table(columns, rows, f"nothing has scaled deployment {target}")
 
 
 _COLUMNS = (Column("Revision"), Column("Age"), Column("By"), Column("Cause"))

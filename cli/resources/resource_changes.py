@@ -22,6 +22,7 @@ from amphitrite.cli.resources.traffic_names import SHARES
 from amphitrite.cli.session import interruption, near_names, operation_polling
 from amphitrite.cli.session.interruption import Change
 from amphitrite.schemas import wire
+from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import compute_id
 from amphitrite.schemas.wire.display import show_endpoint
 
@@ -140,15 +141,25 @@ def require_endpoint(client: Client, submission: Submission) -> None:
         client.get(lookups.endpoint_path(client, name))
 
 
+def _refuse_scaled_count(current: Mapping[str, Any], edited: Mapping[str, Any]) -> None:
+    """Raises Error BadArgument for another number of instances where the utilization sets it."""
+    settings = edited.get("scale_settings") or {}
+    scaled = str(settings.get("type")).lower() == "target_utilization" and settings.get("mode") != "recommend"
+    if scaled and edited.get("instance_count") != current.get("instance_count"):
+        message = "instance_count is set by scale_settings of type target_utilization"
+        hint = "set scale_settings.min_instances or max_instances, or scale_settings.type=default"
+        raise Error("BadArgument", message, target="instance_count", hint=hint)
+
+
 def update_deployment(session: Session, endpoint: str, name: str, field_edits: Sequence[Edit], no_wait: bool) -> bool:
     """Update fields of a deployment. Returns and raises as put_endpoint."""
     edits.refuse_immutable_fields(field_edits, "managed_online_deployment", {"name": name, "endpoint_name": endpoint})
 
     def edit(resource: Any) -> Submission:
         current = wire.deployment_from_wire(endpoint, resource["name"], resource)
-        return document_input.validate_deployment(
-            edits.apply(Document(f"deployment {name}", current, Path()), field_edits)
-        )
+        edited = edits.apply(Document(f"deployment {name}", current, Path()), field_edits)
+        _refuse_scaled_count(current, edited.value)
+        return document_input.validate_deployment(edited)
 
     path = lookups.deployment_path(session.client, endpoint, name)
     return _update(

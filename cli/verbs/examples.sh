@@ -142,6 +142,9 @@ ml online-deployment update -n green -e pictures \
 # Show the last documents of a deployment, and which fields changed.
 ml online-deployment history -n green -e pictures -o table
 
+# Show what has changed the number of instances, and why.
+ml online-deployment scale-history -n green -e pictures -o table
+
 # Bring back the model and the settings from before.
 ml online-deployment rollback -n green -e pictures
 

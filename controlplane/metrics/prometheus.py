@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from amphitrite.controlplane.core.scaling.scales import InstanceCounts
 from amphitrite.controlplane.store.reports.key_uses import KeyUse
 from amphitrite.dataplane.metrics.counters import BUCKETS_S, Series, Totals
 
@@ -16,12 +17,19 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 #: The label value for no endpoint or no deployment; no name equals it.
 NONE = "-"
 
+_INSTANCES = {
+    "wanted": "Instances that a deployment is to have now.",
+    "ready": "Instances of a deployment that are ready.",
+    "recommended": "Instances that a scaler in mode recommend would set.",
+}
 #: One line: the suffix of the family's name, its labels, its value.
 _Sample = tuple[str, Mapping[str, str], float]
 _Fields = Mapping[str, float]
 
 
-def render(proxies: Mapping[str, Totals], keys: Sequence[KeyUse], version: str) -> str:
+def render(
+    proxies: Mapping[str, Totals], keys: Sequence[KeyUse], version: str, instances: Sequence[InstanceCounts] = ()
+) -> str:
     """All families. ``proxies``: the counters of each proxy, by its agent's id."""
     lines = [
         *_head("amphitrite_build_info", "gauge", "The version of the control plane that answers."),
@@ -47,6 +55,12 @@ def render(proxies: Mapping[str, Totals], keys: Sequence[KeyUse], version: str) 
     name = "amphitrite_key_last_used_timestamp_seconds"
     lines += _head(name, "gauge", "The minute in which a key, or any token, last authorized a request.")
     lines += (_line(name, {"endpoint": use.endpoint, "key": use.key}, use.at) for use in keys)
+    for kind, description in _INSTANCES.items():
+        lines += _head(name := f"amphitrite_instances_{kind}", "gauge", description)
+        for one in instances:
+            labels = {"endpoint": one.endpoint, "deployment": one.deployment}
+            if (number := getattr(one, kind)) is not None:
+                lines.append(_line(name, labels, number))
     return "\n".join(lines) + "\n"
 
 

@@ -15,6 +15,7 @@ from amphitrite.controlplane.core.capacity.node_capacity import NodeCapacity
 from amphitrite.controlplane.core.desired import instance_types, resources
 from amphitrite.controlplane.core.desired.resources import Deployment
 from amphitrite.controlplane.core.rules.deployment_rules import Place
+from amphitrite.controlplane.core.scaling.scales import scaled
 from amphitrite.controlplane.services.services import Services
 from amphitrite.controlplane.store.state.store import Record
 from amphitrite.schemas.errors import Error
@@ -38,11 +39,13 @@ def admit(services: Services, place: Place, former: Record | None, document: Doc
     if place.compute is None:
         return None
     wanted = _wanted(document, model, place)
+    if wanted.scale_settings is not None and wanted.scale_settings.mode == "apply":
+        wanted = scaled(wanted, None if former is None else former.scale)
     shape = instance_types.shape(wanted.workload.instance_type, place.compute)
     demand = services.runtime.demand(wanted.workload, shape)
     if demand is None:
         return None
-    before = _wanted(former.document, model, place) if former is not None else None
+    before = scaled(_wanted(former.document, model, place), former.scale) if former is not None else None
     replacing, added = _added(former, document, wanted, before)
     nodes = _nodes(services, place) if added else None
     if nodes is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from amphitrite.controlplane.core.desired import scale_settings
 from amphitrite.controlplane.core.history import deployment_history
 from amphitrite.controlplane.core.history.revisions import NOBODY, Author
 from amphitrite.controlplane.core.rules import deployment_rules, preconditions, traffic_removal
@@ -50,6 +51,7 @@ def prepare(services: Services, endpoint: Record, document: dict[str, Any]) -> D
     """
     place = references.place(services, endpoint.document)
     former = _former(services, endpoint.name, str(document["name"]))
+    document = _with_own_count(document, former)
     document, model = _pinned(services, endpoint.name, document, former, place)
     waiting = admission.admit(services, place, former, document, model)
     return DeploymentChange(document, model, place, former, waiting)
@@ -157,6 +159,18 @@ def _pinned(
         pinned.setdefault("instance_type", place.compute.default_instance_type)
     model = {**services.models.reference(facts.name, facts.version), "model_names": list(facts.model_names)}
     return pinned, {**model, **({"container": asdict(environment.container)} if environment.container else {})}
+
+
+def _with_own_count(document: dict[str, Any], former: Record | None) -> dict[str, Any]:
+    """Where a scaler sets the number, what clients send back is that number. The document keeps the
+    one that it began with."""
+    settings = scale_settings.of_document(document)
+    before = None if former is None else scale_settings.of_document(former.document)
+    if former is None or settings is None or before is None or "recommend" in (settings.mode, before.mode):
+        return document
+    kept = {name: value for name, value in document.items() if name != "instance_count"}
+    own = former.document.get("instance_count")
+    return kept if own is None else {**kept, "instance_count": own}
 
 
 def _former(services: Services, endpoint: str, name: str) -> Record | None:

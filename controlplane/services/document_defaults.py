@@ -12,6 +12,7 @@ from dataclasses import asdict
 from typing import Any
 
 from amphitrite.controlplane.core.desired import resources
+from amphitrite.controlplane.core.desired.scale_settings import PREFIX, TARGET_UTILIZATION
 
 Document = dict[str, Any]
 
@@ -27,6 +28,14 @@ DEPLOYMENT: Mapping[str, Any] = {
     "readiness_probe": asdict(resources.DEFAULT_READINESS_PROBE),
     "liveness_probe": asdict(resources.DEFAULT_LIVENESS_PROBE),
 }
+#: Of ``scale_settings`` of type ``target_utilization``.
+_TARGET_UTILIZATION: Mapping[str, Any] = {
+    "type": "default",
+    "min_instances": 1,
+    "max_instances": 1,
+    "polling_interval": 1,
+    "target_utilization_percentage": 70,
+}
 
 #: Fields that Kubernetes documents do not have. There the cluster controls network access.
 _MANAGED_ONLY = frozenset({"egress_public_network_access"})
@@ -39,9 +48,14 @@ def of_endpoint(document: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def of_deployment(document: Mapping[str, Any]) -> Mapping[str, Any]:
     """The defaults for this kind of deployment."""
+    defaults = DEPLOYMENT
+    if (document.get("scale_settings") or {}).get("type") == TARGET_UTILIZATION:
+        given = document.get("properties") or {}
+        own = {name: value for name, value in _TARGET_UTILIZATION.items() if f"{PREFIX}{name}" not in given}
+        defaults = {**defaults, "scale_settings": own}
     if document.get("type") != "kubernetes":
-        return DEPLOYMENT
-    return {name: default for name, default in DEPLOYMENT.items() if name not in _MANAGED_ONLY}
+        return defaults
+    return {name: default for name, default in defaults.items() if name not in _MANAGED_ONLY}
 
 
 def fill(document: Mapping[str, Any], defaults: Mapping[str, Any]) -> Document:

@@ -12,7 +12,10 @@ from typing import Any
 
 from amphitrite.schemas.errors import Violation
 
-_SCALED = ("min_instances", "max_instances", "polling_interval", "target_utilization_percentage")
+_SCALED = (
+    *("min_instances", "max_instances", "polling_interval", "target_utilization_percentage"),
+    *("idle_timeout", "mode"),
+)
 
 
 def check(kind: str, document: object) -> Iterator[Violation]:
@@ -24,7 +27,7 @@ def check(kind: str, document: object) -> Iterator[Violation]:
         yield from _identity(document)
     if kind == "legacy_endpoint":
         yield from _legacy(document)
-    if kind == "kubernetes_online_deployment":
+    if kind.endswith("online_deployment"):
         yield from _scale(document)
     if kind == "environment":
         yield from _environment(document)
@@ -103,7 +106,7 @@ def _scale(document: Mapping[str, Any]) -> Iterator[Violation]:
             if name in settings:
                 path = ("scale_settings", name)
                 yield Violation(path, "not allowed for type default", "set type to target_utilization")
-    minimum, maximum = settings.get("min_instances"), settings.get("max_instances")
+    minimum, maximum = settings.get("min_instances"), settings.get("max_instances", 1)
     if type(minimum) is int and type(maximum) is int and minimum > maximum:
         yield Violation(
             ("scale_settings", "min_instances"), f"must be at most max_instances {maximum}; found {minimum}"

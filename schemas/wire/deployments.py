@@ -84,6 +84,8 @@ SCALE_SETTINGS = Field(
         Field("max_instances", "maxInstances"),
         seconds("polling_interval", "pollingInterval"),
         Field("target_utilization_percentage", "targetUtilizationPercentage"),
+        seconds("idle_timeout", "idleTimeout"),
+        enumeration("mode", "mode"),
     ),
 )
 REQUEST_SETTINGS = Field(

@@ -28,6 +28,8 @@ from amphitrite.controlplane.auth.fetch_grants import Delivery
 from amphitrite.controlplane.core.capacity.node_capacity import NodeCapacity, PodDemand
 from amphitrite.controlplane.core.observed.observations import AgentReport
 from amphitrite.controlplane.process.app import create_app
+from amphitrite.controlplane.reconciliation.autoscaler import Autoscaler
+from amphitrite.controlplane.reconciliation.demand_scaler import TargetUtilization
 from amphitrite.controlplane.reconciliation.reconciler import Reconciler
 from amphitrite.controlplane.services.services import Services
 from amphitrite.controlplane.settings import settings
@@ -74,6 +76,10 @@ class Machine(httpx.BaseTransport):
     ) -> None:
         self.services, self.runtime, self._reconciler = services, runtime, reconciler
         self.clock = clock
+        scaler = TargetUtilization(
+            services.store, services.samples, services.agents, runtime, services.store.list_computes
+        )
+        self._autoscaler = Autoscaler(services.store, [scaler], lambda: None)
         self._app = InProcess(create_app(services), portal)
         self.requests: list[str] = []
         self.faults: list[Exception] = []
@@ -121,6 +127,7 @@ class Machine(httpx.BaseTransport):
             self.services.agents.report(
                 AgentReport("proxy", world.table.version, world.table.version, self.services.clock())
             )
+            self._autoscaler.make_pass(self.clock.now)
             if before != (now := (self.runtime.observe(), world)):
                 before = now
             elif wake_at is None or all(d.observed_generation >= d.generation for d in world.deployments):

@@ -1,4 +1,4 @@
-"""``ml online-deployment history`` and ``rollback``.
+"""``ml online-deployment history``, ``rollback`` and ``scale-history``.
 
 Decides the options and the output. Must not know how a history is stored.
 """
@@ -26,6 +26,7 @@ def register(app: typer.Typer) -> None:
     """Add the verbs to the group of deployments."""
     verb(app, "history", table=_table)(history)
     verb(app, "rollback")(rollback)
+    verb(app, "scale-history", table=_scale_table)(scale_history)
 
 
 def _table(session: Session, value: Any, name: str, endpoint_name: str, **options: Any) -> Table:
@@ -39,6 +40,19 @@ def history(session: Session, name: Name, endpoint_name: Endpoint) -> list[dict[
     from amphitrite.cli.resources import histories
 
     return histories.deployment(session.client, endpoint_name, name)
+
+
+def _scale_table(session: Session, value: Any, name: str, endpoint_name: str, **options: Any) -> Table:
+    from amphitrite.cli.resources import histories
+
+    return histories.scale_table(session, value, f"{endpoint_name}/{name}")
+
+
+def scale_history(session: Session, name: Name, endpoint_name: Endpoint) -> list[dict[str, Any]]:
+    """Show what has changed the number of instances: when, from, to, by what, and why."""
+    from amphitrite.cli.resources import histories
+
+    return histories.scale(session.client, endpoint_name, name)
 
 
 def rollback(

@@ -75,6 +75,25 @@ def deployment(endpoint: str, name: str, services: Here) -> dict[str, Any]:
     }
 
 
+@router.get("/deployments/{name}/scaleHistory")
+def scale(endpoint: str, name: str, services: Here) -> dict[str, Any]:
+    """The changes of a deployment's number of instances by scalers, newest first."""
+    record = services.store.get_deployment(endpoint, name)
+    return {
+        "value": [
+            {
+                "time": resource_bodies.timestamp(event.at),
+                "from": event.before,
+                "to": event.after,
+                "reason": event.reason,
+                "by": event.by,
+                "mode": event.mode,
+            }
+            for event in reversed(services.store.scale_events(record.ref))
+        ]
+    }
+
+
 @router.post("/deployments/{name}/rollback")
 def roll_back(
     request: Request, endpoint: str, name: str, body: Body, conditions: IfMatch, by: By, services: Here

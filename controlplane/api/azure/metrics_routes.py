@@ -36,7 +36,9 @@ router = APIRouter()
 def metrics(here: Here) -> Response:
     """The counters of every live proxy, each with its own label, so that no series decreases."""
     live = [report.id for report in here.agents.live(here.clock())]
-    text = prometheus.render(here.metrics.newest(live), here.key_uses.newest(), version("amphitrite"))
+    text = prometheus.render(
+        here.metrics.newest(live), here.key_uses.newest(), version("amphitrite"), here.store.instance_counts()
+    )
     return Response(text, media_type=prometheus.CONTENT_TYPE)
 
 

@@ -15,7 +15,9 @@ from typing import Any
 from starlette.requests import Request
 
 from amphitrite.controlplane.api.azure import operation_addresses, scoring_documents
+from amphitrite.controlplane.core.desired import scale_settings
 from amphitrite.controlplane.core.rules import accepted_fields
+from amphitrite.controlplane.core.scaling.scales import count_in_force
 from amphitrite.controlplane.services import document_defaults
 from amphitrite.controlplane.services.services import Services
 from amphitrite.controlplane.store.assets.catalogue import Container
@@ -60,6 +62,12 @@ def deployment(request: Request, record: Record, endpoint_name: str, services: S
         # Always an object, because the SDK reads its keys.
         body["properties"].setdefault("containerResourceRequirements", {})
     body["properties"] |= _state(record, accepted_fields.notes(record.document))
+    settings, scale = scale_settings.of_document(record.document), record.scale
+    body["sku"]["capacity"] = count_in_force(settings, body["sku"]["capacity"], scale)
+    if scale is not None and scale.reason:
+        last = {"lastScaleTime": timestamp(scale.changed_at), "lastScaleReason": scale.reason}
+        recommended = {} if scale.recommended is None else {"recommendedInstances": scale.recommended}
+        body["properties"]["status"] = {**body["properties"].get("status", {}), **last, **recommended}
     _add_operation(body, request, record, services)
     return {
         "id": deployment_id(services.workspace, endpoint_name, record.name),

@@ -220,6 +220,7 @@ _DEPLOYMENTS: Mapping[str, Operation] = {
     "PUT /{name}": _begin_write("Create or replace a deployment.", "Deployment", *_CANNOT_RUN, headers=_BY),
     "DELETE /{name}": _begin("Delete a deployment.", "UserError", conditional=True, headers=_BY),
     "GET /{name}/history": _read("Its revisions, newest first.", "DeploymentHistory"),
+    "GET /{name}/scaleHistory": _read("The changes of its number of instances, newest first.", "ScaleHistory"),
     "POST /{name}/rollback": _back(
         "Bring back the document of a revision; without one, the newest that differs.", "Deployment", *_CANNOT_RUN
     ),

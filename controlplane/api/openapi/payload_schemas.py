@@ -141,6 +141,8 @@ ANSWERS: Mapping[str, str] = {
     "DeploymentHistory": "value:[DeploymentRevision]",
     "DeploymentRevision": "revision:positive time:time author:said reason:text|null cause:cause model:text|null"
     " instanceCount:positive changed:[text]",
+    "ScaleHistory": "value:[ScaleEvent]",
+    "ScaleEvent": "time:time from:count to:count reason:said by:said mode=apply|recommend",
     "FetchedModel": "digest bytes:count files:[FetchedFile] empty_directories:[text] in_use:[text]",
     "FetchedFile": "path digest size:count url",
     "Metrics": "cost:count timespan interval namespace resourceregion value:[Metric]",

@@ -164,6 +164,7 @@ class Deployment:
     ``sequences``: one of its models keeps state between the requests of a sequence. ``number_ids``:
     one of these takes the id of the sequence as a number. ``instance_count``: the number that is
     wanted now: the document's, unless a scaler sets it (``core.scaling.scales``).
+    ``scale_reason``: why that scaler changed it last.
     """
 
     endpoint: str
@@ -186,6 +187,7 @@ class Deployment:
     retry: Retry = "not-run"
     scale_settings: ScaleSettings | None = None
     max_queue_wait_ms: int = 0
+    scale_reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

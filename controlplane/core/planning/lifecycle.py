@@ -63,7 +63,13 @@ def _progress(supply: Supply) -> tuple[str, str]:
     cause = supply.reason if supply.failures else None
     # Short: a line of progress holds it and the names of the endpoint and the deployment.
     phase = "Starting" if supply.missing else "Loading"
-    return phase, _lines(cause, f"{supply.ready} of {count} instances ready")
+    return phase, _lines(cause, _scaled(supply, f"{supply.ready} of {count} instances ready"))
+
+
+def _scaled(supply: Supply, state: str) -> str:
+    """``state``, and why a scaler has changed the number of instances last."""
+    reason = supply.deployment.scale_reason
+    return f"{state}; {reason}" if reason else state
 
 
 def _lines(cause: str | None, state: str) -> str:
@@ -74,7 +80,7 @@ def _ready(supply: Supply) -> str:
     """The message of a ready deployment, with notes such as a GPU type that runs on the CPU."""
     count = supply.deployment.instance_count
     ready = f"{count} instance ready" if count == 1 else f"{count} instances ready"
-    return "; ".join([ready, *supply.notes, *_fetches([fetch for _, fetch in supply.fetches])])
+    return "; ".join([_scaled(supply, ready), *supply.notes, *_fetches([fetch for _, fetch in supply.fetches])])
 
 
 def _fetches(fetches: Sequence[ModelFetch]) -> list[str]:

@@ -27,6 +27,7 @@ IN_PLACE = frozenset(
         "properties",
         "readiness_probe",
         "request_settings",
+        "scale_settings",
         "tags",
     }
 )

@@ -26,7 +26,7 @@ from amphitrite.controlplane.core.desired.resources import (
     Retry,
     cors_origins,
 )
-from amphitrite.controlplane.core.rules import compute_rules, unsupported_fields
+from amphitrite.controlplane.core.rules import compute_rules, scale_rules, unsupported_fields
 from amphitrite.schemas.errors import Error, Violation
 from amphitrite.schemas.names import key, nearest, parse_asset, parse_compute
 
@@ -112,7 +112,8 @@ def check_deployment(
     if siblings >= limit:
         message = f"the endpoint has {siblings} deployments already"
         violations.append(_limit(("name",), message, "deployments_per_endpoint", limit))
-    violations += _type(document, place) + _instances(document, bounds) + _instance_type(document, place)
+    violations += _type(document, place) + _instance_type(document, place)
+    violations += scale_rules.check(document, bounds.instances_per_deployment)
     violations += _request_settings(document, bounds) + _environment_variables(document) + _pods(document, place)
     violations += _retry(document, model)
     return violations + unsupported_fields.in_deployment(document, on_cluster=place.compute is not None)
@@ -254,18 +255,6 @@ def _no_model(reference: str | None) -> Violation:
         tail = f"label {label!r}" if label else "no version"
         return Violation(("model",), f"{reference} has {tail}", f"write azureml:{name}:<version> or {name}@latest")
     return Violation(("model",), f"there is no model {name}:{version or label}", "register it first: ml model create")
-
-
-def _instances(document: Document, bounds: Bounds) -> list[Violation]:
-    violations = []
-    count = int(document.get("instance_count", 1))
-    if count < 1:
-        hint = "delete the deployment to stop serving"
-        violations.append(Violation(("instance_count",), f"{count} is too few; allowed: 1 or more", hint))
-    if count > bounds.instances_per_deployment:
-        limit = bounds.instances_per_deployment
-        violations.append(_limit(("instance_count",), f"{count} is too many", "instances_per_deployment", limit))
-    return violations
 
 
 def _request_settings(document: Document, bounds: Bounds) -> list[Violation]:

@@ -60,13 +60,6 @@ def in_deployment(document: Document, *, on_cluster: bool = False) -> list[Viola
         pods = "use network policies of the cluster to limit what instances reach"
         why = pods if on_cluster else "instances run as processes of this machine"
         violations.append(_closed("egress_public_network_access", why))
-    scale = str((document.get("scale_settings") or {}).get("type", "default"))
-    if scale != "default":
-        managed = document.get("type", "managed") == "managed"
-        message = (
-            "ManagedOnlineEndpoint supports DefaultScaleSettings only." if managed else f"{scale} is not supported"
-        )
-        violations.append(Violation(("scale_settings", "type"), message, "set instance_count; remove scale_settings"))
     return violations
 
 

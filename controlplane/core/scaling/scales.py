@@ -65,6 +65,18 @@ class ScaleChange:
     event: ScaleEvent | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class InstanceCounts:
+    """Numbers of instances of one deployment. ``recommended``: what a scaler would set, and does
+    not."""
+
+    endpoint: str
+    deployment: str
+    wanted: int
+    ready: int
+    recommended: int | None = None
+
+
 def count_in_force(settings: ScaleSettings | None, instance_count: int, scale: Scale | None) -> int:
     """The number of instances that is wanted now. ``instance_count``: the document's."""
     if scale is not None and scale.scaler != TARGET_UTILIZATION:
@@ -76,5 +88,9 @@ def count_in_force(settings: ScaleSettings | None, instance_count: int, scale: S
 
 def scaled(deployment: Deployment, scale: Scale | None) -> Deployment:
     """``deployment`` with the number of instances that is in force."""
-    count = count_in_force(deployment.scale_settings, deployment.instance_count, scale)
-    return deployment if count == deployment.instance_count else replace(deployment, instance_count=count)
+    settings = deployment.scale_settings
+    count = count_in_force(settings, deployment.instance_count, scale)
+    reason = "" if scale is None or scale.recommended is not None else scale.reason
+    if (count, reason) == (deployment.instance_count, deployment.scale_reason):
+        return deployment
+    return replace(deployment, instance_count=count, scale_reason=reason)

@@ -22,7 +22,7 @@ from amphitrite.controlplane.core.history.traffic_history import Traffic
 from amphitrite.controlplane.core.observed.status import Ref, Status, World
 from amphitrite.controlplane.core.planning.key_rotation import SigningKey
 from amphitrite.controlplane.core.rollouts.traffic_rollout import Rollout
-from amphitrite.controlplane.core.scaling.scales import Scale, ScaleChange, ScaleEvent, scaled
+from amphitrite.controlplane.core.scaling.scales import InstanceCounts, Scale, ScaleChange, ScaleEvent, scaled
 from amphitrite.controlplane.store.migrations import migrate
 from amphitrite.controlplane.store.sql.json_text import JsonText
 from amphitrite.controlplane.store.sql.tables import deployments, endpoints, routing_tables
@@ -162,6 +162,10 @@ class SqlStore:
         with self.database.read() as connection:
             resource_rows.get(connection, ref)
             return scale_rows.events(connection, ref)
+
+    def instance_counts(self) -> list[InstanceCounts]:
+        with self.database.read() as connection:
+            return scale_rows.instance_counts(connection)
 
     def get_endpoint(self, name: str) -> Record:
         with self.database.read() as connection:

@@ -17,12 +17,13 @@ from amphitrite.controlplane.core.desired.scale_settings import TARGET_UTILIZATI
 from amphitrite.controlplane.core.observed.status import Ref
 from amphitrite.controlplane.core.scaling.scales import (
     AUTOSCALE_SETTING,
+    InstanceCounts,
     Scale,
     ScaleChange,
     ScaleEvent,
     count_in_force,
 )
-from amphitrite.controlplane.store.sql.tables import deployment_scales, scale_events
+from amphitrite.controlplane.store.sql.tables import deployment_scales, deployments, endpoints, scale_events
 from amphitrite.controlplane.store.state.resource_rows import Row
 from amphitrite.schemas.errors import Error
 
@@ -71,7 +72,7 @@ def forget(connection: Connection, ref: Ref) -> None:
 
 def follow(connection: Connection, ref: Ref, former: Row | None, document: Mapping[str, Any], now: float) -> None:
     """Begins or ends the say of ``target_utilization`` where a document does. The number begins
-    with the one that was in force."""
+    with the one that was in force, or with a new document's ``instance_count``."""
     scale, settings = find(connection, ref), scale_settings.of_document(document)
     if scale is not None and scale.scaler == AUTOSCALE_SETTING and settings is None:
         _follow_user(connection, ref, scale, document, now)
@@ -86,7 +87,7 @@ def follow(connection: Connection, ref: Ref, former: Row | None, document: Mappi
         return
     count = int(document.get("instance_count", 1))
     if settings.mode == "apply":
-        stored = 1 if former is None else int(former["document"].get("instance_count", 1))
+        stored = count if former is None else int(former["document"].get("instance_count", 1))
         count = settings.limited(max(count_in_force(before, stored, scale), 1))
     write(connection, ScaleChange(ref, scale, Scale(count, TARGET_UTILIZATION, changed_at=now, used_at=now)))
 
@@ -109,6 +110,20 @@ def events(connection: Connection, ref: Ref) -> list[ScaleEvent]:
         ScaleEvent(row["at"], row["before"], row["after"], row["reason"], row["by"], row["mode"])
         for row in connection.execute(query).mappings()
     ]
+
+
+def instance_counts(connection: Connection) -> list[InstanceCounts]:
+    """Of all deployments, sorted."""
+    scales = all_scales(connection)
+    query = select(endpoints.c.name.label("of"), deployments).join(endpoints, endpoints.c.key == deployments.c.endpoint)
+    found = []
+    for row in connection.execute(query.order_by(deployments.c.endpoint, deployments.c.key)).mappings():
+        scale, document = scales.get(Ref(row["endpoint"], row["key"])), row["document"]
+        settings, own = scale_settings.of_document(document), int(document.get("instance_count", 1))
+        wanted, ready = count_in_force(settings, own, scale), int(row["facts"].get("ready_instances", 0))
+        recommended = None if scale is None else scale.recommended
+        found.append(InstanceCounts(row["of"], row["name"], wanted, ready, recommended))
+    return found
 
 
 #: The columns that are a scale's fields.

@@ -19,7 +19,7 @@ from amphitrite.controlplane.core.history.traffic_history import Traffic
 from amphitrite.controlplane.core.observed.status import Ref, State, Status, World
 from amphitrite.controlplane.core.planning.key_rotation import SigningKey
 from amphitrite.controlplane.core.rollouts.traffic_rollout import Rollout
-from amphitrite.controlplane.core.scaling.scales import Scale, ScaleChange, ScaleEvent
+from amphitrite.controlplane.core.scaling.scales import InstanceCounts, Scale, ScaleChange, ScaleEvent
 from amphitrite.controlplane.store.state.autoscale_settings import StoredAutoscaleSettings
 from amphitrite.dataplane.table.routing_table import RoutingTable, Secret
 from amphitrite.schemas.errors import Error
@@ -173,6 +173,10 @@ class Store(Protocol):
     def scale_events(self, ref: Ref) -> list[ScaleEvent]:
         """The changes of a deployment's number of instances by scalers, oldest first. Raises Error
         ResourceNotFound."""
+        ...
+
+    def instance_counts(self) -> list[InstanceCounts]:
+        """The numbers of instances of all deployments, sorted by endpoint and name."""
         ...
 
     def get_endpoint(self, name: str) -> Record: ...

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from amphitrite.controlplane.core.observed.status import Ref
+from amphitrite.controlplane.core.scaling.scales import ScaleChange
 from amphitrite.dataplane.metrics.counters import KEEP_S
 
 from .conftest import WS
@@ -43,7 +46,12 @@ def test_prometheus_is_told_of_every_live_proxy(world: Any, request: pytest.Fixt
     report(world, "gone", numbers(world.now[0]))
     world.now[0] += 60
     report(world, 'quoting"\\', {"began": 1, "counters": {}, **IDLE})
+    world.model()
     world.endpoint()
+    scaling = {"scaleType": "TargetUtilization", "maxInstances": 9, "mode": "Recommend"}
+    assert world.deployment(count=2, scaleSettings=scaling).status_code == 201
+    before = world.store.scales()[Ref("ep1", "blue")]
+    world.store.set_scale(ScaleChange(Ref("ep1", "blue"), before, replace(before, recommended=7)))
     secondary = world.store.get_keys("ep1")[1].fingerprint()
     report(
         world,

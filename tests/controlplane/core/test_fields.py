@@ -25,7 +25,6 @@ REFUSED: dict[str, Any] = {
     "egress_public_network_access": "disabled",
     "model_mount_path": "/models",
     "private_network_connection": True,
-    "scale_settings": {"type": "target_utilization"},
 }
 #: Stored, with a note, and without an effect.
 NOTED = {"app_insights_enabled"}
@@ -41,6 +40,7 @@ CHANGED: dict[str, Any] = {
     "properties": {"amphitrite.scoring_model": "m"},
     "readiness_probe": {"period": 3},
     "request_settings": {"request_timeout_ms": 1},
+    "scale_settings": {"type": "target_utilization"},
     "tags": {"a": "b"},
 }
 #: On a cluster that the endpoint names.

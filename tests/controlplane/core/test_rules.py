@@ -112,9 +112,52 @@ DEPLOYMENTS: list[tuple[dict[str, Any], list[str]]] = [
         ["egress_public_network_access: disabled is not supported; instances run as processes of this machine"],
     ),
     ({"scale_settings": {"type": "default"}}, []),
+    ({"scale_settings": {"type": "target_utilization", "max_instances": 50}}, []),
     (
-        {"scale_settings": {"type": "target_utilization"}},
-        ["scale_settings.type: ManagedOnlineEndpoint supports DefaultScaleSettings only."],
+        {"scale_settings": {"type": "target_utilization", "max_instances": 51}},
+        ["scale_settings.max_instances: 51 is too many; at most 50"],
+    ),
+    (
+        {"scale_settings": {"type": "target_utilization", "min_instances": 0}},
+        [
+            "scale_settings.min_instances: 0 is not supported: requests for a deployment without an instance "
+            "would be lost"
+        ],
+    ),
+    ({"scale_settings": {"type": "target_utilization"}, "properties": {"amphitrite.scale_mode": "recommend"}}, []),
+    ({"properties": {"amphitrite.scale_type": "target_utilization", "amphitrite.scale_max_instances": "5"}}, []),
+    (
+        {"properties": {"amphitrite.scale_max_instances": "5"}},
+        ["properties.amphitrite.scale_max_instances: not allowed without type target_utilization"],
+    ),
+    (
+        {
+            "properties": {
+                "amphitrite.scale_type": "target_utilization",
+                "amphitrite.scale_max_instances": "many",
+                "amphitrite.scale_mode": "automatic",
+                "amphitrite.scale_speed": "1",
+            }
+        },
+        [
+            "properties.amphitrite.scale_max_instances: found 'many'; allowed: 1 to 10000",
+            "properties.amphitrite.scale_mode: found 'automatic'; allowed: apply, recommend",
+            "properties.amphitrite.scale_speed: there is no such setting",
+        ],
+    ),
+    (
+        {
+            "scale_settings": {"type": "target_utilization", "max_instances": 2},
+            "properties": {"amphitrite.scale_max_instances": "3"},
+        },
+        ["properties.amphitrite.scale_max_instances: scale_settings has max_instances too"],
+    ),
+    (
+        {
+            "scale_settings": {"type": "target_utilization", "max_instances": 2},
+            "properties": {"amphitrite.scale_min_instances": "3"},
+        },
+        ["properties.amphitrite.scale_min_instances: must be at most max_instances 2; found 3"],
     ),
     (
         {"type": "kubernetes"},
@@ -168,10 +211,7 @@ KUBERNETES: list[tuple[dict[str, Any], list[str]]] = [
             "resources.requests.gpu: differs from its limit",
         ],
     ),
-    (
-        {"scale_settings": {"type": "target_utilization"}},
-        ["scale_settings.type: target_utilization is not supported"],
-    ),
+    ({"scale_settings": {"type": "target_utilization"}}, []),
     ({"environment": "azureml:e:1"}, []),
 ]
 

@@ -63,7 +63,7 @@ def test_the_number_of_a_scaled_deployment_is_its_scale_within_the_limits(store:
 
 def test_a_number_that_is_only_recommended_is_not_in_force(store: SqlStore) -> None:
     deploy(store, mode="recommend", instance_count=4)
-    store.set_scale(ScaleChange(BLUE, None, Scale(4, BY, recommended=9)))
+    store.set_scale(ScaleChange(BLUE, store.scales()[BLUE], Scale(4, BY, recommended=9)))
     assert count(store) == 4
     deploy(store)
     assert count(store) == 4

@@ -68,9 +68,13 @@ ROWS: list[tuple[str, Any, list[str]]] = [
      ["model.version: requires name, which is missing | add name, or remove version"]),
     ("managed_online_deployment", {**BLUE, "resources": {}},
      ["resources: unknown field | remove it; only documents with type: kubernetes have this field"]),
-    ("managed_online_deployment", {**BLUE, "scale_settings": {"type": "target_utilization"}},
-     ['scale_settings.type: must be default; found "target_utilization"'
-      ' | a managed deployment is scaled by instance_count']),
+    ("managed_online_deployment", {**BLUE, "scale_settings": {"type": "target_utilisation"}},
+     ['scale_settings.type: must be one of default, target_utilization; found "target_utilisation"'
+      ' | did you mean "target_utilization"?']),
+    ("managed_online_deployment", {**BLUE, "scale_setting": {"type": "target_utilization"}},
+     ['scale_setting: unknown field | did you mean "scale_settings"?']),
+    ("managed_online_deployment", {**BLUE, "scale_settings": {"type": "target_utilization", "min_instances": 2}},
+     ["scale_settings.min_instances: must be at most max_instances 1; found 2"]),
     ("managed_online_deployment", {**BLUE, "request_settings": {"request_timeout_ms": 86_400_001}},
      ["request_settings.request_timeout_ms: must be at most 86400000; found 86400001"
       " | milliseconds, from 1 to 86400000 (a day)"]),
