@@ -173,8 +173,9 @@ class TableUpdater:
             # What was interrupted may not be healthy yet.
             new = added_addresses(self._accepted, table)
             # An Envoy without resources does not listen before it has all of them: there is no step
-            # in between.
-            if new and self._server.client_has_resources:
+            # in between. Nor is there one for a new agent: an Envoy that has connected already has
+            # the routes of an earlier agent, which this one would take away.
+            if new and self._published_once and self._server.client_has_resources:
                 self._publish(warming_step(self._published, table))
                 self._await_in_force()
                 self._await_healthy(new)

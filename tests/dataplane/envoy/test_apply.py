@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator
 import pytest
 
 from amphitrite.dataplane.envoy.process.admin_client import Host
+from amphitrite.dataplane.envoy.translate.resources import CLUSTER, ROUTES, SCOPES
 from amphitrite.dataplane.envoy.xds.delta_stream import Snapshot
 from amphitrite.dataplane.envoy.xds.table_updates import TableUpdater
 from amphitrite.dataplane.table.routing_table import Address
@@ -26,8 +27,10 @@ class Envoy:
         self._changed = changed
         self.healthy = {A}
         self.looked = 0
+        self.published: list[Snapshot] = []
 
-    def publish(self, snapshot: Snapshot) -> None: ...
+    def publish(self, snapshot: Snapshot) -> None:
+        self.published.append(snapshot)
 
     def in_force(self) -> bool:
         return True
@@ -67,7 +70,10 @@ class Agent:
 
 @pytest.fixture
 def agent() -> Iterator[Agent]:
-    made = Agent()
+    yield from running(Agent())
+
+
+def running(made: Agent) -> Iterator[Agent]:
     thread = threading.Thread(target=made.updater.run)
     thread.start()
     yield made
@@ -93,3 +99,17 @@ def test_a_newer_table_waits_for_the_instances_of_the_one_that_it_interrupts(age
     agent.wait(3)
     assert addresses(agent) == (B,)
     assert [saved.table.version for saved in agent.saved][-1] == 3
+
+
+def test_an_envoy_that_connects_before_the_saved_table_is_applied_keeps_its_routes() -> None:
+    """It has them of an earlier agent."""
+    new = Agent()
+    new.updater.restore(SavedTable(table(1, x=(4, (A,))), 1, 0.0))
+    for agent in running(new):
+        agent.wait(1)
+        agent.updater.submit(table(2, x=(4, (A,)), y=(4, (A,))))
+        agent.wait(2)
+    named = [{kind: sorted(snapshot[kind]) for kind in (CLUSTER, ROUTES, SCOPES)} for snapshot in new.envoy.published]
+    assert named[0] == {CLUSTER: ["x"], ROUTES: ["r"], SCOPES: ["r"]}
+    # From then on clusters come first.
+    assert [one[CLUSTER] for one in named] == [["x"], ["x", "y"], ["x", "y"]]
