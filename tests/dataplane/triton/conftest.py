@@ -18,7 +18,7 @@ from ...ports import free_port
 from . import sequence_models
 from .onnx_models import write_all
 
-MODELS = ("types", "sequence", "scalar", "configured", "pick", "liar", "model_1", sequence_models.TWIN)
+MODELS = ("types", "sequence", "nearly", "scalar", "configured", "pick", "liar", "model_1", sequence_models.TWIN)
 MODELS += tuple(model.name for model in sequence_models.MODELS)
 
 

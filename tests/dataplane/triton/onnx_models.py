@@ -58,6 +58,9 @@ def write_all(root: Path) -> Path:
         [(f"out_{name}", kind, ["N", "K"]) for name, kind in TYPES.items()],
     )
     write(root, "sequence", identity, [("x", f32, ["S"])], [("y", f32, ["S"])], ONE)
+    # Nearly the same.
+    nearly = {"bit": np.array(0.01, dtype=np.float32)}
+    write(root, "nearly", [node("Add", ["x", "bit"], ["y"])], [("x", f32, ["S"])], [("y", f32, ["S"])], ONE, nearly)
     write(root, "scalar", [node("Neg", ["x"], ["y"])], [("x", f32, [])], [("y", f32, [])], ONE)
     reshaped = "dims: [1] reshape { shape: [] } data_type: TYPE_FP32"
     config = f'max_batch_size: 64\n{ONE}input {{ name: "x" {reshaped} }}\noutput {{ name: "y" {reshaped} }}\n'
