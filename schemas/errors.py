@@ -29,6 +29,8 @@ SCORING_CODES: Mapping[str, int] = {
     "NotImplemented": 501,
     "InvalidAnswer": 502,
     "DeploymentNotReady": 503,
+    "DeploymentPaused": 503,
+    "DeploymentWaking": 503,
     "InstanceConnectionLost": 503,
     "NoHealthyInstance": 503,
     "Overloaded": 503,

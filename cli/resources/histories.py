@@ -68,6 +68,21 @@ def roll_back(session: Session, endpoint: str, name: str, revision: int | None, 
         )
 
 
+def set_pause(session: Session, endpoint: str, name: str, change: str, *, no_wait: bool) -> bool:
+    """``change``: ``pause`` or ``resume``. Returns and raises as
+    ``operation_polling.run_operation``."""
+    client = session.client
+    address = f"{lookups.deployment_path(client, endpoint, name)}/{change}"
+    with near_names.suggested(client, *lookups.deployment_places(client, endpoint, name)):
+        return operation_polling.run_operation(
+            session,
+            subjects.deployment(endpoint, name),
+            lambda: client.send("POST", address),
+            outcome=f"{change}d",
+            no_wait=no_wait,
+        )
+
+
 def traffic_table(session: Session, value: Any, endpoint: str) -> Table:
     rows = tuple(
         (

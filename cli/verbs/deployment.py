@@ -15,7 +15,7 @@ from amphitrite.cli.session.session import Session
 from amphitrite.cli.session.verb_declaration import group, verb
 from amphitrite.cli.terminal import options
 from amphitrite.cli.verbs import azure_only, deployment_logs, waits
-from amphitrite.cli.verbs.delivery import deployment_history
+from amphitrite.cli.verbs.delivery import deployment_history, deployment_pauses
 from amphitrite.schemas.errors import Error
 
 if TYPE_CHECKING:
@@ -221,4 +221,5 @@ def wait(
 
 
 deployment_history.register(app)
+deployment_pauses.register(app)
 deployment_logs.register(app)

@@ -148,6 +148,12 @@ ml online-deployment scale-history -n green -e pictures -o table
 # Bring back the model and the settings from before.
 ml online-deployment rollback -n green -e pictures
 
+# End its instances, for instance to free a GPU; requests get 503.
+ml online-deployment pause -n green -e pictures --reason "GPU needed"
+
+# Start them again; requests wait until the first is ready.
+ml online-deployment resume -n green -e pictures
+
 # Print the log of the newest instance.
 ml online-deployment get-logs -n blue -e pictures
 

@@ -14,8 +14,10 @@ from typing import Any
 from amphitrite.dataplane.comparison.answers import BODY_MAX
 from amphitrite.dataplane.envoy.answers.comparer import Comparer
 from amphitrite.dataplane.envoy.answers.sample_service import SampleService
+from amphitrite.dataplane.envoy.callouts.hold_service import HoldService
 from amphitrite.dataplane.envoy.callouts.queue_service import QueueService
 from amphitrite.dataplane.envoy.callouts.server import CalloutServer
+from amphitrite.dataplane.envoy.callouts.waiting_room import WaitingRoom
 from amphitrite.dataplane.envoy.process import file_names
 from amphitrite.dataplane.envoy.process.admin_client import AdminClient
 from amphitrite.dataplane.envoy.process.binary import find_envoy, version_text
@@ -57,7 +59,9 @@ class EnvoyProxy:
         self._admin = AdminClient(self._admin_socket)
         self._certificates = CertificateFiles(settings.certificate, settings.private_key)
         self._queue = QueueService()
-        self._callouts = CalloutServer(file_names.callout_socket(settings.run), (self._queue,))
+        self._waiting_room = WaitingRoom(self._admin.hosts, self._sample_now)
+        services = self._queue, HoldService(self._waiting_room)
+        self._callouts = CalloutServer(file_names.callout_socket(settings.run), services)
         changed = threading.Condition()
         self._ads = AdsServer(file_names.ads_socket(settings.run), changed, self._on_rejection)
         self._process = EnvoyProcess(_launch(settings), self._admin, self._ads.serve_only)
@@ -67,6 +71,8 @@ class EnvoyProxy:
             changed,
             save=agent.save_table,
             on_progress=self._on_progress,
+            before_routes=self._waiting_room.close,
+            on_table=self._waiting_room.in_force,
             predecessor_has_clients=self._process.predecessor_has_clients,
             scoring_domain=settings.scoring_domain,
             on_limits=self._queue.set_places,
@@ -162,15 +168,19 @@ class EnvoyProxy:
         return self._process.children
 
     def _held(self) -> Mapping[Series, int]:
-        """The requests that wait, by deployment."""
-        waiting = self._queue.waiting()
+        """The requests that wait, for an instance or for a place, by deployment."""
+        asleep, waiting = self._waiting_room.held(), self._queue.waiting()
         if not waiting:
-            return {}
+            return asleep
         targets = [(route.name, target) for route in self._updater.table.routes for target in route.targets]
-        return {(name, t.name): waiting[t.cluster] for name, t in targets if t.cluster in waiting}
+        queued = {(name, t.name): waiting[t.cluster] for name, t in targets if t.cluster in waiting}
+        return {series: queued.get(series, 0) + asleep.get(series, 0) for series in {*queued, *asleep}}
 
     def _on_rejection(self, rejection: Rejection) -> None:
         self._updater.on_rejection(rejection)
+
+    def _sample_now(self) -> None:
+        self._sampler.wake()
 
     def _on_progress(self) -> None:
         """Envoy has nothing to serve by when it has refused its very first table."""

@@ -74,6 +74,8 @@ def route_to_json(r: Route) -> dict[str, Any]:
                 **({"number_ids": True} if t.number_ids else {}),
                 **({"sample_every_s": t.sample_every_s} if t.sample_every_s else {}),
                 **({"queue_wait_s": t.queue_wait_s} if t.queue_wait_s else {}),
+                **({"hold": t.hold} if t.hold != "never" else {}),
+                **({"paused": True} if t.paused else {}),
             }
             for t in r.targets
         ],

@@ -24,6 +24,9 @@ ADMIN_HEADER = "amphitrite-admin"
 #: What a request to a route must show: one of its keys, a token of ours bound to it, or a token of
 #: the OIDC issuer.
 Auth = Literal["key", "aml_token", "aad_token"]
+#: Whether a target's requests are held until its instances can serve. never: its routes know
+#: nothing of holding. ready: they may be held by a later table. now: they are held.
+Hold = Literal["never", "ready", "now"]
 
 
 class Secret:
@@ -143,7 +146,7 @@ class Target:
 
     - ``name``: a request with this name in its header ``azureml-model-deployment`` is pinned here.
       The response has it in the same header.
-    - ``cluster``: None while nothing can serve. Then a pinned request is answered 503.
+    - ``cluster``: None while nothing can serve. Then a request is answered 503, unless it is held.
     - ``timeout_s``: the most seconds for a response, or for a pause of a stream.
     - ``score_path``: the upstream path for a POST to the route's root. None when there is no single
       model (404, with ``score_reason`` in the body).
@@ -158,6 +161,9 @@ class Target:
       may stream, and it gets content types as they are.
     - ``per_instance``: one instance's part of the cluster's limit, for messages.
     - ``sample_every_s``: how often the demand on it is sampled, in seconds; 0: never.
+    - ``hold``: whether its requests are held; it has no cluster while they are. Mirrored requests
+      never are.
+    - ``paused``: nothing serves it because its owner has paused it. It has no cluster then.
     """
 
     name: str
@@ -172,6 +178,8 @@ class Target:
     number_ids: bool = False
     sample_every_s: float = 0.0
     queue_wait_s: float = 0.0
+    hold: Hold = "never"
+    paused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +238,10 @@ class Route:
                 raise ValueError(
                     f"{self.name}: target {target.name} repeats lost requests, which sequences do not allow"
                 )
+            if target.cluster is not None and (target.paused or target.hold == "now"):
+                raise ValueError(f"{self.name}: target {target.name} is paused or asleep, and has a cluster")
+            if target.paused and target.hold != "never":
+                raise ValueError(f"{self.name}: target {target.name} is paused, and holds requests")
         for name, percent in (*self.split, *self.mirrors):
             if name not in names or not 0 < percent <= 100:
                 raise ValueError(f"{self.name}: the share {name}={percent} is not possible")

@@ -42,6 +42,23 @@ SCORING_ANSWERS = Section(
             ),
         ),
         Explanation(
+            "DeploymentPaused",
+            "The chosen deployment is paused: somebody has ended its instances by `ml online-deployment pause`.",
+            (
+                ("it should serve again", "run `ml online-deployment resume -n DEPLOYMENT -e ENDPOINT`"),
+                ("who paused it, and why", "run `ml online-deployment history -n DEPLOYMENT -e ENDPOINT`"),
+                ("another deployment should serve", "set the endpoint's traffic"),
+            ),
+        ),
+        Explanation(
+            "DeploymentWaking",
+            "The chosen deployment has no instance yet. Requests wait for one, and no more of them can wait.",
+            (
+                ("as many requests as may be held wait already", "try again after `Retry-After`"),
+                ("the agent beside the proxy does not answer", "run `ml server status`; the log of the agent says why"),
+            ),
+        ),
+        Explanation(
             "NoHealthyInstance",
             "All instances of the deployment fail their readiness probe.",
             (

@@ -6,6 +6,7 @@ Decides the HTTP form of requests and answers. Must not know how a deployment is
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -18,9 +19,11 @@ from amphitrite.controlplane.api.http.dependencies import Here
 from amphitrite.controlplane.api.http.paging import Page
 from amphitrite.controlplane.api.http.request_bodies import Body, IfMatch, positive
 from amphitrite.controlplane.api.http.workspace_scope import IN_WORKSPACE, WORKSPACE
+from amphitrite.controlplane.core.history.revisions import Author
 from amphitrite.controlplane.runtimes import log_text
 from amphitrite.controlplane.runtimes.runtime import Container, LogQuery
 from amphitrite.controlplane.services import deployment_changes, wire_documents
+from amphitrite.controlplane.services.services import Services
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import key
 
@@ -97,6 +100,28 @@ def delete(
         )
     services.wake()
     return operations.accepted(request, services, operation)
+
+
+@router.post("/{name}/pause")
+def pause(request: Request, endpoint: str, name: str, conditions: IfMatch, by: By, services: Here) -> Response:
+    """End its instances, and answer its requests with 503, until it is resumed."""
+    return _set_pause(request, endpoint, name, conditions.if_match, replace(by, cause="pause"), services, paused=True)
+
+
+@router.post("/{name}/resume")
+def resume(request: Request, endpoint: str, name: str, conditions: IfMatch, by: By, services: Here) -> Response:
+    """Start its instances again. Requests are held until one is ready."""
+    return _set_pause(request, endpoint, name, conditions.if_match, replace(by, cause="resume"), services, paused=False)
+
+
+def _set_pause(
+    request: Request, endpoint: str, name: str, if_match: str | None, by: Author, services: Services, *, paused: bool
+) -> Response:
+    parent = services.store.get_endpoint(endpoint)
+    record, operation = services.store.set_pause(endpoint, name, paused, if_match=if_match, now=services.clock(), by=by)
+    services.wake()
+    shown = resource_bodies.deployment(request, record, parent.name, services)
+    return operations.changed(request, services, record, operation, shown)
 
 
 @router.post("/{name}/getLogs")

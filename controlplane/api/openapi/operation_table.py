@@ -173,6 +173,11 @@ def _back(summary: str, schema: str, *errors: str) -> Operation:
     return Operation(summary, changed, refusals, "RevisionBody", conditional=True, headers=_BY)
 
 
+def _paused(summary: str) -> Operation:
+    changed = {200: Answer("Changed, or it was so already.", "Deployment", ("ETag", *_POLL))}
+    return Operation(summary, changed, ("Conflict",), conditional=True, headers=_BY)
+
+
 _ENDPOINTS: Mapping[str, Operation] = {
     "GET": _read("The endpoints.", "EndpointPage"),
     "GET /{name}": _read("An endpoint.", "Endpoint", headers=("ETag",)),
@@ -225,6 +230,8 @@ _DEPLOYMENTS: Mapping[str, Operation] = {
         "Bring back the document of a revision; without one, the newest that differs.", "Deployment", *_CANNOT_RUN
     ),
     "GET /{name}/providers/microsoft.insights/metrics": _read("Its metrics, in the form of Azure Monitor.", "Metrics"),
+    "POST /{name}/pause": _paused("End its instances; requests are answered 503 until it is resumed."),
+    "POST /{name}/resume": _paused("Start its instances again; requests are held until one is ready."),
     "POST /{name}/getLogs": _read("The logs of its instances.", "Logs", body="GetLogsBody"),
 }
 _NO_SETTING = {200: Answer("Deleted."), 204: Answer("There was none.")}

@@ -156,6 +156,15 @@ def is_complete(workload: WorkloadSpec) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class Pause:
+    """Somebody has paused a deployment. ``at``: seconds since the epoch. ``by``: who, as the client
+    says; empty if it did not."""
+
+    at: float
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Deployment:
     """A deployment that a user wants.
 
@@ -163,8 +172,9 @@ class Deployment:
     the user last changed it, in seconds since the epoch; failures before that do not count.
     ``sequences``: one of its models keeps state between the requests of a sequence. ``number_ids``:
     one of these takes the id of the sequence as a number. ``instance_count``: the number that is
-    wanted now: the document's, unless a scaler sets it (``core.scaling.scales``).
-    ``scale_reason``: why that scaler changed it last.
+    wanted now: none while it is paused, else the document's, unless a scaler sets it
+    (``core.scaling.scales``). ``scale_reason``: why that scaler changed it last. ``pause``: None
+    unless it is paused.
     """
 
     endpoint: str
@@ -188,6 +198,13 @@ class Deployment:
     scale_settings: ScaleSettings | None = None
     max_queue_wait_ms: int = 0
     scale_reason: str = ""
+    pause: Pause | None = None
+
+    @property
+    def may_sleep(self) -> bool:
+        """Whether it has no instance after a while without requests, and the next one wakes it."""
+        settings = self.scale_settings
+        return settings is not None and settings.mode == "apply" and settings.min_instances == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +260,7 @@ def deployment_from_document(
     deleting: bool,
     ever_succeeded: bool,
     changed_at: float,
+    pause: Pause | None = None,
 ) -> Deployment:
     """A deployment from a valid document and from what its model, environment and compute resolved
     to. Defaults are filled in."""
@@ -262,7 +280,7 @@ def deployment_from_document(
             None if compute == LOCAL else pod_settings(document),
             container,
         ),
-        instance_count=int(document.get("instance_count", 1)),
+        instance_count=0 if pause is not None else int(document.get("instance_count", 1)),
         request_timeout_ms=int(settings.get("request_timeout_ms", DEFAULT_REQUEST_TIMEOUT_MS)),
         max_concurrent_requests_per_instance=int(
             settings.get("max_concurrent_requests_per_instance", DEFAULT_MAX_CONCURRENT_REQUESTS_PER_INSTANCE)
@@ -281,6 +299,7 @@ def deployment_from_document(
         retry=properties.get(RETRY, "not-run"),
         scale_settings=scale_settings.of_document(document),
         max_queue_wait_ms=int(settings.get("max_queue_wait_ms", 0)),
+        pause=pause,
     )
 
 

@@ -11,7 +11,8 @@ from typing import Any, Literal
 
 #: What led to a revision. ``earlier``: the document was there before revisions were kept.
 #: ``removal``: a deployment with traffic was deleted. ``rollout``: a step of one, or its end.
-Cause = Literal["create", "update", "undo", "restore", "rollback", "removal", "rollout", "earlier"]
+#: ``pause``, ``resume``: the document stayed.
+Cause = Literal["create", "update", "undo", "restore", "rollback", "removal", "rollout", "earlier", "pause", "resume"]
 
 
 @dataclass(frozen=True, slots=True)

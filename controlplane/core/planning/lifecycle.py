@@ -33,6 +33,8 @@ def deployment_status(supply: Supply, *, in_force: bool, rejected: str | None) -
     if supply.failing:
         return Status("Failed", deployment.generation, "Failed", _retry_note(supply), _failure(supply), facts)
     if supply.complete and in_force:
+        if deployment.instance_count == 0:
+            return Status("Succeeded", deployment.generation, *_at_rest(deployment), None, facts)
         return Status("Succeeded", deployment.generation, "Ready", _ready(supply), None, facts)
     if rejected is not None:
         error = _rejected(rejected, f"{deployment.endpoint}/{deployment.name}")
@@ -54,6 +56,10 @@ def _progress(supply: Supply) -> tuple[str, str]:
     count = supply.deployment.instance_count
     if supply.complete:
         return "Routing", "waiting for the proxies to apply the route"
+    if count == 0:
+        what = "is being paused" if supply.deployment.pause is not None else "falls asleep"
+        ending = _count(supply.ending)
+        return "Draining", f"it {what}: {ending} left, to end when requests in flight have ended"
     if supply.capacity_faults:
         policy, faults = supply.deployment.capacity_policy, supply.capacity_faults
         message = capacity_policy.capacity_message(policy, faults, supply.former_ready)
@@ -63,6 +69,8 @@ def _progress(supply: Supply) -> tuple[str, str]:
     cause = supply.reason if supply.failures else None
     # Short: a line of progress holds it and the names of the endpoint and the deployment.
     phase = "Starting" if supply.missing else "Loading"
+    if supply.hold == "now":
+        cause = _lines(cause, "requests are held until an instance is ready")
     return phase, _lines(cause, _scaled(supply, f"{supply.ready} of {count} instances ready"))
 
 
@@ -74,6 +82,14 @@ def _scaled(supply: Supply, state: str) -> str:
 
 def _lines(cause: str | None, state: str) -> str:
     return f"{cause}\n{state}" if cause else state
+
+
+def _at_rest(deployment: Deployment) -> tuple[str, str]:
+    """Phase and message of a deployment of which no instance is wanted, and none runs."""
+    if (pause := deployment.pause) is not None:
+        who = f" by {pause.by}" if pause.by else ""
+        return "Paused", f"paused{who} {_clock(pause.at)}; requests are answered 503 until it is resumed"
+    return "Asleep", "no instance runs; the next request wakes it"
 
 
 def _ready(supply: Supply) -> str:
@@ -141,6 +157,8 @@ def _logs(supply: Supply) -> str:
 
 def _facts(supply: Supply) -> Mapping[str, Any]:
     facts: dict[str, Any] = {"ready_instances": supply.ready}
+    if (pause := supply.deployment.pause) is not None:
+        facts["paused"] = {"at": pause.at, "by": pause.by}
     if supply.engine:
         facts["engine"] = supply.engine
     if supply.notes:

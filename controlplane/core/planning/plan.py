@@ -169,11 +169,11 @@ def _supplies(
     deployments: Sequence[Deployment], instances: Sequence[Instance], before: Route | None, now: float
 ) -> tuple[Supply, ...]:
     """The supplies of one endpoint's deployments. ``before``: its route in the published table."""
-    routed = {target.name: target.cluster for target in before.targets} if before is not None else {}
+    published = {target.name: target for target in before.targets} if before is not None else {}
     by_deployment: dict[str, list[Instance]] = {}
     for instance in instances:
         by_deployment.setdefault(instance.workload.deployment, []).append(instance)
-    return tuple(supply(d, by_deployment.get(d.name, ()), routed.get(d.name), now) for d in deployments)
+    return tuple(supply(d, by_deployment.get(d.name, ()), published.get(d.name), now) for d in deployments)
 
 
 def _statuses(draft: Draft, supplies: Sequence[Supply], view: _ProxyView, memory: Memory) -> list[tuple[Ref, Status]]:

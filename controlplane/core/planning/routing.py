@@ -104,7 +104,8 @@ def _route_and_clusters(
 
 def _route(endpoint: Endpoint, supplies: Sequence[Supply], before: Route | None) -> Route:
     targets = tuple(_target(s) for s in supplies)
-    ready = {t.name for t in targets if t.cluster is not None}
+    # Who names a deployment that is paused or asleep in the traffic wants just that.
+    ready = {t.name for t in targets if t.cluster is not None or t.paused or t.hold == "now"}
     known = {t.name for t in targets}
     split, mirrors = endpoint.traffic, endpoint.mirror_traffic
     if not {name for name, _ in split} <= ready:
@@ -162,6 +163,8 @@ def _target(supply: Supply) -> Target:
         retry_lost=deployment.retry == "lost-requests" and not deployment.sequences,
         sample_every_s=float(deployment.scale_settings.polling_interval) if deployment.scale_settings else 0.0,
         queue_wait_s=min(deployment.max_queue_wait_ms, deployment.request_timeout_ms) / 1000,
+        hold=supply.hold,
+        paused=deployment.pause is not None,
     )
 
 

@@ -7,12 +7,13 @@ keep. Must not know how traffic is split, nor how instances start.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from amphitrite.controlplane.core.capacity import capacity_policy
 from amphitrite.controlplane.core.desired.resources import Deployment, Probe, WorkloadSpec
 from amphitrite.controlplane.core.observed.observations import Fault, Instance, ModelFetch
+from amphitrite.controlplane.core.planning import sleep
 from amphitrite.controlplane.core.planning.rollout import (
     FAILURES_TO_FAIL,
     KEPT_EXITED,
@@ -23,6 +24,7 @@ from amphitrite.controlplane.core.planning.rollout import (
     restart_delay_s,
     stable,
 )
+from amphitrite.dataplane.table.routing_table import Hold, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,8 @@ class Supply:
       instances of the workload that is being replaced.
     * ``fault``: what keeps a wanted instance from becoming ready, other than capacity.
       ``capacity_faults``: those of instances that lack capacity.
+    * ``hold``: whether its requests are held. ``ending``: how many instances still run though none
+      is wanted.
     * ``wake_at``: when the next start or load deadline is due. Times are seconds since the epoch.
     """
 
@@ -76,10 +80,15 @@ class Supply:
     capacity_faults: tuple[Fault, ...] = ()
     former_ready: int = 0
     fetches: tuple[tuple[str, ModelFetch], ...] = ()
+    hold: Hold = "never"
+    ending: int = 0
 
     @property
     def complete(self) -> bool:
-        """Whether every wanted instance is ready and the table names their workload."""
+        """Whether every wanted instance is ready and the table names their workload; with none
+        wanted, whether none runs."""
+        if self.deployment.instance_count == 0:
+            return self.ending == 0
         return self.routed == self.deployment.workload and self.ready == self.deployment.instance_count
 
     @property
@@ -95,13 +104,22 @@ class Supply:
         return (self.failures >= FAILURES_TO_FAIL or stuck) and self.ready < self.deployment.instance_count
 
 
-def supply(deployment: Deployment, instances: Iterable[Instance], routed_before: str | None, now: float) -> Supply:
+def supply(deployment: Deployment, instances: Sequence[Instance], published: Target | None, now: float) -> Supply:
     """The supply of a deployment.
 
-    ``instances``: all instances of this deployment, of any workload. ``routed_before``: the
-    workload that the published table names. The wanted workload is routed when all its instances
-    are ready, or when some are and nothing else serves.
+    ``instances``: all instances of this deployment, of any workload. ``published``: its target in
+    the published table. The wanted workload is routed when all its instances are ready, or when
+    some are and nothing else serves.
     """
+    found = _supply(deployment, instances, published.cluster if published is not None else None, now)
+    hold = sleep.hold(deployment, instances, published, failing=found.failing)
+    if deployment.instance_count > 0:
+        return replace(found, hold=hold, routed=None if hold == "now" else found.routed)
+    ending = sum(1 for i in instances if i.phase != "exited")
+    return replace(found, hold=hold, routed=None, serving=(), ending=ending)
+
+
+def _supply(deployment: Deployment, instances: Iterable[Instance], routed_before: str | None, now: float) -> Supply:
     by_workload: dict[str, list[Instance]] = {}
     # The kubelet limits how long a pod may load, by the startup probe.
     deadline_s = load_deadline_s(deployment.readiness_probe) if deployment.workload.pod is None else math.inf
@@ -125,7 +143,9 @@ def supply(deployment: Deployment, instances: Iterable[Instance], routed_before:
     enough = ready == deployment.instance_count or capacity_policy.can_take_over(
         deployment.capacity_policy, ready, former_ready
     )
-    if routed_before == wanted.name or enough or (ready and not former_ready):
+    if not slots:
+        routed = None
+    elif routed_before == wanted.name or enough or (ready and not former_ready):
         routed = wanted
 
     starts, retries = _fill(deployment, wanted, slots, mine, deadline_s, now)

@@ -87,7 +87,10 @@ def count_in_force(settings: ScaleSettings | None, instance_count: int, scale: S
 
 
 def scaled(deployment: Deployment, scale: Scale | None) -> Deployment:
-    """``deployment`` with the number of instances that is in force."""
+    """``deployment`` with the number of instances that is in force. A paused one has none, whatever
+    a scaler wants."""
+    if deployment.pause is not None:
+        return deployment
     settings = deployment.scale_settings
     count = count_in_force(settings, deployment.instance_count, scale)
     reason = "" if scale is None or scale.recommended is not None else scale.reason

@@ -29,7 +29,7 @@ from sqlalchemy import (
 from sqlalchemy.types import TypeEngine
 
 #: The newest revision in ``migrations/versions``.
-REVISION = "0012"
+REVISION = "0013"
 
 metadata = MetaData()
 
@@ -72,7 +72,7 @@ endpoints = Table(
 )
 
 #: ``model`` and ``compute``: what the document's references resolve to; see
-#: ``state.store.Store.put_deployment``.
+#: ``state.store.Store.put_deployment``. ``paused_at`` and ``paused_by``: null unless it is paused.
 deployments = Table(
     "deployments",
     metadata,
@@ -81,6 +81,8 @@ deployments = Table(
     Column("model", JSON, nullable=False),
     Column("compute", String(255), nullable=False, server_default="local"),
     *_resource_columns(),
+    Column("paused_at", Float),
+    Column("paused_by", String(255)),
 )
 
 #: Without a foreign key: clients read an operation after its resource is gone. ``phases``: [phase,

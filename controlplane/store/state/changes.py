@@ -49,7 +49,7 @@ def put(
     document = {**document, "name": row["name"]}
     resolved = {name: extra[name] for name in RESOLVED if name in extra}
     if resource_rows.same(document, row["document"]) and _same_resolved(row, resolved):
-        return _put_unchanged(connection, ref, row, now)
+        return unchanged(connection, ref, row, now)
     generation = row["generation"] + 1
     values = {"document": document, "etag": _etag(generation), "modified_at": now, **resolved}
     _change(connection, ref, generation, _state_after(row, document, resolved), values)
@@ -69,6 +69,19 @@ def set_columns(connection: Connection, ref: Ref, row: resource_rows.Row, values
     generation = int(row["generation"]) + 1
     _change(connection, ref, generation, "Updating", values)
     return generation
+
+
+def set_pause(
+    connection: Connection, ref: Ref, row: resource_rows.Row, paused: bool, *, now: float, by: Author
+) -> Operation:
+    """Pauses or resumes a deployment. Its history keeps who did so. Without a change there is an
+    operation too, as for an unchanged document."""
+    if (row["paused_at"] is not None) == paused:
+        return unchanged(connection, ref, row, now)
+    values = {"paused_at": now if paused else None, "paused_by": by.name if paused else None, "modified_at": now}
+    generation = set_columns(connection, ref, row, values)
+    revision_rows.replaced(connection, ref, row, generation, row["document"], by, now)
+    return operation_rows.begin(connection, ref, "update", generation, now=now)
 
 
 def require_conditions(row: resource_rows.Row | None, ref: Ref, if_match: str | None, if_none_match: bool) -> None:
@@ -128,7 +141,7 @@ def _create(
     return operation_rows.begin(connection, ref, "create", generation, now=now)
 
 
-def _put_unchanged(connection: Connection, ref: Ref, row: resource_rows.Row, now: float) -> Operation:
+def unchanged(connection: Connection, ref: Ref, row: resource_rows.Row, now: float) -> Operation:
     """An operation on the current generation, which ends with its outcome. A failed change is tried
     again as a new generation."""
     generation: int = row["generation"]

@@ -134,6 +134,17 @@ class SqlStore:
                 outcomes.record(connection, ref, replace(status, message=waiting), in_progress, now=now)
             return _deployment(connection, resource_rows.get(connection, ref)), operation
 
+    def set_pause(
+        self, endpoint: str, name: str, paused: bool, *, if_match: str | None, now: float, by: Author
+    ) -> tuple[Record, Operation]:
+        ref = Ref(key(endpoint), key(name))
+        with self.database.write() as connection:
+            row = resource_rows.get(connection, ref)
+            changes.require_conditions(row, ref, if_match, False)
+            changes.refuse_deleting(row, ref)
+            operation = changes.set_pause(connection, ref, row, paused, now=now, by=by)
+            return _deployment(connection, resource_rows.get(connection, ref)), operation
+
     def revisions(self, ref: Ref) -> list[Revision]:
         ref = _lower(ref)
         with self.database.read() as connection:

@@ -111,4 +111,9 @@ def deployment(row: Row) -> resources.Deployment:
         deleting=row["deleting"],
         ever_succeeded=row["ever_succeeded"],
         changed_at=row["modified_at"],
+        pause=_pause(row),
     )
+
+
+def _pause(row: Row) -> resources.Pause | None:
+    return None if row["paused_at"] is None else resources.Pause(row["paused_at"], row["paused_by"] or "")

@@ -137,6 +137,17 @@ class Store(Protocol):
         """
         ...
 
+    def set_pause(
+        self, endpoint: str, name: str, paused: bool, *, if_match: str | None, now: float, by: Author
+    ) -> tuple[Record, Operation]:
+        """Pauses a deployment, or resumes it. Who did so is in its history.
+
+        The operation ends when it has no instance any more, or when all are ready. If nothing
+        changes it ends at once. Raises Error ResourceNotFound, PreconditionFailed or Conflict (it
+        is being deleted).
+        """
+        ...
+
     def revisions(self, ref: Ref) -> list[Revision]:
         """The documents of an endpoint or a deployment, oldest first; the last one is in force.
 

@@ -31,13 +31,17 @@ _BELOW = {"safe_regex": {"regex": r"(/endpoints/[^/]+)?/v2([/?].*)?"}}
 _ORIGINAL_PATH = "x-envoy-original-path"
 
 
+#: The status of a held request when the agent does not answer. The agent itself never uses it.
+AGENT_GONE = 500
+
+
 def route_value(key: str) -> str:
     """The command operator for one value of the route's metadata."""
     return f"%METADATA(ROUTE:{METADATA}:{key})%"
 
 
 #: What a response was before it got its form: the text of a route, or of a filter.
-_GIVEN = "%LOCAL_REPLY_BODY%"
+GIVEN = "%LOCAL_REPLY_BODY%"
 #: The code of a route that answers by itself (see :func:`direct`).
 _ROUTE_CODE = route_value("code")
 
@@ -136,10 +140,11 @@ def refusals() -> tuple[Refusal, ...]:
         Refusal(
             queueing.refused(), "TooManyRequests",
             f"{which} has {route_value('max_requests')} requests in flight at this proxy, which is its limit: "
-            f"{route_value('limit')}. {_GIVEN} (request_settings.max_queue_wait_ms). Each proxy has this limit. Raise "
+            f"{route_value('limit')}. {GIVEN} (request_settings.max_queue_wait_ms). Each proxy has this limit. Raise "
             "any of the numbers, or try again",
             headers=_RETRY_SOON,
         ),
+        *_held(),
         _by_flags(("OM",), 503, "Overloaded", "the proxy is overloaded", _RETRY_SOON),
         *(
             by_status(status, code, "the request was refused: %RESPONSE_CODE_DETAILS%")
@@ -155,7 +160,7 @@ def refusals() -> tuple[Refusal, ...]:
 def given() -> Refusal:
     """The text of a route that answers by itself."""
     refused = {"status_code_filter": {"comparison": {"op": "GE", "value": _value(400)}}}
-    return Refusal({"and_filter": {"filters": [refused, {"not_health_check_filter": {}}]}}, _ROUTE_CODE, _GIVEN)
+    return Refusal({"and_filter": {"filters": [refused, {"not_health_check_filter": {}}]}}, _ROUTE_CODE, GIVEN)
 
 
 def by_status(status: int, code: str, message: str) -> Refusal:
@@ -221,11 +226,27 @@ def _bodies() -> tuple[Refusal, ...]:
             f"a body of unknown length may have at most {route_value('max_unsized_bytes')} bytes "
             "(max_unsized_body_bytes): send the header content-length, or a smaller body",
         ),
-        Refusal(large, code, _GIVEN, found=413),
-        Refusal(_has_status(415), "UnsupportedMediaType", _GIVEN, found=415),
-        Refusal(_all(_has_status(400), sequence_affinity.refused()), "BadRequest", _GIVEN),
-        Refusal(_all(_has_status(400), nested_bodies.refused()), "BadRequest", _GIVEN),
+        Refusal(large, code, GIVEN, found=413),
+        Refusal(_has_status(415), "UnsupportedMediaType", GIVEN, found=415),
+        Refusal(_all(_has_status(400), sequence_affinity.refused()), "BadRequest", GIVEN),
+        Refusal(_all(_has_status(400), nested_bodies.refused()), "BadRequest", GIVEN),
     )
+
+
+def _held() -> tuple[Refusal, ...]:
+    """What the agent answers to requests that are held (see ``translate.held_requests``), and what
+    Envoy answers when it cannot ask the agent."""
+    asked = {"response_flag_filter": {"flags": ["UAEX"]}}
+    gone = _has_status(AGENT_GONE)
+    which = f"deployment '{route_value('deployment')}'"
+    return (
+        Refusal(_all(asked, _has_status(408)), "RequestTimeout", GIVEN),
+        Refusal(
+            _all(asked, gone), "DeploymentWaking", f"{which} is asleep, and this proxy cannot wake it now", 503,
+            _RETRY_SOON,
+        ),
+        Refusal(asked, "DeploymentWaking", GIVEN, headers=_RETRY_SOON, flags=("UAEX",)),
+    )  # fmt: skip
 
 
 def _is_below() -> dict[str, Any]:

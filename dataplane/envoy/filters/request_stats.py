@@ -193,6 +193,8 @@ def _reason(labels: Mapping[str, str]) -> str:
     """Our reason for Envoy's flags, else for the status. Empty for a response of the model's."""
     code, flags = labels["code"], labels["flags"]
     for flag in flags.split(","):
+        if flag == "UAEX" and code == "408":
+            return "RequestTimeout"
         if flag in _REASONS:
             return _REASONS[flag]
     if flags in ("-", "") and labels["route"] and code != "413":

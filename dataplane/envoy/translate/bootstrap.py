@@ -13,6 +13,7 @@ from typing import Any
 from amphitrite.dataplane.envoy.answers import sample_filter
 from amphitrite.dataplane.envoy.filters.request_stats import stats_config
 from amphitrite.dataplane.envoy.protobuf.common_values import ADS_AT_START, CALLOUTS, seconds
+from amphitrite.dataplane.envoy.translate import held_requests
 from amphitrite.dataplane.envoy.translate.listener import listener
 from amphitrite.dataplane.table.routing_table import Address
 
@@ -82,6 +83,7 @@ def bootstrap(settings: BootstrapSettings) -> dict[str, Any]:
                 _agent_cluster(settings.agent_socket),
                 _callout_cluster(settings.callout_socket),
                 _answers_cluster(settings.answers_socket),
+                {"name": held_requests.EMPTY_CLUSTER, "type": "STATIC", "connect_timeout": "1s"},
             ],
         },
         "layered_runtime": {
@@ -153,7 +155,13 @@ def _agent_cluster(socket: Path) -> dict[str, Any]:
 
 
 def _callout_cluster(socket: Path) -> dict[str, Any]:
-    limits = {"max_requests": _CALLOUTS_MAX, "max_connections": _UNBOUNDED, "max_pending_requests": _UNBOUNDED}
+    limits = {
+        "max_requests": _CALLOUTS_MAX,
+        "max_connections": _UNBOUNDED,
+        "max_pending_requests": _UNBOUNDED,
+        # All that were held ask again at once when an agent has ended.
+        "max_retries": _UNBOUNDED,
+    }
     return {
         **_grpc_cluster(CALLOUTS, socket),
         "circuit_breakers": {"thresholds": [{"priority": "DEFAULT", **limits}]},

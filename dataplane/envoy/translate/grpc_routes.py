@@ -18,6 +18,7 @@ from typing import Any
 
 from amphitrite.dataplane.envoy.filters import sequence_affinity, timeouts
 from amphitrite.dataplane.envoy.filters.local_replies import (
+    GIVEN,
     METADATA,
     Refusal,
     by_status,
@@ -30,12 +31,14 @@ from amphitrite.dataplane.envoy.filters.local_replies import (
 )
 from amphitrite.dataplane.envoy.filters.local_replies import refusals as refusals_of_http
 from amphitrite.dataplane.envoy.protobuf.common_values import seconds
+from amphitrite.dataplane.envoy.translate import held_requests
 from amphitrite.dataplane.envoy.translate.clusters import grpc_name
 from amphitrite.dataplane.envoy.translate.target_routes import (
     DEPLOYMENT,
     RoutedTarget,
     forward_below,
     search,
+    unavailable,
     with_filters,
 )
 
@@ -59,6 +62,8 @@ STATUSES = {
     "BadRequest": 3,
     "DeploymentNotFound": 5,
     "DeploymentNotReady": 14,
+    "DeploymentPaused": 14,
+    "DeploymentWaking": 14,
     "Forbidden": 7,
     "HeadersTooLarge": 8,
     "InstanceConnectionLost": 14,
@@ -89,6 +94,8 @@ _LARGE_MESSAGE = by_status(
     f"a message of more than {sequence_affinity.BUFFERED_BYTES} bytes is not searched for its sequence: name the "
     f"sequence in the metadata {sequence_affinity.SEQUENCE} (which does not help where models take ids as numbers)",
 )
+#: The methods that ask whether a server or a model can serve.
+_HEALTH = r"/inference\.GRPCInferenceService/(Server(Live|Ready)|ModelReady)|/grpc\.health\.v1\.Health/.*"
 _GRPC: dict[str, Any] = {"grpc": {}}
 _CONTENT = {"name": "content-type", "string_match": {"safe_regex": {"regex": r"application/grpc(\+.*)?"}}}
 #: The same for an ``AccessLogFilter``.
@@ -137,18 +144,22 @@ def target_routes(
     """``Route`` messages for requests that meet ``match``, with the limits and mirrors of those in
     ``target_routes``."""
     name, cluster = routed.target.name, routed.target.cluster
-    if cluster is None:
-        reason = f"deployment '{name}' has no instance that is ready"
-        yield _answer_of(routed, match, direct(503, "DeploymentNotReady", reason, {DEPLOYMENT: name}))
+    if (why := unavailable(routed.target)) is not None:
+        yield _answer_of(routed, match, direct(503, *why, {DEPLOYMENT: name}))
         return
-    if cluster not in by_grpc:
+    if cluster is None:
+        reason = f"deployment '{name}' is asleep: the next request wakes it, and a health check does not"
+        asked = {"name": ":path", "string_match": {"safe_regex": {"regex": _HEALTH}}}
+        checks = {**match, "headers": [asked, *match["headers"]]}
+        yield _answer_of(routed, checks, direct(503, "DeploymentNotReady", reason, {DEPLOYMENT: name}))
+    elif cluster not in by_grpc:
         reason = f"deployment '{name}' does not serve gRPC: its container is not a Triton with a model repository"
         yield _answer_of(routed, match, direct(404, "NotImplemented", reason, {DEPLOYMENT: name}))
         return
     below = forward_below(routed, mirrors)
     # Content types are for HTTP: that of a gRPC request stays what it is.
     below.pop("request_headers_to_add", None)
-    action = {**below["route"], "cluster": grpc_name(cluster)}
+    action = {**below["route"], **({} if cluster is None else {"cluster": grpc_name(cluster)})}
     del action["prefix_rewrite"]
     copies = [
         {**copy, "cluster": grpc_name(copy["cluster"]), "request_headers_mutations": []}
@@ -159,13 +170,16 @@ def target_routes(
     # has ended.
     timeout_s, wait_s = routed.target.timeout_s, routed.target.queue_wait_s
     stream = {**action, **timeouts.route_timeouts(timeout_s, stream=True, wait_s=wait_s)}
+    if routed.target.hold == "now":
+        stream |= held_requests.pauses(timeout_s)
     checked = sequence_affinity.enabled(numbers=True, stream=True) if routed.target.number_ids else {}
-    yield {**with_filters(below, checked), "match": {**_GRPC, **match, "path": _STREAM}, "route": stream}
+    filters = {**checked, **held_requests.filters(routed.endpoint, routed.target, stream=True)}
+    yield {**with_filters(below, filters), "match": {**_GRPC, **match, "path": _STREAM}, "route": stream}
     # The client's deadline, up to the limit. It counts from the arrival.
     longest = seconds(timeout_s + wait_s)
     unary = {**action, "request_mirror_policies": copies, "max_stream_duration": {"grpc_timeout_header_max": longest}}
     # A stream stays on one instance with all its sequences, so none need be known before it begins.
-    searched = with_filters(below, search(routed.target, mirrors))
+    searched = with_filters(below, search(routed, mirrors))
     yield {**searched, "match": {**_GRPC, **match, "prefix": "/"}, "route": unary}
 
 
@@ -193,7 +207,7 @@ def _mapper(refusal: Refusal) -> dict[str, Any]:
     # The condition comes first: most of them do not hold, and the other one is a regular
     # expression.
     condition = {"and_filter": {"filters": [refusal.condition, _IN_GRPC]}}
-    message = _GRPC_MESSAGES.get(refusal.code, refusal.message)
+    message = refusal.message if refusal.message == GIVEN else _GRPC_MESSAGES.get(refusal.code, refusal.message)
     return mapper(refusal, condition, {"text_format_source": {"inline_string": message}})
 
 

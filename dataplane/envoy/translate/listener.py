@@ -26,7 +26,7 @@ from amphitrite.dataplane.envoy.filters import (
 from amphitrite.dataplane.envoy.filters.access_log import access_log
 from amphitrite.dataplane.envoy.filters.timeouts import IDLE_S, RECEIVED_S
 from amphitrite.dataplane.envoy.protobuf.common_values import ADS_AT_START, seconds
-from amphitrite.dataplane.envoy.translate import grpc_routes, health_route, host_names
+from amphitrite.dataplane.envoy.translate import grpc_routes, health_route, held_requests, host_names
 from amphitrite.dataplane.envoy.translate.secrets import CERTIFICATE
 from amphitrite.dataplane.table.routing_table import Address
 
@@ -113,6 +113,7 @@ def connection_manager(log: Path | None) -> dict[str, Any]:
             nested_bodies.http_filter(),
             model_errors.http_filter(),
             sequence_affinity.http_filter(),
+            *held_requests.http_filters(),
             # Last, so that a place is taken by a request that goes on at once.
             queueing.http_filter(),
             sample_filter.http_filter(),

@@ -24,7 +24,7 @@ from amphitrite.dataplane.envoy.filters import (
 )
 from amphitrite.dataplane.envoy.filters.local_replies import METADATA, direct, direct_format
 from amphitrite.dataplane.envoy.filters.sequence_affinity import BUFFERED_BYTES
-from amphitrite.dataplane.envoy.translate import grpc_routes
+from amphitrite.dataplane.envoy.translate import grpc_routes, held_requests
 from amphitrite.dataplane.envoy.translate.target_routes import (
     DEPLOYMENT,
     POST,
@@ -102,6 +102,8 @@ def route_configuration(
     if any(target.queue_wait_s for target in route.targets):
         # Not only requests with a token find another route first, but those with some bodies too.
         host["typed_per_filter_config"] = {**host.get("typed_per_filter_config", {}), **queueing.inactive()}
+    if any(target.hold != "never" for target in route.targets):
+        host["typed_per_filter_config"] = {**host.get("typed_per_filter_config", {}), **held_requests.inactive()}
     if route.comparison is not None:
         host["typed_per_filter_config"] = {**host.get("typed_per_filter_config", {}), **sample_filter.inactive()}
     return {
@@ -147,7 +149,8 @@ def _refusals(route: Route, bodies: BodyLimits) -> Iterator[dict[str, Any]]:
         ),
     }
     yield unsized_bodies.route(
-        {"prefix": "/", "headers": [POST, _absent("content-length")]}, min(bodies.unsized, bodies.sized)
+        {"prefix": "/", "headers": [POST, _absent("content-length")]},
+        min(bodies.unsized, bodies.sized),
     )
     if any(not target.container for target in route.targets):
         unread = direct(400, "BadRequest", "the JSON of the body was not read")

@@ -22,6 +22,7 @@ from amphitrite.dataplane.envoy.filters import (
 )
 from amphitrite.dataplane.envoy.filters.bodiless_requests import enabled as bodiless
 from amphitrite.dataplane.envoy.filters.local_replies import METADATA, direct, header
+from amphitrite.dataplane.envoy.translate import held_requests
 from amphitrite.dataplane.table.routing_table import Target
 
 #: The header that pins a request to a deployment, and names the deployment in the response.
@@ -53,6 +54,8 @@ RETRY_NOT_RUN: dict[str, Any] = {"retry_on": _NOT_RUN, **_RETRY_POLICY}
 #: lost by. It runs once.
 _COMPRESSED = {"name": "content-encoding", "present_match": True}
 POST = {"name": ":method", "string_match": {"exact": "POST"}}
+#: Where clients of Triton ask whether it can serve.
+_HEALTH = r"/endpoints/[^/]+/v2/(health/(live|ready)|models/[^/]+(/versions/[^/]+)?/ready)/?"
 
 
 #: Where mirrored requests go, and the upper bound of their random numbers, in ten-thousandths.
@@ -79,18 +82,17 @@ def target_routes(
     while a readiness probe, for one, keeps its status. Only they have a body.
     """
     root = f"/endpoints/{routed.endpoint}"
-    if routed.target.cluster is None:
+    if (why := unavailable(routed.target)) is not None:
+        code, message = why
+        headers = {**({} if routed.target.paused else {"retry-after": "5"}), DEPLOYMENT: routed.target.name}
         yield {
             "match": {**match, "prefix": root},
-            **direct(
-                503,
-                "DeploymentNotReady",
-                f"deployment '{routed.target.name}' has no instance that is ready",
-                {"retry-after": "5", DEPLOYMENT: routed.target.name},
-            ),
-            "name": f"{routed.endpoint}/{routed.target.name}/DeploymentNotReady",
+            **direct(503, code, message, headers),
+            "name": f"{routed.endpoint}/{routed.target.name}/{code}",
         }
         return
+    if routed.target.hold == "now":
+        yield {"match": {**match, "safe_regex": {"regex": _HEALTH}}, **_asleep(routed)}
     post = {**match, "headers": [POST, *match["headers"]]}
     if compared:
         below = {"default_value": {"numerator": compared, "denominator": "TEN_THOUSAND"}}
@@ -102,7 +104,28 @@ def target_routes(
     # Other methods run no model.
     yield {
         "match": {**match, "prefix": f"{root}/"},
-        **with_filters(_forward(routed, mirrors, "/", retry_on=_LOST), bodiless()),
+        **with_filters(
+            _forward(routed, mirrors, "/", retry_on=_LOST),
+            {**bodiless(), **held_requests.filters(routed.endpoint, routed.target, waits=True)},
+        ),
+    }
+
+
+def unavailable(target: Target) -> tuple[str, str] | None:
+    """Why requests are answered 503, as code and message; None: they are forwarded, or held."""
+    if target.paused:
+        return "DeploymentPaused", f"deployment '{target.name}' is paused: its owner can resume it"
+    if target.cluster is None and target.hold != "now":
+        return "DeploymentNotReady", f"deployment '{target.name}' has no instance that is ready"
+    return None
+
+
+def _asleep(routed: RoutedTarget) -> dict[str, Any]:
+    """The answer to a health check: the next request will be served, and a check wakes nobody."""
+    return {
+        "name": f"{routed.endpoint}/{routed.target.name}",
+        "direct_response": {"status": 200},
+        "response_headers_to_add": [header(DEPLOYMENT, routed.target.name.replace("%", "%%"))],
     }
 
 
@@ -119,8 +142,8 @@ def _posts(routed: RoutedTarget, post: Mapping[str, Any], mirrors: Sequence[Mirr
     for accept in (timeouts.BY_PATH, *by_accept):
         events = {**post, "headers": [accept, *post["headers"]]}
         streamed = _forward(routed, mirrors, "/", stream=True)
-        yield {"match": {**events, **below}, **_for_posts(routed.target, mirrors, streamed)}
-    yield {"match": {**post, **below}, **_for_posts(routed.target, mirrors, _forward(routed, mirrors, "/"))}
+        yield {"match": {**events, **below}, **_for_posts(routed, mirrors, streamed, stream=True)}
+    yield {"match": {**post, **below}, **_for_posts(routed, mirrors, _forward(routed, mirrors, "/"))}
 
 
 def _compared(routed: RoutedTarget, post: Mapping[str, Any], mirrors: Sequence[Mirror]) -> Iterator[dict[str, Any]]:
@@ -132,19 +155,23 @@ def _compared(routed: RoutedTarget, post: Mapping[str, Any], mirrors: Sequence[M
     if routed.target.score_path is not None and sample_filter.is_infer(routed.target.score_path):
         found += [{"match": {**shown, "path": path}, **_score(routed, mirrors)} for path in (f"{root}/", root)]
     by_path = {**shown, "headers": [sample_filter.BY_PATH, *shown["headers"]], "prefix": f"{root}/"}
-    found.append({"match": by_path, **_for_posts(routed.target, mirrors, _forward(routed, mirrors, "/"))})
+    found.append({"match": by_path, **_for_posts(routed, mirrors, _forward(routed, mirrors, "/"))})
     for route in found:
         filters = {**route.get("typed_per_filter_config", {}), **sample_filter.enabled(routed.endpoint)}
         yield {**route, "typed_per_filter_config": filters}
 
 
-def search(target: Target, mirrors: Sequence[Mirror]) -> dict[str, Any]:
-    """Per-filter configuration of a route that searches requests to ``target`` for their sequences.
-    A mirror gets whatever the target gets, so what it cannot take is refused too."""
+def search(routed: RoutedTarget, mirrors: Sequence[Mirror], *, stream: bool = False) -> dict[str, Any]:
+    """Per-filter configuration of a route for requests that run a model: they are searched for
+    their sequences, and held. A mirror gets whatever the target gets, so what it cannot take is
+    refused too."""
+    target = routed.target
     numbers = any(one.number_ids for one in (target, *(copy.target for copy, _ in mirrors)))
-    if not target.sequences and not numbers:
-        return {}
-    return sequence_affinity.enabled(numbers=numbers)
+    searched = target.sequences or numbers
+    return {
+        **(sequence_affinity.enabled(numbers=numbers) if searched else {}),
+        **held_requests.filters(routed.endpoint, target, stream=stream, waits=searched),
+    }
 
 
 def with_filters(route: Mapping[str, Any], filters: Mapping[str, Any]) -> dict[str, Any]:
@@ -166,18 +193,24 @@ def _score(routed: RoutedTarget, mirrors: Sequence[Mirror], *, stream: bool = Fa
         return {**refusal, "name": f"{routed.endpoint}/{target.name}/NoScoringModel"}
     stream = stream or timeouts.is_stream(target.score_path)
     forward = _forward(routed, mirrors, target.score_path, stream=stream)
-    return _for_posts(target, mirrors, forward, at_address=True)
+    return _for_posts(routed, mirrors, forward, at_address=True, stream=stream)
 
 
 def _for_posts(
-    target: Target, mirrors: Sequence[Mirror], route: Mapping[str, Any], *, at_address: bool = False
+    routed: RoutedTarget,
+    mirrors: Sequence[Mirror],
+    route: Mapping[str, Any],
+    *,
+    at_address: bool = False,
+    stream: bool = False,
 ) -> dict[str, Any]:
     """``route``, with what only requests that run a model need."""
+    target = routed.target
     posted = model_errors.metadata(at_address=at_address)
     if not target.container:
         posted |= nested_bodies.metadata(at_address=at_address)
     metadata = {"filter_metadata": {**route["metadata"]["filter_metadata"], **posted}}
-    return with_filters({**route, "metadata": metadata}, search(target, mirrors))
+    return with_filters({**route, "metadata": metadata}, search(routed, mirrors, stream=stream))
 
 
 def _forward(
@@ -195,9 +228,10 @@ def _forward(
     return {
         "name": f"{routed.endpoint}/{target.name}",
         "route": {
-            "cluster": target.cluster,
+            "cluster": target.cluster or held_requests.EMPTY_CLUSTER,
             "prefix_rewrite": rewrite,
             **timeouts.route_timeouts(target.timeout_s, stream=stream, wait_s=target.queue_wait_s),
+            **(held_requests.pauses(target.timeout_s) if target.hold == "now" else {}),
             **({} if retry_on is None else {"retry_policy": {"retry_on": retry_on, **_RETRY_POLICY}}),
             "request_mirror_policies": [
                 {
@@ -230,8 +264,10 @@ def _forward(
 
 def _queue(target: Target) -> dict[str, Any]:
     """The part of a route by which its requests wait for a place. Mirrored ones pass no filter."""
-    if target.cluster is None or not target.queue_wait_s:
+    if not target.queue_wait_s:
         return {}
+    if target.cluster is None:  # Which one it will be is not known before the request goes on.
+        return {"typed_per_filter_config": queueing.inactive()}
     return {"typed_per_filter_config": queueing.enabled(target.cluster, target.queue_wait_s)}
 
 

@@ -68,6 +68,8 @@ class TableUpdater:
     - ``on_limits``: called with the limit on requests of each cluster, never above the one that
       Envoy has.
     - ``waiting``: the requests that wait for a place of each cluster. They are in flight too.
+    - ``before_routes``: called with each table before Envoy gets its routes. It may block a moment.
+    - ``on_table``: called with each table that has come into force.
     """
 
     def __init__(
@@ -81,7 +83,11 @@ class TableUpdater:
         scoring_domain: str | None = None,
         on_limits: Callable[[Mapping[str, int]], None] = lambda limits: None,
         waiting: Callable[[], Mapping[str, int]] = dict,
+        before_routes: Callable[[RoutingTable], None] = lambda table: None,
+        on_table: Callable[[RoutingTable], None] = lambda table: None,
     ) -> None:
+        self._before_routes = before_routes
+        self._on_table = on_table
         self._server = server
         self._host_status = host_status
         self._changed = changed
@@ -179,6 +185,7 @@ class TableUpdater:
                 self._publish(warming_step(self._published, table))
                 self._await_in_force()
                 self._await_healthy(new)
+            self._before_routes(table)
             self._publish(routing_step(self._published, table))
             self._await_in_force()
         except _Superseded:
@@ -193,12 +200,14 @@ class TableUpdater:
         self._accepted = self._published
         self._drains.acknowledge(self._published.unrouted(), self._progress.acknowledged_version, now)
         self._report_progress(Progress(table.version, self._drained_version(table.version)))
+        self._on_table(table)
         log("info", "table in force", version=table.version)
 
     def _reject(self, table: RoutingTable, error: Error) -> None:
         message = _redacted(error.message, table)
         log("error", "table rejected", version=table.version, error=message)
         self._publish(self._accepted)
+        self._on_table(self._accepted.table)
         with self._changed:
             at = self._progress
             self._progress = Progress(at.acknowledged_version, at.drained_version, table.version, message)
