@@ -31,7 +31,12 @@ _FIELDS: tuple[tuple[Kind, frozenset[str]], ...] = (
     ("endpoint", frozenset({"deployments"})),
     ("deployment", frozenset({"endpoint_name", "instance_type", "instance_count", "code_configuration", "model"})),
     ("compute", frozenset({"kubeconfig", "in_cluster", "namespace", "default_instance_type"})),
-    ("endpoint", frozenset({"auth_mode", "traffic", "mirror_traffic", "public_network_access", "compute", "identity"})),
+    (
+        "endpoint",
+        frozenset(
+            {"auth_mode", "traffic", "mirror_traffic", "rollout", "public_network_access", "compute", "identity"}
+        ),
+    ),
     ("environment", frozenset({"image", "conda_file", "build", "inference_config"})),
     ("instance types", frozenset({"instance_types", "apiVersion"})),
     ("model", frozenset({"path", "type", "flavors", "stage"})),

@@ -37,7 +37,11 @@ class Command(TyperCommand):
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
+        taken: set[str] = set()
         for option in self.params:
+            # The global options come last: a verb's own -w is its own. The long name is left.
+            option.opts = [spelling for spelling in option.opts if spelling not in taken]
+            taken.update(option.opts)
             if option.param_type_name == "option" and not getattr(option, "is_flag", False):
                 option.metavar = option.metavar or ("NUMBER" if "int" in option.type.name else "VALUE")
 

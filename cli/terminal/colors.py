@@ -13,9 +13,23 @@ from typing import TextIO
 _GREEN, _YELLOW, _RED = "32", "33", "31"
 #: The states of endpoints, deployments, computes, nodes and servers, in lower case.
 _STATES: Mapping[str, str] = {
-    **dict.fromkeys(("succeeded", "running", "idle", "ready"), _GREEN),
-    **dict.fromkeys(("creating", "updating", "scaling", "deleting", "starting", "waiting", "preparing"), _YELLOW),
-    **dict.fromkeys(("failed", "canceled", "unhealthy", "unusable", "stopped"), _RED),
+    **dict.fromkeys(("succeeded", "running", "promoting", "idle", "ready"), _GREEN),
+    **dict.fromkeys(
+        (
+            "creating",
+            "updating",
+            "scaling",
+            "deleting",
+            "starting",
+            "waiting",
+            "preparing",
+            "paused",
+            "inconclusive",
+            "nodata",
+        ),
+        _YELLOW,
+    ),
+    **dict.fromkeys(("failed", "canceled", "unhealthy", "unusable", "stopped", "rolledback", "aborted"), _RED),
 }
 
 

@@ -110,7 +110,8 @@ def _execute(session: Session, steps: Sequence[Step]) -> None:
         for step in steps:
             if step.item.kind == "endpoint" and (shares := [one for one in step.fields if _is_share(one)]):
                 _endpoint(session, step.item, with_traffic=True)
-                _tell(session, replace(step, change="update"), shares)
+                if not _is_rollout(session, step.item):
+                    _tell(session, replace(step, change="update"), shares)
     except KeyboardInterrupt:
         again = "run the command again: it goes on where it was"
         raise interruption.reported(f"done until then: {', '.join(done) or 'nothing'}", again) from None
@@ -175,6 +176,14 @@ def _endpoint(session: Session, item: RequestedResource, *, with_traffic: bool, 
     else:
         source = replace(item.submission.source, value=document)
         resource_changes.update_endpoint(session, source, document["name"], {}, (), no_wait=False, tell=False)
+
+
+def _is_rollout(session: Session, item: RequestedResource) -> bool:
+    """Whether a rollout moves the traffic, as the document wants; says so."""
+    from amphitrite.cli.resources import rollouts
+
+    document = item.submission.document
+    return bool(document.get("rollout")) and rollouts.note_active(session, document["name"])
 
 
 def _is_share(one: FieldChange) -> bool:

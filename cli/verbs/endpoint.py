@@ -15,7 +15,7 @@ from amphitrite.cli.session.session import Session
 from amphitrite.cli.session.verb_declaration import group, verb
 from amphitrite.cli.terminal import options
 from amphitrite.cli.verbs import azure_only, waits
-from amphitrite.cli.verbs.delivery import endpoint_traffic
+from amphitrite.cli.verbs.delivery import endpoint_rollout, endpoint_traffic
 from amphitrite.schemas.errors import Error
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def update(
     """Change an endpoint. A file without traffic does not change the traffic."""
     azure_only.refuse(web=web)
     from amphitrite.cli.documents import document_input, document_kinds, edits
-    from amphitrite.cli.resources import lookups, resource_changes
+    from amphitrite.cli.resources import lookups, resource_changes, rollouts
 
     session.reason = reason or ""
     shares = options.set_options(
@@ -139,7 +139,12 @@ def update(
     if document is None and not shares and not field_edits:
         session.note("note: no option says what to change: ml online-endpoint update --help")
     is_complete = resource_changes.update_endpoint(session, document, name, shares, field_edits, no_wait)
-    return lookups.endpoint(session.client, name) if is_complete else None
+    if not is_complete:
+        return None
+    shown = lookups.endpoint(session.client, name)
+    if shown.get("rollout"):
+        rollouts.note_active(session, name)
+    return shown
 
 
 @verb(app, "delete")
@@ -309,3 +314,4 @@ def metrics(
 
 
 endpoint_traffic.register(app)
+endpoint_rollout.register(app)

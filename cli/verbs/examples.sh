@@ -107,6 +107,27 @@ ml online-endpoint traffic undo -n pictures --reason "green is slow"
 # Bring back the traffic of a revision in the history.
 ml online-endpoint traffic restore -n pictures --revision 2
 
+# Move the traffic to green step by step, and back if it is worse than blue.
+ml online-endpoint rollout start -n pictures --to green --compare-with blue
+
+# Watch the newest rollout until it ends; exit code 1 if it did not succeed.
+ml online-endpoint rollout status -n pictures -w
+
+# List the last rollouts of an endpoint.
+ml online-endpoint rollout list -n pictures -o table
+
+# Stay at this step for now.
+ml online-endpoint rollout pause -n pictures --reason "a look first"
+
+# Go on after a pause.
+ml online-endpoint rollout resume -n pictures
+
+# Go to the next step now, whatever the evidence says.
+ml online-endpoint rollout promote -n pictures
+
+# End the rollout, and bring back the traffic from before.
+ml online-endpoint rollout abort -n pictures --reason "a customer complains"
+
 # List all endpoints.
 ml online-endpoint list -o table
 

@@ -31,6 +31,7 @@ from amphitrite.controlplane.process.app import create_app
 from amphitrite.controlplane.reconciliation.autoscaler import Autoscaler
 from amphitrite.controlplane.reconciliation.demand_scaler import TargetUtilization
 from amphitrite.controlplane.reconciliation.reconciler import Reconciler
+from amphitrite.controlplane.reconciliation.rollout_driver import RolloutDriver
 from amphitrite.controlplane.services.services import Services
 from amphitrite.controlplane.settings import settings
 from amphitrite.controlplane.store.assets.code_store import CodeStore
@@ -80,6 +81,7 @@ class Machine(httpx.BaseTransport):
             services.store, services.samples, services.agents, runtime, services.store.list_computes
         )
         self._autoscaler = Autoscaler(services.store, [scaler], lambda: None)
+        self._rollouts = RolloutDriver(services.store, services.metrics, services.agents, services.wake)
         self._app = InProcess(create_app(services), portal)
         self.requests: list[str] = []
         self.faults: list[Exception] = []
@@ -120,6 +122,7 @@ class Machine(httpx.BaseTransport):
         """Passes until every change has its outcome; the proxy obeys at once, and time flies to the
         next thing due."""
         before: object = None
+        self._rollouts.make_pass(self.services.clock())
         while True:
             self.runtime.settle()
             wake_at = self._reconciler.run_once()

@@ -12,13 +12,13 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 
-def adding(root: Path, number: float, name: str = "tiny") -> Path:
-    """A model repository whose only model gives ``Y = X + number`` (FP32, [N, 4])."""
+def adding(root: Path, number: float, name: str = "tiny", columns: int = 4) -> Path:
+    """A model repository whose only model gives ``Y = X + number`` (FP32, [N, columns])."""
     graph = helper.make_graph(
         [helper.make_node("Add", ["X", "B"], ["Y"])],
         name,
-        [helper.make_tensor_value_info("X", TensorProto.FLOAT, ["N", 4])],
-        [helper.make_tensor_value_info("Y", TensorProto.FLOAT, ["N", 4])],
+        [helper.make_tensor_value_info("X", TensorProto.FLOAT, ["N", columns])],
+        [helper.make_tensor_value_info("Y", TensorProto.FLOAT, ["N", columns])],
         [numpy_helper.from_array(np.array([number], np.float32), "B")],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)

@@ -16,7 +16,7 @@ import pytest
 from ..waiting import wait_until
 from .conftest import register
 from .killing import LOST_REQUESTS, kill_instances
-from .models import INFER, REQUEST
+from .models import INFER, REQUEST, adding
 from .product import Product, running
 
 pytestmark = [pytest.mark.serving, pytest.mark.early]
@@ -137,6 +137,34 @@ def test_a_broken_model_fails_with_tritons_words_and_others_serve_on(serving: Pr
         assert "==>" not in before and "failed to load" in before
         serving.run("online-deployment", "delete", "-n", "bad", "-e", "cats", "-y")
     assert set(seen) == {200}, seen
+
+
+def test_the_control_plane_dies_during_rollouts(serving: Product) -> None:
+    """The next one goes on: what is as good gets all the traffic, and what fails loses it again. At
+    each line of a step it is ``controlplane/api/test_rollouts.py``'s; here Envoy counts."""
+    other = adding(serving.files / "other", 1, columns=3)
+    serving.run("model", "create", "-n", "tiny", "-v", "5", "-t", "triton_model", "-p", str(other))
+    rollout = ("online-endpoint", "rollout")
+    settings = ("-n", "cats", "--steps", "50,100", "--bake", "1s", "--max-error-rate", "10%", "--alpha", "0.05")
+    with scoring(serving) as seen:
+        for name, model, state in (("green", "tiny:2", "Succeeded"), ("red", "tiny:5", "RolledBack")):
+            serving.deploy(name, model)
+            before = serving.json("online-endpoint", "show", "-n", "cats", "--query", "traffic")
+            serving.run(*rollout, "start", "--to", name, *settings)
+            wait_until(lambda name=name: f'"{name}": 50' in serving.query(TRAFFIC)[0][0], "the first step")
+            serving.kill_control_plane()
+            serving.start()
+            watched = serving.run(*rollout, "status", "-n", "cats", "-w", check=False)
+            assert (state in watched.stdout + watched.stderr, watched.returncode == 0) == (True, name == "green")
+            traffic = serving.json("online-endpoint", "show", "-n", "cats", "--query", "traffic")
+            assert traffic == ({"green": 100, "blue": 0} if name == "green" else {**before, "red": 0})
+    newest = serving.json("online-endpoint", "traffic", "history", "-n", "cats")[0]
+    assert (newest["cause"], newest["reason"].startswith("errors: ")) == ("rollout", True), newest
+    # Only the model of the one that fails answered so; no request was lost.
+    assert set(seen) == {200, 424}, seen
+
+
+TRAFFIC = "SELECT document FROM endpoints WHERE key = 'cats'"
 
 
 def broken_document(product: Product) -> str:
