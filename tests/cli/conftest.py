@@ -122,7 +122,7 @@ class Machine(httpx.BaseTransport):
         """Passes until every change has its outcome; the proxy obeys at once, and time flies to the
         next thing due."""
         before: object = None
-        self._rollouts.make_pass(self.services.clock())
+        self._rollouts.make_pass(self.clock.now)
         while True:
             self.runtime.settle()
             wake_at = self._reconciler.run_once()
