@@ -40,6 +40,7 @@ CODES: Mapping[str, int] = {
     "InvalidDocument": 400,
     "BadArgument": 400,
     "UserError": 400,
+    "HttpsRequired": 400,
     "Unsupported": 400,
     "AuthenticationFailed": 401,
     "AuthorizationFailed": 403,

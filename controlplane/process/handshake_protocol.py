@@ -2,8 +2,8 @@
 
 Decides what is left of such a connection: nothing. asyncio keeps its error, whose traceback leads
 back to the connection with its buffer of 256 KiB. An attacker who connects and says nothing would
-take that much memory with each connection until a full collection, which comes late. Must not know
-limits or requests.
+take that much memory with each connection until a full collection, which comes late. A client
+without TLS gets an answer first (``plain_http``). Must not know limits or requests.
 
 Rests on what asyncio does not document (decision 0007).
 """
@@ -13,6 +13,8 @@ from __future__ import annotations
 import asyncio
 from asyncio import sslproto
 from typing import Any
+
+from amphitrite.controlplane.process import plain_http
 
 
 class HandshakeProtocol(sslproto.SSLProtocol):
@@ -31,6 +33,10 @@ class HandshakeProtocol(sslproto.SSLProtocol):
             return
         # Some releases of Python give the class of an error.
         error = handshake_exc() if isinstance(handshake_exc, type) else handshake_exc
+        plain: Any = self._transport  # typeshed has a wider type.
+        if plain is not None and plain_http.is_plain(error):
+            # The first bytes on the connection, so the kernel takes all of them at once.
+            plain.write(plain_http.answer(plain.get_extra_info("sockname")))
         # The task that has accepted the connection waits for this. An error in it would refer to
         # the task's frame, and the frame to it.
         waiter: asyncio.Future[Any] | None = self._waiter

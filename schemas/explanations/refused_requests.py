@@ -67,6 +67,23 @@ REFUSED_REQUESTS = Section(
             ),
         ),
         Explanation(
+            "HttpsRequired",
+            "The request came without TLS. The port takes HTTPS alone, and the connection was ended. What the request "
+            "held, also a key or a token, crossed the network in clear.",
+            (
+                (
+                    "the address begins with `http://`",
+                    "write `https://`; `ml server env` lets clients trust the server",
+                ),
+                ("a proxy in front forwards plain HTTP", "let it forward with TLS, or pass connections through"),
+                ("a gRPC client with an insecure channel", "give the client TLS (docs/grpc.md)"),
+                (
+                    "a key crossed a network that others can read",
+                    "run `ml online-endpoint regenerate-keys -n ENDPOINT`",
+                ),
+            ),
+        ),
+        Explanation(
             "AuthenticationFailed",
             "The request has no credential, or one that is not valid here. At a scoring address that is an endpoint's "
             "key or token, elsewhere the control plane's token.",

@@ -27,6 +27,7 @@ from amphitrite.dataplane.envoy.filters.local_replies import (
     header,
     local_reply,
     mapper,
+    mappers,
     route_value,
 )
 from amphitrite.dataplane.envoy.filters.local_replies import refusals as refusals_of_http
@@ -66,6 +67,7 @@ STATUSES = {
     "DeploymentWaking": 14,
     "Forbidden": 7,
     "HeadersTooLarge": 8,
+    "HttpsRequired": 9,
     "InstanceConnectionLost": 14,
     "NoHealthyInstance": 14,
     "NoTraffic": 5,
@@ -196,11 +198,17 @@ def as_grpc(route: Mapping[str, Any]) -> dict[str, Any]:
 def local_reply_config() -> dict[str, Any]:
     """The ``LocalReplyConfig`` for both protocols: the message of a status for gRPC, and a body of
     ``local_replies`` for HTTP."""
-    mapped = [
-        replace(item, headers={**item.headers, **_status_of(item.code)})
-        for item in (_LARGE_MESSAGE, *refusals_of_http())
-    ]
+    mapped = [_with_status(item) for item in (_LARGE_MESSAGE, *refusals_of_http())]
     return {"mappers": [*map(_mapper, (*mapped, given())), *local_reply()["mappers"]]}
+
+
+def local_reply_config_of(refusal: Refusal) -> dict[str, Any]:
+    """The ``LocalReplyConfig`` for both protocols where there is no other response than this."""
+    return {"mappers": [_mapper(_with_status(refusal)), *mappers(refusal)]}
+
+
+def _with_status(refusal: Refusal) -> Refusal:
+    return replace(refusal, headers={**refusal.headers, **_status_of(refusal.code)})
 
 
 def _mapper(refusal: Refusal) -> dict[str, Any]:

@@ -26,12 +26,6 @@ def filter_chain_match(domain: str) -> dict[str, Any]:
     return {"server_names": [f"*.{domain}"]}
 
 
-def inspector() -> dict[str, Any]:
-    """The listener filter that reads the server name from TLS."""
-    kind = "type.googleapis.com/envoy.extensions.filters.listener.tls_inspector.v3.TlsInspector"
-    return {"name": "envoy.filters.listener.tls_inspector", "typed_config": {"@type": kind}}
-
-
 def scope_fragment() -> dict[str, Any]:
     """The scope key: the host, without a port or a trailing dot (see ``listener``)."""
     return {"header_value_extractor": {"name": ":authority", "element_separator": "", "index": 0}}

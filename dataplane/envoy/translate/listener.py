@@ -26,7 +26,7 @@ from amphitrite.dataplane.envoy.filters import (
 from amphitrite.dataplane.envoy.filters.access_log import access_log
 from amphitrite.dataplane.envoy.filters.timeouts import IDLE_S, RECEIVED_S
 from amphitrite.dataplane.envoy.protobuf.common_values import ADS_AT_START, seconds
-from amphitrite.dataplane.envoy.translate import grpc_routes, health_route, held_requests, host_names
+from amphitrite.dataplane.envoy.translate import grpc_routes, health_route, held_requests, host_names, plain_http
 from amphitrite.dataplane.envoy.translate.secrets import CERTIFICATE
 from amphitrite.dataplane.table.routing_table import Address
 
@@ -51,10 +51,13 @@ def listener(address: Address, log: Path | None, scoring_domain: str | None = No
         "enable_reuse_port": False,
         "connection_balance_config": {"exact_balance": {}},
         "per_connection_buffer_limit_bytes": 1024 * 1024,
-        **({} if scoring_domain is None else {"listener_filters": [host_names.inspector()]}),
+        "listener_filters": [plain_http.inspector()],
+        # A connection ends that has not said by then what it is.
+        "listener_filters_timeout": "10s",
         "filter_chains": [
-            *([] if scoring_domain is None else [_host_filter_chain(scoring_domain, log)]),
             _chain(connection_manager(log)),
+            plain_http.filter_chain(connection_manager(log)),
+            *([] if scoring_domain is None else [_host_filter_chain(scoring_domain, log)]),
         ],
     }
 

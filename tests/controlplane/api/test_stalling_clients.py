@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from amphitrite.controlplane.auth import certificates
@@ -205,6 +206,15 @@ def test_stalling_clients_keep_nobody_else_out(live: Live) -> None:
 def plain(live: Live) -> socket.socket:
     """A connection without TLS, which needs no credentials."""
     return socket.create_connection(("127.0.0.1", live.port), timeout=60)
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+def test_a_request_without_tls_is_told_the_address(live: Live, method: str) -> None:
+    answer = httpx.request(method, f"http://127.0.0.1:{live.port}/subscriptions", trust_env=False)
+    assert (answer.status_code, answer.headers["connection"]) == (400, "close")
+    error = answer.json()["error"]
+    assert error["code"] == "HttpsRequired"
+    assert error["message"].endswith(f"the address is https://127.0.0.1:{live.port}")
 
 
 def test_connections_without_tls_take_few_descriptors_for_a_short_time(live: Live) -> None:
