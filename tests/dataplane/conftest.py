@@ -70,6 +70,8 @@ def rules(
         upstreams["ill"].ready = False
         eventually(lambda: agent.client.post("/endpoints/ill/v2", headers=BEARER).status_code == 503)
         yield agent, upstreams
+        errors = [line for line in (agent.logs / "envoy.log").read_text().splitlines() if "][error]" in line]
+        assert errors == []  # Whatever clients have done, nothing failed in Envoy.
 
 
 @pytest.fixture

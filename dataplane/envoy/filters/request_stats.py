@@ -9,6 +9,7 @@ becomes of the numbers. Sources: Envoy's pages "Statistics" and the API package
 
 from __future__ import annotations
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -31,13 +32,16 @@ from amphitrite.schemas.errors import CODES
 
 _CONFIG = "type.googleapis.com/envoy.extensions.access_loggers.stats.v3.Config"
 _PREFIX = "amphitrite"
-_DURATION = "%COMMON_DURATION(DS_RX_BEG:DS_TX_END:us)%"
 #: The microseconds of all requests, for ``demand_stats``.
 BUSY = "busy"
 #: Series beyond these limits are not counted. A thousand endpoints of two deployments have about
 #: 20,000 and 3,000.
 _COUNTERS_MAX = 200_000
 _HISTOGRAMS_MAX = 20_000
+#: From the first byte of a request to the last of its answer. An answer before the end of the
+#: request has no last byte, only a first one. Envoy logs an error where there is neither.
+_ENDS = [{"command": "COMMON_DURATION", "param": f"DS_RX_BEG:{end}:us"} for end in ("DS_TX_END", "DS_TX_BEG")]
+_DURATION = f"%COALESCE({json.dumps({'operators': _ENDS})})%"
 #: The tag is empty for a request that has found no route.
 _ROUTE = {"name": "route", "value_format": "%ROUTE_NAME%"}
 
@@ -63,6 +67,10 @@ def access_loggers() -> list[dict[str, Any]]:
     counted."""
     received = {"stat": _stat("received"), "value_format": "%BYTES_RECEIVED%"}
     sent = {"stat": _stat("sent"), "value_format": "%BYTES_SENT%"}
+    no_probe: dict[str, Any] = {"not_health_check_filter": {}}
+    any_status = {"default_value": 100, "runtime_key": "amphitrite.stats.100"}
+    # A client that has left gets no answer.
+    answered = {"status_code_filter": {"comparison": {"op": "GE", "value": any_status}}}
     outcome = _stat("requests", code="%RESPONSE_CODE%", flags="%RESPONSE_FLAGS%")
     # Envoy sets no flag for a filter's refusal, and its status is 200 in gRPC.
     refused = _stat("requests", code="429", flags="UO")
@@ -74,15 +82,13 @@ def access_loggers() -> list[dict[str, Any]]:
     failure = _stat("failures", code="%RESP(ms-azureml-model-error-statuscode):3%")
     return [
         *(
-            _logger(condition, counters=[{"stat": stat, "value_fixed": 1}, received, sent, busy], histograms=[duration])
+            _logger(condition, counters=[{"stat": stat, "value_fixed": 1}, received, sent])
             for condition, stat in (
-                (
-                    {"and_filter": {"filters": [{"not_health_check_filter": {}}, queueing.refused(negated=True)]}},
-                    outcome,
-                ),
+                ({"and_filter": {"filters": [no_probe, queueing.refused(negated=True)]}}, outcome),
                 (queueing.refused(), refused),
             )
         ),
+        _logger({"and_filter": {"filters": [no_probe, answered]}}, counters=[busy], histograms=[duration]),
         _logger(
             {"status_code_filter": {"comparison": {"op": "EQ", "value": model_error}}},
             counters=[{"stat": failure, "value_fixed": 1}],
