@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import re
+import ssl
 import subprocess
 from pathlib import Path
 from types import ModuleType
@@ -77,6 +78,20 @@ def score() -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def test_who_does_not_trust_the_server_is_told_how(
+    score: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As in a second terminal, where nothing has been evaluated."""
+
+    def refuse(*_: object) -> None:
+        raise ssl.SSLCertVerificationError(1, "certificate verify failed")
+
+    monkeypatch.setattr(score, "infer", refuse)
+    monkeypatch.setattr("sys.argv", ["score.py", "--scoring-uri", "https://h/", "--key", "k"])
+    assert score.main() == 1
+    assert 'eval "$(ml server env)"' in capsys.readouterr().err
 
 
 def test_the_picture_is_a_cat(score: ModuleType) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import ssl
 import sys
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -82,7 +83,7 @@ def main() -> int:
     # list.
     key = arguments.key or os.environ.get("AMPHITRITE_KEY")
     if not key:
-        parser.error("no key: set AMPHITRITE_KEY or give --key")
+        parser.error("no key: set AMPHITRITE_KEY or give --key; ml online-endpoint get-credentials prints it")
     if urlsplit(arguments.scoring_uri).scheme != "https":
         parser.error(f"--scoring-uri must start with https://, not {arguments.scoring_uri!r}")
 
@@ -94,6 +95,8 @@ def main() -> int:
         return 1
     except OSError as exc:  # no such picture, nobody listens, a certificate that is not trusted
         print(f"error: {exc}", file=sys.stderr)
+        if isinstance(exc, ssl.SSLCertVerificationError):
+            print('hint: SSL_CERT_FILE must name the CA of the server: eval "$(ml server env)"', file=sys.stderr)
         return 1
     label, probability = best(logits, labels)
     print(f"{label} {probability:.3f}")
