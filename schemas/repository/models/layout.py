@@ -160,12 +160,21 @@ def _check_model(name: str, files: Sequence[str]) -> list[Finding]:
         return [Finding(name, message, "no-version", fix=EXPECTED)]
     if not any(file.split("/")[0] in _DEFAULT_FILES for below in versions.values() for file in below):
         version, below = next(iter(versions.items()))
-        path = f"{name}/{version}/{below[0]}"
-        fix = f"rename it to model.onnx, or add {name}/{CONFIG} with `default_model_filename` and `backend`"
-        return [
-            Finding(path, f"the model file must have the name model.onnx; found `{path}`", "no-model-file", fix=fix)
-        ]
+        return [_unknown_file(name, f"{name}/{version}/{below[0]}")]
     return []
+
+
+def _unknown_file(name: str, path: str) -> Finding:
+    """``path``: a file of the model ``name`` that Triton does not look for."""
+    suffix = PurePosixPath(path).suffix
+    expected = next((file for file in sorted(_DEFAULT_FILES) if suffix and file.endswith(suffix)), None)
+    configured = f"add {name}/{CONFIG} with `default_model_filename` and `backend`"
+    if expected is not None:
+        message = f"the model file must have the name {expected}; found `{path}`"
+        return Finding(path, message, "no-model-file", fix=f"rename it to {expected}, or {configured}")
+    message = f"Triton does not load a file such as `{path}`"
+    fix = f"export the model to ONNX, as model.onnx; or load this file in a model.py beside it; or {configured}"
+    return Finding(path, message, "no-model-file", fix=fix)
 
 
 def _versions_of(files: Iterable[str]) -> dict[str, list[str]]:

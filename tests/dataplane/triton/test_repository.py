@@ -29,6 +29,8 @@ BAD = [
     (["a/v1/model.onnx"], "`a/v1/model.onnx` is not in a numeric version directory"),
     (["a/01/model.onnx"], "`a/01/model.onnx` is not in a numeric version directory"),
     (["a/1/net.onnx"], "the model file must have the name model.onnx; found `a/1/net.onnx`"),
+    (["a/1/net.pt"], "the model file must have the name model.pt; found `a/1/net.pt`"),
+    (["a/1/model.pkl"], "Triton does not load a file such as `a/1/model.pkl`"),
     ([".git/HEAD", "a/1/model.onnx"], "the directory name `.git` is not valid for a model"),
     (["my model/1/model.onnx"], "the directory name `my model` is not valid for a model"),
     (["1/model.onnx"], "this is the directory of a single model, not a model repository"),
