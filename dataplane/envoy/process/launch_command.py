@@ -45,6 +45,20 @@ os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) & 255)
 """
 
 
+_LOG_LEVELS = (
+    # The agent logs a rejected resource itself, without the secrets in it.
+    "config:error",
+    "upstream:warn",
+    # That the agent does not answer would be a line for each request.
+    "ext_proc:error",
+    # What Envoy says of its start is a hundred lines on its extensions, and nothing to act on.
+    "main:warn",
+    "admin:warn",
+    "runtime:warn",
+    "lua:warn",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Launch:
     """One way to start Envoy.
@@ -87,9 +101,7 @@ class Launch:
             str(self.executable), "--config-path", str(self.bootstrap_file),
             *(hot.arguments(epoch, parent_shutdown_s) if hot else ["--disable-hot-restart"]),
             "--concurrency", str(self.workers), *self.output.arguments, "--log-level", "info",
-            # The agent logs a rejected resource itself, without the secrets in it. That it does not
-            # answer would be a line for each request.
-            "--component-log-level", "config:error,upstream:warn,ext_proc:error",
+            "--component-log-level", ",".join(_LOG_LEVELS),
             "--drain-time-s", "5", "--drain-strategy", "immediate", "--file-flush-interval-msec", "1000",
         ]  # fmt: skip
 
