@@ -56,7 +56,8 @@ compdef _ml ml
 """,
     "fish": """\
 function __ml_candidates
-  set -l typed (commandline -opc)[2..-1] (commandline -ct | string collect --allow-empty)
+  set -l current (commandline -ct)
+  set -l typed (commandline -opc)[2..-1] "$current"
   set -l found (ml completion candidates -- $typed 2>/dev/null)
   if test (count $found) -gt 0
     printf '%s\\n' $found
@@ -75,7 +76,12 @@ def completion(
     shell: Annotated[str, typer.Argument(metavar="bash|zsh|fish", help="Name of the shell.", show_default=False)],
     words: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
 ) -> None:
-    """Print a completion script. For bash, add to ~/.bashrc: eval "$(ml completion bash)"."""
+    """Print a completion script.
+
+    For bash, add to ~/.bashrc: eval "$(ml completion bash)". For zsh, add to ~/.zshrc, after
+    compinit: source <(ml completion zsh). For fish, add to config.fish: ml completion fish |
+    source.
+    """
     if shell in ("candidates", "line"):
         from amphitrite.cli.session.program import program
 

@@ -206,6 +206,7 @@ SHELLS: Mapping[str, tuple[list[str], str]] = {
 }
 #: What somebody types, with Tab, and the line that results.
 TYPED = [
+    ("ml online-endpoint show -n \t", "ml online-endpoint show -n pictures"),
     ("ml online-endp\tsh\t-n pic\t", "ml online-endpoint show -n pictures"),
     ("ml online-deployment show -e pictures -n gr\t--que\t", "ml online-deployment show -e pictures -n green --query"),
     (
