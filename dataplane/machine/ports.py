@@ -46,8 +46,12 @@ def in_use(host: str, port: int, option: str) -> Error:
 def _refusal(cause: OSError, host: str, port: int, option: str) -> Error:
     if cause.errno == errno.EADDRINUSE:
         return in_use(host, port, option)
+    hints = {
+        errno.EACCES: f"ports below 1024 need root: choose another port with {option}",
+        errno.EADDRNOTAVAIL: "give --host an address of this machine, or 0.0.0.0 for all of them",
+    }
     message = f"cannot listen on {host}:{port}: {cause.strerror}"
-    return Error("BadArgument", message, target=f"{host}:{port}")
+    return Error("BadArgument", message, target=f"{host}:{port}", hint=hints.get(cause.errno or 0))
 
 
 def _listener(port: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 
@@ -30,3 +31,26 @@ def test_the_program_that_listens_is_named_where_it_can_be_seen(known: bool, mon
         f"port {port} on 127.0.0.1 is in use by {program}",
         f"choose another port with --port, or {stop}",
     )
+
+
+@pytest.mark.parametrize(
+    ("cause", "hint"),
+    [
+        (errno.EACCES, "ports below 1024 need root: choose another port with --port"),
+        (errno.EADDRNOTAVAIL, "give --host an address of this machine, or 0.0.0.0 for all of them"),
+        (errno.ENOBUFS, None),
+    ],
+)
+def test_what_to_do_about_an_address_that_cannot_be_had(
+    cause: int, hint: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a failure of our own: root may listen anywhere."""
+
+    def refuse(self: socket.socket, address: object) -> None:
+        raise OSError(cause, os.strerror(cause))
+
+    monkeypatch.setattr(socket.socket, "bind", refuse)
+    with pytest.raises(Error) as caught:
+        ports.require_free("127.0.0.1", 80, "--port")
+    assert caught.value.message == f"cannot listen on 127.0.0.1:80: {os.strerror(cause)}"
+    assert caught.value.hint == hint
