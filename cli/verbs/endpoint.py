@@ -258,7 +258,10 @@ def invoke(
 
     if locally:
         local_deployments.require_endpoint(session.client, name)
-    return scoring.invoke(session.client, name, request_file, deployment_name)
+    answer = scoring.invoke(session.client, name, request_file, deployment_name)
+    if request_file is None:
+        session.note("note: the request had no body: --request-file sends one")
+    return answer
 
 
 @verb(app, "metrics", table=_metrics_table)

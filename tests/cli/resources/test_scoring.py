@@ -39,3 +39,17 @@ def test_a_failure_without_a_request_file(
     uri = "https://127.0.0.1:9443/endpoints/pictures/"
     assert (code, out) == (1, "")
     assert err == f"error: {uri} answered {status}: {PARSING} [ScoringFailed]\n{hint}"
+
+
+@pytest.mark.parametrize(
+    ("more", "note"),
+    [((), "note: the request had no body: --request-file sends one\n"), (("-r", "request.json"), "")],
+)
+def test_an_answer_to_nothing_is_told_from_others(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...], note: str
+) -> None:
+    """A model with one input takes an empty body for an empty tensor."""
+    (stage.directory / "request.json").write_text("{}")
+    stage.run("online-endpoint", "create", "-n", "pictures", "-o", "none")
+    monkeypatch.setattr(stage.machine, "_score", lambda request: httpx.Response(200, text="[]"))
+    assert stage.run("online-endpoint", "invoke", "-n", "pictures", *more, "-o", "tsv") == (0, "[]\n", note)
