@@ -19,19 +19,18 @@ Document = Mapping[str, Any]
 def check_removal(endpoint: Document, deployment: str) -> list[Violation]:
     """Why ``deployment`` cannot be deleted now: its share of the traffic would have no target."""
     violations = []
-    forced = "or use --force (force=true)"
+    command, forced = f"run `ml online-endpoint update -n {endpoint['name']}", "or delete it with --force"
     for name, share in traffic_shares(endpoint.get("traffic")):
         if name == key(deployment):
             message = f"deployment {deployment} receives {share} % of the traffic of endpoint {endpoint['name']}"
             rest = " ".join(f"{n}={p}" for n, p in traffic_without(endpoint, deployment)["traffic"].items())
-            hint = f'set its traffic to 0 first: --traffic "{rest or f"{name}=0"}", {forced}, which does this for you'
+            hint = f'{command} --traffic "{rest or f"{name}=0"}"` first, {forced}, which does this for you'
             violations.append(Violation(("traffic", name), message, hint))
     for name, share in traffic_shares(endpoint.get("mirror_traffic")):
         if name == key(deployment):
             message = f"deployment {deployment} receives {share} % of the mirrored traffic of {endpoint['name']}"
-            violations.append(
-                Violation(("mirror_traffic", name), message, f"set it to 0 first: --mirror-traffic {name}=0, {forced}")
-            )
+            hint = f"{command} --mirror-traffic {name}=0` first, {forced}"
+            violations.append(Violation(("mirror_traffic", name), message, hint))
     return violations
 
 
