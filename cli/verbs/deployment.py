@@ -106,12 +106,15 @@ def show(
 def list_(session: Session, endpoint_name: Endpoint, locally: local_deployments.Local = False) -> list[dict[str, Any]]:
     """List the deployments of an endpoint."""
     from amphitrite.cli.resources import lookups
+    from amphitrite.cli.session import near_names
     from amphitrite.schemas.wire.display import show_deployment
 
     client = session.client
     if locally:
         local_deployments.require_endpoint(client, endpoint_name)
-    return [show_deployment(r) for r in client.list_all(f"{lookups.endpoint_path(client, endpoint_name)}/deployments")]
+    with near_names.suggested(client, *lookups.endpoint_places(client, endpoint_name)):
+        found = list(client.list_all(f"{lookups.endpoint_path(client, endpoint_name)}/deployments"))
+    return [show_deployment(r) for r in found]
 
 
 @verb(app, "update", table=_table)
