@@ -119,7 +119,10 @@ def _compiler(environ: Mapping[str, str]) -> Path:
     for name in _COMPILERS:
         if path := shutil.which(name, path=environ.get("PATH", os.defpath)):
             return Path(path)
-    raise _NotAvailable(f"there is no C++ compiler ({', '.join(_COMPILERS)})")
+    raise _NotAvailable(
+        f"there is no C++ compiler ({', '.join(_COMPILERS)}); with one, such as by apt install g++, new instances get "
+        "the faster backend"
+    )
 
 
 def _library(compiler: Path, runtime: Path, environ: Mapping[str, str]) -> Path:
