@@ -9,6 +9,7 @@ import contextlib
 import socket
 from pathlib import Path
 
+import psutil
 import pytest
 
 from amphitrite.controlplane.process import https_server
@@ -38,7 +39,7 @@ def test_every_address_of_the_host(host: str, reached: tuple[str, ...], tmp_path
 def test_a_port_that_somebody_has_taken_meanwhile_is_named(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", free_port())) as other:
         port = other.getsockname()[1]
-        with pytest.raises(Error, match=f"port {port} on 127.0.0.1 is in use by python"):
+        with pytest.raises(Error, match=f"port {port} on 127.0.0.1 is in use by {psutil.Process().name()}"):
             https_server.sockets(Settings(Home(tmp_path), port=port), Handshakes())
 
 
