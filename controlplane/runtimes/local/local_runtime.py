@@ -125,7 +125,10 @@ class LocalRuntime:
             self._find_triton()
             self._repositories(workload.model.digest)
         directory = self._directory(instance_id)
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as exc:
+            raise Error("RuntimeUnavailable", f"cannot start Triton: {exc}") from exc
         with contextlib.suppress(OSError):  # It is tried again below.
             self._model_files(workload, directory)  # Without the lock, since it may copy gigabytes.
         with self._lock:
@@ -133,16 +136,25 @@ class LocalRuntime:
             record = InstanceRecord(
                 instance_id, workload, slot, attempt, readiness, liveness, time.time(), note="; ".join(notes) or None
             )
-            isolated_start.write_note(directory, self._isolation)
-            for note in notes:
-                instance_logs.append(directory, f"amphitrite: {note}")
             try:
+                isolated_start.write_note(directory, self._isolation)
+                for note in notes:
+                    instance_logs.append(directory, f"amphitrite: {note}")
                 self._supervise(self._launch(record))
             except OSError as exc:
-                record = replace(record, phase="exited", exited_at=time.time(), reason=f"cannot start Triton: {exc}")
-                instance_records.save(directory, record)
-                self._exited[instance_id] = record
+                self._exited[instance_id] = self._not_started(record, exc)
         self._notify()
+
+    def _not_started(self, record: InstanceRecord, cause: OSError) -> InstanceRecord:
+        """The record of an instance that has no process. Raises Error RuntimeUnavailable if it
+        cannot be saved, as on a full disk: other deployments are not concerned."""
+        reason = f"cannot start Triton: {cause}"
+        record = replace(record, phase="exited", exited_at=time.time(), reason=reason)
+        try:
+            instance_records.save(self._directory(record.id), record)
+        except OSError as exc:
+            raise Error("RuntimeUnavailable", reason) from exc
+        return record
 
     def stop(self, instance_id: str, grace_s: float) -> None:
         if supervision := self._supervised.get(instance_id):

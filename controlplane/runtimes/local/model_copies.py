@@ -18,13 +18,20 @@ _FICLONE = 0x40049409
 
 
 def own_files(instance: Path, files: Path) -> Path:
-    """The copy of ``files`` in the directory ``instance``; made once. Raises OSError."""
+    """The copy of ``files`` in the directory ``instance``; made once. Raises OSError, and leaves
+    nothing then: on a full disk the store could write nothing either."""
     final, unfinished = instance / _NAME, instance / _UNFINISHED
     if final.is_dir():
         return final
     shutil.rmtree(unfinished, ignore_errors=True)
-    shutil.copytree(files, unfinished, copy_function=_copy)
-    unfinished.rename(final)
+    try:
+        shutil.copytree(files, unfinished, copy_function=_copy)
+        unfinished.rename(final)
+    except OSError as exc:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        if isinstance(exc, shutil.Error):  # It lists (source, target, reason) of each file.
+            raise OSError(exc.args[0][0][2]) from exc
+        raise
     return final
 
 

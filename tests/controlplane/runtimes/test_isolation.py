@@ -312,6 +312,21 @@ def test_a_model_without_isolation_is_a_copy(tmp_path: Path) -> None:
     assert (tmp_path / "content").read_text() == "right"
 
 
+def test_a_model_that_does_not_fit_on_the_disk_leaves_the_space_to_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fill(source: str, target: str) -> None:
+        Path(target).write_text("half")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    (tmp_path / "stored").mkdir()
+    (tmp_path / "stored" / "model.py").write_text("all of it")
+    monkeypatch.setattr(model_copies, "_copy", fill)
+    with pytest.raises(OSError, match=r"^\[Errno 28\] No space left on device$"):
+        model_copies.own_files(tmp_path / "instance", tmp_path / "stored")
+    assert not list((tmp_path / "instance").iterdir())
+
+
 @needs_namespaces
 def test_without_the_machines_network_a_process_reaches_itself_alone(sandbox: Sandbox) -> None:
     attack = (

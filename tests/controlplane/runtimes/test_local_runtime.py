@@ -3,6 +3,7 @@ share a machine."""
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from amphitrite.controlplane.runtimes import exit_reasons
-from amphitrite.controlplane.runtimes.local import instance_processes, instance_records
+from amphitrite.controlplane.runtimes.local import instance_processes, instance_records, isolated_start
 from amphitrite.controlplane.runtimes.local.local_runtime import LocalRuntime, stop_all
 from amphitrite.controlplane.runtimes.runtime import LogQuery
 from amphitrite.schemas.errors import Error
@@ -201,3 +202,25 @@ def test_no_triton_is_refused_before_anything_is_written(tmp_path: Path) -> None
     assert list(local.home.instances.iterdir()) == []
     runtime.close()
     local.close()
+
+
+def full(*_: object, **__: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_full_disk_fails_the_start_and_says_so(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reconciler must hear of it: an OSError would end its pass, and nobody would get a
+    status."""
+    monkeypatch.setattr(isolated_start, "write_note", full)
+    local.runtime.start(SPEC, 0, 0, PROBE, PROBE)
+    found = one(local.runtime, ID)
+    assert found.phase == "exited"
+    assert "No space left on device" in str(found)
+    monkeypatch.setattr(instance_records, "save", full)
+    with pytest.raises(Error, match=r"cannot start Triton.*No space left on device") as refused:
+        local.runtime.start(SPEC, 1, 0, PROBE, PROBE)
+    assert refused.value.code == "RuntimeUnavailable"
+    monkeypatch.setattr(Path, "mkdir", full)
+    with pytest.raises(Error, match=r"cannot start Triton.*No space left on device"):
+        local.runtime.start(SPEC, 2, 0, PROBE, PROBE)
+    monkeypatch.undo()
