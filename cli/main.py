@@ -5,6 +5,7 @@ Decides exit codes, and that a traceback is shown only with ``--debug``. Must no
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -33,9 +34,7 @@ def main(arguments: Sequence[str], connect: Connect) -> int:
         sys.stdout.flush()
         return outcome if isinstance(outcome, int) else 0
     except BrokenPipeError:
-        # The reader of the pipe is gone. Without a new descriptor the interpreter's last flush
-        # would fail too.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()  # The reader of the pipe is gone.
         return exit_codes.FAILED
     except (KeyboardInterrupt, typer.Abort):
         return exit_codes.INTERRUPTED
@@ -46,13 +45,21 @@ def main(arguments: Sequence[str], connect: Connect) -> int:
         return _fail(_usage(exc), debug)
     except Error as error:
         return _fail(error, debug)
-    except OSError as exc:  # for example a full disk behind stdout
+    except OSError as exc:
+        if exc.errno == errno.ENOSPC and exc.filename is None:
+            _discard_output()
+            return _fail(Error("LocalFileError", f"cannot write the output: {exc.strerror}"), debug)
         return _fail(Error("LocalFileError", str(exc)), debug)
     except Exception as exc:
         if debug:
             raise
         message = f"internal error in ml: {type(exc).__name__}: {exc}"
         return _fail(Error("InternalServerError", message, hint="add --debug to see the traceback"), debug)
+
+
+def _discard_output() -> None:
+    """Without a new descriptor the interpreter's last flush would fail too."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(error: Error, debug: bool) -> int:

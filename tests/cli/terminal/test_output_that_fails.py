@@ -12,7 +12,7 @@ _RUN = "import sys; from amphitrite.cli.main import run; sys.argv = ['ml', 'vers
 
 @pytest.mark.parametrize(
     ("redirection", "code", "says"),
-    [(">/dev/full", 1, "error: [Errno 28] No space left on device [LocalFileError]\n"), (">&-", 0, "")],
+    [(">/dev/full", 1, "error: cannot write the output: No space left on device [LocalFileError]\n"), (">&-", 0, "")],
     ids=["full", "closed"],
 )
 def test_an_output_that_cannot_be_written(redirection: str, code: int, says: str) -> None:
