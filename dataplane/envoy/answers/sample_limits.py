@@ -5,9 +5,9 @@ Decides the limits: by time, by number and by bytes. Pure. Must not know what a 
 
 from __future__ import annotations
 
-#: Samples in a second, and how many may come at once. At 5 ms of work each they take a tenth of
+#: Samples in a second, and how many may come at once. At 2 ms of work each they take a tenth of
 #: one core.
-PER_SECOND = 20.0
+PER_SECOND = 50.0
 BURST = 200.0
 #: Bytes of bodies in a second, and at once. JSON takes about 30 ms for a megabyte.
 BYTES_PER_SECOND = 4 * 1024 * 1024
