@@ -104,6 +104,7 @@ def cluster_to_json(c: Cluster) -> dict[str, Any]:
             "unhealthy_threshold": c.health_check.unhealthy_threshold,
         },
         "sequences": c.sequences,
+        **({"queue": True} if c.queue else {}),
     }
 
 
@@ -151,6 +152,7 @@ def cluster_from_json(c: dict[str, Any]) -> Cluster:
         drain_timeout_s=c["drain_timeout_s"],
         health_check=HealthCheck(**c["health_check"]),
         sequences=c["sequences"],
+        queue=c.get("queue", False),
     )
 
 

@@ -124,6 +124,7 @@ class Cluster:
       cluster, in seconds.
     - ``sequences``: the model server keeps state between the requests of one sequence, so these
       stay on one instance.
+    - ``queue``: requests above the limit wait for a place (``queue_wait_s`` of its target).
     """
 
     name: str
@@ -132,6 +133,7 @@ class Cluster:
     drain_timeout_s: float
     health_check: HealthCheck = HealthCheck()
     sequences: bool = False
+    queue: bool = False
 
     @property
     def grpc(self) -> bool:

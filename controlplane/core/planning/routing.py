@@ -210,4 +210,5 @@ def _cluster(supply: Supply, workload: WorkloadSpec) -> Cluster:
             unhealthy_threshold=probe.failure_threshold,
         ),
         sequences=deployment.sequences,
+        queue=deployment.max_queue_wait_ms > 0,
     )

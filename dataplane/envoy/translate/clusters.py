@@ -15,6 +15,9 @@ from amphitrite.dataplane.table.routing_table import Address, Cluster, HealthChe
 
 #: Far above any ``max_requests``, so that the number of requests in flight is the only limit.
 _UNBOUNDED = 1_000_000
+#: How far Envoy's limit on requests that may have waited is above the one that the agent keeps. The
+#: agent gives a place on when a client leaves, a moment before Envoy stops counting its request.
+_BEHIND_QUEUE = 2
 #: Seconds between health checks of an unhealthy instance.
 _RECOVERY_INTERVAL_S = 1.0
 #: How much less often the healthy instances of a cluster without any request yet are checked. Most
@@ -58,13 +61,8 @@ def cluster(source: Cluster) -> dict[str, Any]:
         "per_connection_buffer_limit_bytes": _BUFFER_BYTES,
         "circuit_breakers": {
             "thresholds": [
-                {
-                    "priority": "DEFAULT",
-                    "max_requests": source.max_requests,
-                    "max_connections": _UNBOUNDED,
-                    "max_pending_requests": _UNBOUNDED,
-                    "max_retries": _UNBOUNDED,
-                }
+                _threshold("DEFAULT", source.max_requests),
+                *([_threshold("HIGH", source.max_requests + _BEHIND_QUEUE)] if source.queue else []),
             ]
         },
         "typed_extension_protocol_options": {
@@ -76,6 +74,16 @@ def cluster(source: Cluster) -> dict[str, Any]:
         },
         "health_checks": [_health_check(source.health_check)],
         "ignore_health_on_host_removal": True,
+    }
+
+
+def _threshold(priority: str, max_requests: int) -> dict[str, Any]:
+    return {
+        "priority": priority,
+        "max_requests": max_requests,
+        "max_connections": _UNBOUNDED,
+        "max_pending_requests": _UNBOUNDED,
+        "max_retries": _UNBOUNDED,
     }
 
 

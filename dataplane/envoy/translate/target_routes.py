@@ -231,6 +231,8 @@ def _forward(
             "cluster": target.cluster or held_requests.EMPTY_CLUSTER,
             "prefix_rewrite": rewrite,
             **timeouts.route_timeouts(target.timeout_s, stream=stream, wait_s=target.queue_wait_s),
+            # Mirrored requests have the other priority: they take no places of those that wait.
+            **({"priority": "HIGH"} if target.queue_wait_s else {}),
             **(held_requests.pauses(target.timeout_s) if target.hold == "now" else {}),
             **({} if retry_on is None else {"retry_policy": {"retry_on": retry_on, **_RETRY_POLICY}}),
             "request_mirror_policies": [

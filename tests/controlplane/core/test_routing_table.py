@@ -111,6 +111,37 @@ def test_what_documents_say_of_requests_is_in_the_table() -> None:
         assert from_json(json.loads(json.dumps(to_json(RoutingTable(1, (route,)))))).routes == (route,)
 
 
+@pytest.mark.parametrize(
+    ("settings", "wait_s"),
+    [
+        ({}, 0.0),
+        ({"max_queue_wait_ms": 0}, 0.0),
+        # The file of Azure's own examples.
+        ({"request_timeout_ms": 3000, "max_concurrent_requests_per_instance": 1, "max_queue_wait_ms": 500}, 0.5),
+        ({"request_timeout_ms": 300, "max_queue_wait_ms": 500}, 0.3),
+        ({"max_queue_wait_ms": 180_000}, 5.0),
+    ],
+)
+def test_requests_wait_where_their_deployment_says_so_and_no_longer_than_they_may_take(
+    settings: dict[str, int], wait_s: float
+) -> None:
+    known: dict[str, Any] = {"generation": 1, "observed_generation": 0, "deleting": False}
+    document = {"name": "blue", "request_settings": settings}
+    wanted = deployment_from_document(
+        document, endpoint="ep", model=model(), ever_succeeded=False, changed_at=0.0, **known
+    )
+    published = Target("blue", wanted.workload.name, 5.0)
+    served = supply(wanted, (instance(wanted.workload),), published, NOW)
+    made = routing_table(
+        [endpoint_from_document({"name": "ep"}, keys=KEYS, **known)], {"ep": [served]}, RoutingTable(0)
+    )
+    assert [(t.queue_wait_s, c.queue) for t, c in zip(made.routes[0].targets, made.clusters, strict=True)] == [
+        (wait_s, wait_s > 0)
+    ]
+    assert from_json(json.loads(json.dumps(to_json(made)))) == made
+    assert ("queue" in json.dumps(to_json(made))) is (wait_s > 0)
+
+
 def test_secrets_do_not_print() -> None:
     route = Route("ep", (Secret("hush"),), ())
     assert "hush" not in f"{route!r} {route} {Secret('hush')}"
