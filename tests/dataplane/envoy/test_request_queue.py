@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -91,3 +92,4 @@ class Queue(RuleBasedStateMachine):
 
 
 TestQueue = Queue.TestCase
+TestQueue.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)

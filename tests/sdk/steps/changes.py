@@ -70,7 +70,7 @@ def deployment_queue_wait_is_kept(here: Here) -> None:
     assert get(here).request_settings.max_queue_wait_ms == 3000
     wire = here.rest(f"onlineEndpoints/{name(here)}/deployments/blue")["properties"]
     assert wire["requestSettings"]["maxQueueWait"] == "PT3S"
-    assert not wire["status"].get("notes")
+    assert "max_queue_wait_ms" not in str(wire["status"].get("notes"))
     found = get(here)
     found.request_settings.max_queue_wait_ms = 0
     put(here, found)
