@@ -11,6 +11,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from ..tiny_onnx import tiny
+
 
 def adding(root: Path, number: float, name: str = "tiny", columns: int = 4) -> Path:
     """A model repository whose only model gives ``Y = X + number`` (FP32, [N, columns])."""
@@ -62,6 +64,21 @@ def pooling(root: Path, name: str = "model_1") -> Path:
     directory = root / name / "1"
     directory.mkdir(parents=True)
     onnx.save(model, str(directory / "model.onnx"))
+    return root
+
+
+def waiting(root: Path, seconds: float, name: str = "waits") -> Path:
+    """A model repository whose only model gives ``y = x`` (FP32, [N, 4]) after ``seconds`` in
+    Triton's batcher, which takes no processor."""
+    (root / name / "1").mkdir(parents=True)
+    (root / name / "1" / "model.onnx").write_bytes(tiny(name))
+    (root / name / "config.pbtxt").write_text(
+        f'''name: "{name}" backend: "onnxruntime" max_batch_size: 64
+        input [{{ name: "x", data_type: TYPE_FP32, dims: [4] }}]
+        output [{{ name: "y", data_type: TYPE_FP32, dims: [4] }}]
+        dynamic_batching {{ preferred_batch_size: [64], max_queue_delay_microseconds: {round(seconds * 1e6)} }}
+        '''
+    )
     return root
 
 

@@ -124,6 +124,9 @@ def _wanted(samples: Sequence[DemandSample], now: float, policy: ScalingPolicy, 
     if math.ceil(at_once / policy.per_instance) > count:
         # Nobody can wait for an average while requests are refused. A peak may use all there is.
         count, load, window_s = math.ceil(at_once / policy.per_instance), at_once, policy.polling_interval_s
+    if not policy.min_instances and not supply.ready:
+        # A deployment that wakes. How long its requests take is not known yet, only how many wait.
+        count = min(count, max(supply.count, 1))
     if not count and not all(sample.is_idle for sample in quick):
         count = 1  # However little it is, somebody has to answer it.
     count = min(max(count, policy.min_instances), policy.max_instances)

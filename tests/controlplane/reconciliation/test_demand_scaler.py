@@ -228,3 +228,21 @@ def test_new_limits_count_at_once_and_are_told(stage: Stage) -> None:
     stage.step()
     (event,) = stage.store.scale_events(BLUE)
     assert (event.before, event.after, event.reason) == (1, 3, "1 -> 3: min_instances 3, max_instances 20")
+
+
+def test_who_sleeps_wakes_with_one_instance_however_many_wait(stage: Stage) -> None:
+    stage.deploy(min_instances=0, idle_timeout=60)
+    stage.play(lambda _: 0, 40)
+    assert stage.count == 0
+    asleep = stage.store.scale_events(BLUE)[-1]
+    assert asleep.after == 0 and "no request for" in asleep.reason and "idle_timeout 60 s" in asleep.reason
+    stage.restart()
+    for _ in range(3):  # It starts.
+        stage.live("a")
+        stage.tell(0, held=50)
+        assert stage.step() == 1
+    (deployment,) = stage.store.load_world().deployments
+    stage.runtime.start(deployment.workload, 0, 1, deployment.readiness_probe, deployment.liveness_probe)
+    stage.runtime.settle()
+    stage.tell(4, refused=100, held=30)
+    assert stage.step() > 1
