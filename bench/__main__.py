@@ -35,6 +35,7 @@ MODULES = (
     "commands",
     "scaling",
     "rollouts",
+    "autoscale",
     "lists",
     "upload",
     "changes",
