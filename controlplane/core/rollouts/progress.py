@@ -66,7 +66,7 @@ def advance(rollout: Rollout, found: Readings, facts: Facts, now: float) -> Adva
     if rollout.began_at is None:
         if not facts.in_force:
             waiting = f"{rollouts.phase_text(rollout)}: until all proxies have it"
-            return Advance(rollout if rollout.state == "Paused" else replace(rollout, state="Running", reason=waiting))
+            return Advance(rollout if rollout.state == "Paused" else _going_on(rollout, waiting))
         # What was counted until now was of the step before.
         rollout = replace(rollout, began_at=now)
     return _judged(rollout, verdict, now)
@@ -79,12 +79,10 @@ def next_step(rollout: Rollout, evidence: str, now: float) -> Advance:
         return Advance(rollouts.ended(rollout, "Succeeded", reason, now))
     phase = SHADOW if rollout.phase == WAITING and rollout.plan.shadow_s else max(rollout.phase, SHADOW) + 1
     before = rollouts.phase_text(rollout)
-    rollout = replace(rollout, phase=phase, entered_at=now, began_at=None, state="Running")
+    rollout = replace(rollout, phase=phase, entered_at=now, began_at=None)
     rollout = replace(rollout, judgement=judgements.next_step(rollout.judgement))
     reason = f"{rollouts.phase_text(rollout)}; {before}: {evidence}"
-    if rollout.is_last_step:
-        rollout = replace(rollout, state="Promoting")
-    return Advance(replace(rollout, reason=reason), rollouts.traffic(rollout), now)
+    return Advance(_going_on(rollout, reason), rollouts.traffic(rollout), now)
 
 
 def roll_back(rollout: Rollout, reason: str, deployments: Collection[str], now: float) -> Advance:
@@ -141,12 +139,15 @@ def _judged(rollout: Rollout, verdict: Verdict, now: float) -> Advance:
         return Advance(rollout)
     said = _with_time(rollout, verdict, now - began)
     if now < until:
-        state: rollouts.State = "Promoting" if rollout.is_last_step else "Running"
-        return Advance(replace(rollout, state=state, reason=f"{place}; {said}"), None, until)
+        return Advance(_going_on(rollout, f"{place}; {said}"), None, until)
     if verdict.outcome == "promote":
         return next_step(rollout, verdict.reason, now)
     waits: rollouts.State = "NoData" if verdict.outcome == "no data" else "Inconclusive"
     return Advance(replace(rollout, state=waits, reason=f"{place}; {said}"))
+
+
+def _going_on(rollout: Rollout, reason: str) -> Rollout:
+    return replace(rollout, state="Promoting" if rollout.is_last_step else "Running", reason=reason)
 
 
 def _with_time(rollout: Rollout, verdict: Verdict, elapsed_s: float) -> str:

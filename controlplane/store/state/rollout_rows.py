@@ -51,7 +51,7 @@ def change(
     """Replaces ``before``. Raises Error Conflict if it is not what is stored."""
     ref = Ref(key(before.endpoint))
     row = connection.execute(select(rollouts.c.content).where(_at(before))).first()
-    if row is None or not resource_rows.same(row.content, rollout_json.to_json(before)):
+    if row is None or rollout_json.from_json(row.content) != before:
         raise Error("Conflict", "the rollout has changed since it was read", target=before.endpoint)
     content = rollout_json.to_json(after)
     connection.execute(update(rollouts).where(_at(before)).values(is_active=after.is_active, content=content))
