@@ -27,6 +27,7 @@ class Root(LazyGroup):
         "environment": ("environment", "Immutable, numbered versions of container images."),
         "compute": ("compute", "Kubernetes clusters on which instances run."),
         "workspace": ("workspace", "The workspace of all resources."),
+        "monitor": ("autoscale.monitor", "Autoscale settings, with the commands of az monitor."),
         "server": ("server", "The control plane and data plane on this machine."),
         "apply": ("apply:apply", "Create or update the resources in YAML documents."),
         "diff": ("apply:diff", "Show the changes that ml apply would make."),

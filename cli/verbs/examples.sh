@@ -175,6 +175,56 @@ ml online-deployment pause -n green -e pictures --reason "GPU needed"
 # Start them again; requests wait until the first is ready.
 ml online-deployment resume -n green -e pictures
 
+# Scale a deployment between one and three instances.
+ml monitor autoscale create -n pictures-blue --resource pictures/blue \
+    --min-count 1 --max-count 3 --count 1
+
+# Add two instances while the processors are busy.
+ml monitor autoscale rule create --autoscale-name pictures-blue \
+    --condition "CpuUtilizationPercentage > 70 avg 5m" --scale out 2
+
+# List the rules with their numbers.
+ml monitor autoscale rule list --autoscale-name pictures-blue -o table
+
+# Keep one instance on Saturdays and Sundays.
+ml monitor autoscale profile create --autoscale-name pictures-blue \
+    -n weekend --count 1 --recurrence week sat sun \
+    --timezone "W. Europe Standard Time"
+
+# Give the weekend the rules of the default profile.
+ml monitor autoscale rule copy --autoscale-name pictures-blue \
+    --dest-schedule weekend --index "*"
+
+# Delete the first of them.
+ml monitor autoscale rule delete --autoscale-name pictures-blue \
+    --profile-name weekend --index 0
+
+# Show the limits of the weekend.
+ml monitor autoscale profile show --autoscale-name pictures-blue \
+    -n weekend --query capacity
+
+# List all profiles.
+ml monitor autoscale profile list --autoscale-name pictures-blue -o table
+
+# Delete the weekend.
+ml monitor autoscale profile delete --autoscale-name pictures-blue \
+    -n weekend
+
+# Find the name of a time zone.
+ml monitor autoscale profile list-timezones -q europe -o table
+
+# Show what the setting comes to now, and why.
+ml monitor autoscale show -n pictures-blue --query status
+
+# List all settings.
+ml monitor autoscale list -o table
+
+# Switch it off; the number of instances stays.
+ml monitor autoscale update -n pictures-blue --enabled false -o none
+
+# Delete it.
+ml monitor autoscale delete -n pictures-blue
+
 # Print the log of the newest instance.
 ml online-deployment get-logs -n blue -e pictures
 

@@ -19,10 +19,12 @@ ENVELOPE = frozenset({"id", "name", "type", "kind", "location", "systemData", "e
 STATE = frozenset({"provisioningState", "status", "error"})
 #: The entry of a response's ``properties`` with the address of its last operation, as in Azure ML.
 OPERATION = "AzureAsyncOperationUri"
+#: The entry with the endpoint's ARM id in lower case, as in Azure ML, whose scripts read it there.
+ENDPOINT_ID = "azureml.onlineendpointid"
 #: Entries of ``properties`` that only responses have. Clients send them back.
 INJECTED = frozenset({OPERATION})
 #: The same for endpoints, with values of systemData that Azure's SDK copies into ``properties``.
-INJECTED_IN_ENDPOINTS = INJECTED | {"createdBy", "createdAt", "lastModifiedAt"}
+INJECTED_IN_ENDPOINTS = INJECTED | {ENDPOINT_ID, "createdBy", "createdAt", "lastModifiedAt"}
 
 
 def _write_identity(identity: Mapping[str, Any]) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from amphitrite.controlplane.store.state.store import Record
 from amphitrite.schemas import wire
 from amphitrite.schemas.casing import to_wire
 from amphitrite.schemas.names import PROVIDER, deployment_id, endpoint_id
-from amphitrite.schemas.wire.endpoints import OPERATION
+from amphitrite.schemas.wire.endpoints import ENDPOINT_ID, OPERATION
 
 Reply = dict[str, Any]
 
@@ -44,8 +44,11 @@ def endpoint(request: Request, record: Record, services: Services) -> Reply:
         **_state(record),
     }
     _add_operation(body, request, record, services)
+    arm_id = endpoint_id(services.workspace, record.name)
+    if record.generation:
+        body["properties"]["properties"] |= {ENDPOINT_ID: arm_id.lower()}
     return {
-        "id": endpoint_id(services.workspace, record.name),
+        "id": arm_id,
         "name": record.name,
         "type": f"{PROVIDER}/workspaces/onlineEndpoints",
         "kind": "K8S" if record.document.get("compute") else "Managed",

@@ -34,7 +34,7 @@ _PROPERTIES = (
     "predictiveAutoscalePolicy",
 )
 _NO_MAIL = "this server sends no messages"
-_SEE = "`ml online-deployment scale-history` shows each change and its reason"
+_SEE = "`ml monitor autoscale show` says what a setting comes to, and why"
 
 
 def read(name: str, properties: Mapping[str, Any], workspace: str) -> AutoscaleSetting:
