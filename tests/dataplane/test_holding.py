@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import ssl
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import httpx
+import psutil
 import pytest
 
 from amphitrite.dataplane.table.routing_table import Hold, RoutingTable
 
-from .agents import BEARER, INFER, RunningAgent, cluster, eventually, table
+from .agents import BEARER, INFER, KEY, RunningAgent, cluster, eventually, table
 from .conftest import MakeAgent
 from .upstream import Upstream
 
 pytestmark = pytest.mark.serving
+
+HELD = int(os.environ.get("AMPHITRITE_HELD_REQUESTS", "40"))
 
 
 @pytest.fixture
@@ -75,7 +80,7 @@ def in_flight(agent: RunningAgent) -> int:
     """The requests that Envoy asks the agent about: each that is held is one."""
     socket = httpx.HTTPTransport(uds=str(agent.run / "envoy-admin.sock"))
     with httpx.Client(transport=socket, base_url="http://envoy", trust_env=False) as client:
-        found = client.get("/clusters", params={"format": "json", "filter": "^callouts$"}).json()["cluster_statuses"]
+        found = client.get("/clusters", params={"format": "json", "filter": "^holds$"}).json()["cluster_statuses"]
     stats = [stat for one in found for host in one.get("host_statuses", ()) for stat in host["stats"]]
     return sum(int(stat.get("value", 0)) for stat in stats if stat["name"] == "rq_active")
 
@@ -182,3 +187,42 @@ def slowly() -> Iterator[bytes]:
     for _ in range(3):
         yield b'{"x": 1}'
         threading.Event().wait(0.02)
+
+
+def test_what_is_held_takes_no_more_memory_than_connections_may_buffer(
+    make_agent: MakeAgent, upstream: Upstream
+) -> None:
+    """``AMPHITRITE_HELD_REQUESTS`` of a megabyte each (default 40); ``pytest -s`` shows it."""
+    with sleeping(make_agent) as agent:
+        envoy = psutil.Process(agent.envoy().pid)
+        before = envoy.memory_info().rss
+        statuses = asyncio.run(_held_bodies(agent, upstream, lambda: print_memory(envoy, before)))
+        assert statuses == [200] * HELD
+
+
+def print_memory(envoy: psutil.Process, before: int) -> None:
+    grown = envoy.memory_info().rss - before
+    print(f"{HELD} held requests of 1 MiB: {before / 2**20:.0f} + {grown / 2**20:.0f} MiB")
+    assert grown < HELD * 3 * 2**20
+
+
+async def _held_bodies(agent: RunningAgent, upstream: Upstream, while_held: Callable[[], None]) -> list[int]:
+    context = ssl.create_default_context(cafile=str(agent.certificate))
+    head = f"POST {INFER} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {KEY}\r\ncontent-length: {2**20}\r\n"
+
+    async def post() -> int:
+        reader, writer = await asyncio.open_connection("127.0.0.1", agent.port, ssl=context)
+        writer.write(head.encode() + b"content-type: application/octet-stream\r\nconnection: close\r\n\r\n")
+        for _ in range(16):
+            writer.write(bytes(2**16))
+            await writer.drain()
+        status = int((await reader.readline()).split()[1])
+        await reader.read()
+        writer.close()
+        return status
+
+    posts = [asyncio.create_task(post()) for _ in range(HELD)]
+    await asyncio.to_thread(held, agent, HELD)
+    while_held()
+    await asyncio.to_thread(agent.put_in_force, awake(2, [upstream]))
+    return await asyncio.gather(*posts)

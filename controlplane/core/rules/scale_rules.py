@@ -29,9 +29,6 @@ def check(document: Document, instances_max: int) -> list[Violation]:
         if settings.min_instances > settings.max_instances:
             message = f"must be at most max_instances {settings.max_instances}; found {settings.min_instances}"
             violations.append(Violation(_path(document, "min_instances"), message, "change one of the two"))
-        if settings.min_instances == 0:
-            message = "0 is not supported: requests for a deployment without an instance would be lost"
-            violations.append(Violation(_path(document, "min_instances"), message, "set min_instances to 1 or more"))
     for path, count in counts.items():
         if count < 1:
             hint = "delete the deployment to stop serving"

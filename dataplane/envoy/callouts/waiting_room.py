@@ -12,6 +12,7 @@ Everything here belongs to one event loop, except where it says otherwise.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
@@ -19,6 +20,7 @@ from dataclasses import dataclass, field
 
 from amphitrite.dataplane.envoy.process.admin_client import Host
 from amphitrite.dataplane.envoy.translate.clusters import grpc_name
+from amphitrite.dataplane.envoy.translate.held_requests import HOLD_CLUSTER
 from amphitrite.dataplane.machine.json_log import log
 from amphitrite.dataplane.table.routing_table import Cluster, RoutingTable, Target
 from amphitrite.schemas.errors import Error
@@ -30,16 +32,17 @@ Deployment = tuple[str, str]
 HELD_PER_DEPLOYMENT, HELD_PER_PROXY = 500, 2_000
 #: Envoy ends a request that has not gone on after 300 seconds (``request_timeout``).
 HELD_AT_MOST_S = 290.0
-#: How many requests are let go at once, and how long later the next ones. A request that was let go
-#: counts as in flight in Envoy by then.
+#: How many requests are let go at once, and how long later the next ones.
 _STEP, _STEP_S = 32, 0.005
+#: So many places of a deployment stay free meanwhile, and at most an eighth of them.
+_RESERVED = 4
 _HEALTH_POLL_S = 0.02
 #: An instance that Envoy has not found healthy after so long is asked nevertheless.
 _HEALTHY_WITHIN_S = 10.0
-#: How long Envoy may take to let a request go on that the agent has admitted.
-_ADMITTED_WITHIN_S = 0.2
+#: After so long nobody who was admitted is still on the way.
+_ON_THE_WAY_S = 10.0
 #: How long routes wait for that at most.
-_CLOSED_WITHIN_S = 2.0
+_CLOSED_WITHIN_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,16 +114,20 @@ class WaitingRoom:
         before Envoy gets its routes: a request that was admitted must find the routes before."""
         names = {(route.name, t.name) for route in table.routes for t in route.targets if t.hold == "now"}
         if names and self._loop is not None and self._loop.is_running():
-            asyncio.run_coroutine_threadsafe(self._close(names), self._loop).result(_CLOSED_WITHIN_S)
+            asyncio.run_coroutine_threadsafe(self._close(names), self._loop).result(2 * _CLOSED_WITHIN_S)
 
     async def _close(self, deployments: Collection[Deployment]) -> None:
         self._closing = frozenset(deployments)
         for name in self._closing & self._rooms.keys():
             self._rooms[name].open_since = None
-        now = time.monotonic()
-        self._admitted = {name: at for name, at in self._admitted.items() if now - at < _ADMITTED_WITHIN_S}
-        last = max((at for name, at in self._admitted.items() if name in deployments), default=0.0)
-        await asyncio.sleep(max(0.0, last + _ADMITTED_WITHIN_S - now))
+        end = time.monotonic() + _CLOSED_WITHIN_S
+        self._admitted = {name: at for name, at in self._admitted.items() if end - at < _ON_THE_WAY_S}
+        while self._admitted.keys() & self._closing and time.monotonic() < end:
+            with contextlib.suppress(Error):  # Envoy does not answer: nobody is on the way.
+                if await self._on_the_way() > 0:
+                    await asyncio.sleep(_STEP_S)
+                    continue
+            return
 
     async def wait(self, deployment: Deployment, arrived: float, timeout_s: float) -> Admitted | Refused:
         """Until the request may go on, or must be answered.
@@ -181,6 +188,8 @@ class WaitingRoom:
             return 0.0
         names = {name for c in served.values() for name in (c.name, grpc_name(c.name))}
         try:
+            # In this order: whoever arrives in between counts twice, and nobody is overlooked.
+            on_the_way = await self._on_the_way()
             hosts = await asyncio.to_thread(self._hosts, names)
         except Error:
             return _HEALTH_POLL_S  # Envoy does not answer. It may be starting.
@@ -194,9 +203,18 @@ class WaitingRoom:
             if not any(h.healthy for h in hosts.get(cluster.name, ())) and waited < _HEALTHY_WITHIN_S:
                 pause = _HEALTH_POLL_S
                 continue
-            free = max(cluster.max_requests - sum(h.active for h in both), 0)
+            # Envoy's numbers are not of one moment: a request between two of them counts nowhere.
+            limit = cluster.max_requests - min(_RESERVED, cluster.max_requests // 8)
+            free = max(limit - on_the_way - sum(h.active for h in both), 0)
             self._let_go(deployment, held_room, min(_STEP, free))
         return pause
+
+    async def _on_the_way(self) -> int:
+        """At most how many are held in Envoy and not here: they were admitted, and are not in
+        flight yet. Raises Error when Envoy does not answer."""
+        here = self._held
+        hosts = await asyncio.to_thread(self._hosts, {HOLD_CLUSTER})
+        return max(sum(host.active for host in hosts.get(HOLD_CLUSTER, ())) - here, 0)
 
     def _let_go(self, deployment: Deployment, room: _Room, number: int) -> None:
         while number > 0 and room.waiting:

@@ -81,7 +81,8 @@ def bootstrap(settings: BootstrapSettings) -> dict[str, Any]:
             "listeners": [listener(settings.listen, settings.access_log, settings.scoring_domain)],
             "clusters": [
                 _agent_cluster(settings.agent_socket),
-                _callout_cluster(settings.callout_socket),
+                _callout_cluster(CALLOUTS, settings.callout_socket),
+                _callout_cluster(held_requests.HOLD_CLUSTER, settings.callout_socket),
                 _answers_cluster(settings.answers_socket),
                 {"name": held_requests.EMPTY_CLUSTER, "type": "STATIC", "connect_timeout": "1s"},
             ],
@@ -154,7 +155,7 @@ def _agent_cluster(socket: Path) -> dict[str, Any]:
     return _grpc_cluster(_AGENT, socket)
 
 
-def _callout_cluster(socket: Path) -> dict[str, Any]:
+def _callout_cluster(name: str, socket: Path) -> dict[str, Any]:
     limits = {
         "max_requests": _CALLOUTS_MAX,
         "max_connections": _UNBOUNDED,
@@ -163,7 +164,7 @@ def _callout_cluster(socket: Path) -> dict[str, Any]:
         "max_retries": _UNBOUNDED,
     }
     return {
-        **_grpc_cluster(CALLOUTS, socket),
+        **_grpc_cluster(name, socket),
         "circuit_breakers": {"thresholds": [{"priority": "DEFAULT", **limits}]},
     }
 

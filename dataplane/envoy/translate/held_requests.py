@@ -18,11 +18,12 @@ from __future__ import annotations
 from typing import Any
 
 from amphitrite.dataplane.envoy.filters.local_replies import AGENT_GONE
-from amphitrite.dataplane.envoy.protobuf.common_values import CALLOUTS, seconds
+from amphitrite.dataplane.envoy.protobuf.common_values import seconds
 from amphitrite.dataplane.table.routing_table import Target
 
-#: The cluster that has no instance.
-EMPTY_CLUSTER = "asleep"
+#: The cluster of the agent's service, whose requests are those that Envoy holds, and the one that
+#: has no instance.
+HOLD_CLUSTER, EMPTY_CLUSTER = "holds", "asleep"
 #: What the filter tells the agent of a request: ``context_extensions`` of the ``CheckRequest``.
 ENDPOINT, DEPLOYMENT, TIMEOUT_MS, STREAM = "endpoint", "deployment", "timeout_ms", "stream"
 #: The response header that limits what is left of the time. A client's own is ignored.
@@ -66,7 +67,7 @@ def http_filters() -> list[dict[str, Any]]:
                 "grpc_service": {
                     # The agent's own deadline counts: by default it would be 200 ms.
                     "timeout": "0s",
-                    "envoy_grpc": {"cluster_name": CALLOUTS},
+                    "envoy_grpc": {"cluster_name": HOLD_CLUSTER},
                     "retry_policy": {
                         "retry_on": "unavailable,reset,connect-failure",
                         "num_retries": _ATTEMPTS,

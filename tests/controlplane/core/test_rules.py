@@ -117,13 +117,7 @@ DEPLOYMENTS: list[tuple[dict[str, Any], list[str]]] = [
         {"scale_settings": {"type": "target_utilization", "max_instances": 51}},
         ["scale_settings.max_instances: 51 is too many; at most 50"],
     ),
-    (
-        {"scale_settings": {"type": "target_utilization", "min_instances": 0}},
-        [
-            "scale_settings.min_instances: 0 is not supported: requests for a deployment without an instance "
-            "would be lost"
-        ],
-    ),
+    ({"scale_settings": {"type": "target_utilization", "min_instances": 0, "idle_timeout": 60}}, []),
     ({"scale_settings": {"type": "target_utilization"}, "properties": {"amphitrite.scale_mode": "recommend"}}, []),
     ({"properties": {"amphitrite.scale_type": "target_utilization", "amphitrite.scale_max_instances": "5"}}, []),
     (
