@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from amphitrite.controlplane.__main__ import main
 from amphitrite.controlplane.core.observed.observations import Instance
+from amphitrite.controlplane.core.observed.usage import InstanceUsage
 from amphitrite.controlplane.process import assembly
 from amphitrite.dataplane.table.routing_table import Address
 from tests.controlplane.runtimes.memory_runtime import MemoryRuntime
@@ -30,6 +31,10 @@ class ImaginedRuntime(MemoryRuntime):
         elif instance.phase == "stopping":
             instance = replace(instance, phase="exited", address=None, exited_at=time.time(), exit_code=0)
         super()._put(instance)
+
+    def usage(self) -> tuple[InstanceUsage, ...]:
+        """They use nothing."""
+        return ()
 
 
 def imagine(port: int) -> None:

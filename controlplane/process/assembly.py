@@ -13,7 +13,6 @@ import time
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from amphitrite.controlplane.agents.agent_registry import AgentRegistry, TableFeed
 from amphitrite.controlplane.agents.stored_changes import StoredChanges
@@ -38,6 +37,7 @@ from amphitrite.controlplane.reconciliation.token_issuers import Issuers
 from amphitrite.controlplane.reconciliation.usage_sampler import UsageSampler
 from amphitrite.controlplane.runtimes.composite import CompositeRuntime
 from amphitrite.controlplane.runtimes.isolation.support import Isolation
+from amphitrite.controlplane.runtimes.runtime import MeasuredRuntime
 from amphitrite.controlplane.services import model_validation
 from amphitrite.controlplane.services.services import Services
 from amphitrite.controlplane.settings.settings import Settings
@@ -56,9 +56,6 @@ from amphitrite.controlplane.store.sql.transactions import parse
 from amphitrite.controlplane.store.state.database import SqlStore, open_store
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import workspace_id
-
-if TYPE_CHECKING:
-    from amphitrite.controlplane.runtimes.local.local_runtime import LocalRuntime
 
 log = logging.getLogger(__name__)
 
@@ -143,7 +140,6 @@ def assemble(
     scalers: tuple[Scaler, ...] = (utilization, by_settings)
     scaling = Autoscaler(store, scalers, reconciler.wake, leadership.leading)
     autoscaler = LeaderLoop("autoscaler", scaling.make_pass, time.time, utilization.begin)
-    metrics = StoredMetrics(store.database)
     driver = RolloutDriver(store, metrics, registry, wake, leadership.leading)
     rollouts = LeaderLoop("rollouts", driver.make_pass, time.time)
     stored_changes = StoredChanges(store.database.listen, store.published, feed, clusters.refresh, reconciler.wake)
@@ -183,7 +179,7 @@ def assemble(
     return ControlPlane(services, leadership, leader_tasks, stored_changes)
 
 
-def _local(settings: Settings, models: ModelStore, isolation: Isolation) -> LocalRuntime | None:
+def _local(settings: Settings, models: ModelStore, isolation: Isolation) -> MeasuredRuntime | None:
     """The runtime of this machine. None in a pod, where no instances run."""
     if settings.runtime == "kubernetes" and not settings.embedded:
         return None

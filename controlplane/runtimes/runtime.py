@@ -15,6 +15,7 @@ from amphitrite.controlplane.core.capacity.node_capacity import NodeCapacity
 from amphitrite.controlplane.core.desired.compute_clusters import PodShape
 from amphitrite.controlplane.core.desired.resources import Probe, WorkloadSpec
 from amphitrite.controlplane.core.observed.observations import Instance
+from amphitrite.controlplane.core.observed.usage import InstanceUsage
 from amphitrite.controlplane.core.storage.garbage import StoredItem
 
 #: Azure's names of the containers: the one that serves, and the one that fetches the model first.
@@ -110,4 +111,12 @@ class Runtime(Protocol):
 
     def close(self) -> None:
         """Stops watching. Instances keep running."""
+        ...
+
+
+class MeasuredRuntime(Runtime, Protocol):
+    """A runtime whose instances' processor and memory can be measured here."""
+
+    def usage(self) -> tuple[InstanceUsage, ...]:
+        """What each ready instance has used and holds now."""
         ...
