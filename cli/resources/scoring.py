@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 _HINTS = {
     401: "try again: the key may have been regenerated, or the token may have expired",
-    404: "run `ml online-endpoint update --traffic` to send traffic to a deployment",
     503: "run `ml online-deployment get-logs` to see the reason",
 }
 #: The hint on a model's failure after a request without a body.
@@ -53,7 +52,7 @@ def invoke(client: Client, name: str, request_file: str | None, deployment: str 
     except Error as error:
         raise Error("ScoringFailed", f"no answer from {uri}: {error.message}", target=uri) from error
     if not answer.is_success:
-        raise _failure(uri, answer, is_empty=request_file is None)
+        raise _failure(name, uri, answer, is_empty=request_file is None)
     return answer.text
 
 
@@ -79,7 +78,7 @@ def _read(file: str) -> bytes:
     return data
 
 
-def _failure(uri: str, answer: httpx.Response, *, is_empty: bool) -> Error:
+def _failure(endpoint: str, uri: str, answer: httpx.Response, *, is_empty: bool) -> Error:
     """``is_empty``: there was no request file. Some models of one's own containers need none."""
     code = "ScoringFailed"
     try:
@@ -93,6 +92,8 @@ def _failure(uri: str, answer: httpx.Response, *, is_empty: bool) -> Error:
     except (ValueError, KeyError, TypeError):
         message = answer.text.strip()[:2000] or "no body"
     hint = _HINTS.get(answer.status_code)
+    if code == "NoTraffic":
+        hint = f'run `ml online-endpoint update -n {endpoint} --traffic "DEPLOYMENT=100"`'
     if answer.status_code == 424:
         hint = _EMPTY if is_empty else _FORM if _NO_INPUTS in message else None
     return Error(code, f"{uri} answered {answer.status_code}: {message}", target=uri, hint=hint)

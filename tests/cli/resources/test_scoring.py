@@ -53,3 +53,22 @@ def test_an_answer_to_nothing_is_told_from_others(
     stage.run("online-endpoint", "create", "-n", "pictures", "-o", "none")
     monkeypatch.setattr(stage.machine, "_score", lambda request: httpx.Response(200, text="[]"))
     assert stage.run("online-endpoint", "invoke", "-n", "pictures", *more, "-o", "tsv") == (0, "[]\n", note)
+
+
+@pytest.mark.parametrize(
+    ("refused", "hint"),
+    [
+        ("NoTraffic", 'hint: run `ml online-endpoint update -n pictures --traffic "DEPLOYMENT=100"`\n'),
+        ("NoScoringModel", ""),
+    ],
+)
+def test_an_endpoint_without_traffic_is_told_from_other_404s(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, refused: str, hint: str
+) -> None:
+    (stage.directory / "request.json").write_text("{}")
+    stage.run("online-endpoint", "create", "-n", "pictures", "-o", "none")
+    answer = httpx.Response(404, json={"error": {"code": refused, "message": "none"}})
+    monkeypatch.setattr(stage.machine, "_score", lambda request: answer)
+    code, _, err = stage.run("online-endpoint", "invoke", "-n", "pictures", "-r", "request.json")
+    uri = "https://127.0.0.1:9443/endpoints/pictures/"
+    assert (code, err) == (1, f"error: {uri} answered 404: none [{refused}]\n{hint}")
