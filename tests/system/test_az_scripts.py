@@ -190,3 +190,10 @@ def test_local_endpoint(shell: Shell) -> None:
     assert said(text, "status") == "Succeeded Succeeded"
     assert [output(said(text, step)) for step in ("invoke", "stdin", "curl")] == [[2, 3, 4, 5]] * 3
     assert "tiny" in (shell.product.files / "logs.txt").read_text()
+
+
+def test_autoscale(shell: Shell) -> None:
+    text = shell.end("moe_autoscale")
+    steps = ("instances", "why", "rules", "left")
+    # The weekend's limits are the same.
+    assert [said(text, step).rpartition(": ")[2] for step in steps] == ["2", "the minimum is 2", "3", "0"]
