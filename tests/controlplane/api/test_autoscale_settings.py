@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from amphitrite.controlplane.core.observed.status import Ref
 from amphitrite.controlplane.reconciliation.autoscaler import Autoscaler
 from amphitrite.controlplane.reconciliation.setting_scaler import SettingScaler
 from amphitrite.controlplane.services import autoscale_changes
+from amphitrite.dataplane.metrics.counters import Totals
 
 from .conftest import WS
 
@@ -86,6 +89,36 @@ def test_a_setting_is_created_read_changed_and_deleted(served: Any) -> None:
     assert served.client.delete(f"{GROUP}/as").status_code == 200
     assert served.client.delete(f"{GROUP}/as").status_code == 204
     assert served.client.get(f"{GROUP}/as").status_code == 404
+
+
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> dict[tuple[Any, ...], Any]:
+    """Each single value with its path."""
+    if isinstance(value, dict | list):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        return {at: one for name, inner in items for at, one in leaves(inner, (*path, name)).items()}
+    return {path: value}
+
+
+def test_every_field_that_azures_client_sends_is_read_back(served: Any) -> None:
+    """``data/autoscale_setting.json`` is what azure-mgmt-monitor 7.0.0 makes of a resource with all
+    its fields."""
+    sent = json.loads((Path(__file__).parent / "data" / "autoscale_setting.json").read_text())
+    assert put(served, sent, name="full").status_code == 201
+    got = leaves(served.client.get(f"{GROUP}/full").json())
+    assert len(leaves(sent)) > 50
+    assert {path: got.get(path) for path in leaves(sent)} == leaves(sent)
+
+
+def test_the_metrics_of_a_deployment_include_its_instances(served: Any) -> None:
+    now = served.now[0] = served.now[0] // 60 * 60
+    fields = {f"usage/blue-0/{name}": n for name, n in (("cpu", 300.0), ("memory", 60.0), ("samples", 6.0))}
+    served.services.metrics.put("usage-1", Totals(now, {("ep1", "blue"): fields}), now)
+    served.now[0] += 30
+    names = "CpuUtilizationPercentage,CpuMemoryUtilizationPercentage,RequestsPerMinute"
+    query = {"metricnames": names, "timespan": "PT1M", "interval": "FULL"}
+    answer = served.client.get(f"{BLUE}/providers/Microsoft.Insights/metrics", params=query).json()
+    assert answer["namespace"] == "Microsoft.MachineLearningServices/workspaces/onlineEndpoints/deployments"
+    assert [one["timeseries"][0]["data"][0]["average"] for one in answer["value"]] == [50.0, 10.0, 0.0]
 
 
 def refused(answer: Any, code: str, message: str) -> None:
