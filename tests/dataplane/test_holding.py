@@ -10,16 +10,20 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import grpc
 import httpx
 import psutil
 import pytest
 
-from amphitrite.dataplane.table.routing_table import Hold, RoutingTable
+from amphitrite.dataplane.table.routing_table import Address, Hold, Route, RoutingTable
 
 from .agents import BEARER, INFER, KEY, RunningAgent, cluster, eventually, table
 from .conftest import MakeAgent
+from .grpc_upstream import SERVICE, GrpcUpstream
+from .minting import ISSUERS, binding, mint
 from .upstream import Upstream
 
 pytestmark = pytest.mark.serving
@@ -226,3 +230,39 @@ async def _held_bodies(agent: RunningAgent, upstream: Upstream, while_held: Call
     while_held()
     await asyncio.to_thread(agent.put_in_force, awake(2, [upstream]))
     return await asyncio.gather(*posts)
+
+
+def test_calls_in_grpc_and_requests_with_tokens_are_held_too(
+    make_agent: MakeAgent, upstream: Upstream, certificate: tuple[Path, Path]
+) -> None:
+    """One agent for all: its endpoints are asleep, one with keys and one with tokens."""
+    by_keys = asleep(1).routes[0]
+    by_tokens = Route("tokens", (), by_keys.targets, by_keys.split, auth="aml_token", binding=binding("tokens"))
+    both = replace(asleep(1), routes=(by_keys, by_tokens), issuers=ISSUERS)
+    with GrpcUpstream("blue") as called:
+        agent = make_agent()
+        agent.start()
+        agent.put_in_force(both)
+        woken = awake(2, [upstream])
+        (reached,) = woken.clusters
+        address = Address("127.0.0.1", upstream.port, called.port)
+        routes = (woken.routes[0], replace(by_tokens, targets=woken.routes[0].targets))
+        cluster_of_both = replace(reached, addresses=(address,))
+        trust = grpc.ssl_channel_credentials(certificate[0].read_bytes())
+        metadata = (("amphitrite-endpoint", "images"), ("authorization", BEARER["authorization"]))
+        with ThreadPoolExecutor(3) as pool, grpc.secure_channel(f"127.0.0.1:{agent.port}", trust) as channel:
+            checks = channel.unary_unary(f"/{SERVICE}/ServerReady")
+            with pytest.raises(grpc.RpcError) as refused:
+                checks(b"", metadata=metadata, timeout=20)
+            assert refused.value.code() == grpc.StatusCode.UNAVAILABLE
+            unary = pool.submit(channel.unary_unary(f"/{SERVICE}/ModelInfer"), b"x", 20, metadata)
+            stream = pool.submit(
+                lambda: list(channel.stream_stream(f"/{SERVICE}/ModelStreamInfer")(iter([b"a", b"b"]), 20, metadata))
+            )
+            shown = {"authorization": f"Bearer {mint()}"}
+            post = pool.submit(agent.client.post, INFER.replace("images", "tokens"), headers=shown)
+            held(agent, 3)
+            agent.put_in_force(replace(woken, routes=routes, clusters=(cluster_of_both,), issuers=ISSUERS))
+            assert b"ModelInfer" in unary.result()
+            assert stream.result() == [b"a", b"b"]
+            assert post.result().status_code == 200

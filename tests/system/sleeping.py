@@ -103,10 +103,21 @@ def through(product: Product, cycles: int, seed: int = 1) -> Seen:
             seen.lost_after[victim] += sum(1 for one in asked if one.result() != 200)
         pause = chance.uniform(0.8, 2.5) * IDLE_TIMEOUT_S
         if chance.random() < 0.3:
-            wait_until(lambda: asleep(product), "it sleeps")
+            wait_until(lambda: asleep(product), "it sleeps", detail=lambda: _facts(product))
         else:
             threading.Event().wait(pause)
     return seen
+
+
+def _facts(product: Product) -> str:
+    """What would tell why it does not sleep."""
+    queries = (
+        "SELECT phase, message FROM deployments",
+        "SELECT count, reason, changed_at, used_at FROM deployment_scales",
+        "SELECT acknowledged_version, drained_version, seen_at FROM agent_reports",
+        "SELECT version FROM routing_tables",
+    )
+    return "\n".join(str(product.query(query)) for query in (*queries, "SELECT strftime('%s')"))
 
 
 def _kill_control_plane(product: Product) -> None:
