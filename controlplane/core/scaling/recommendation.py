@@ -160,6 +160,9 @@ def _shrink(
     """Fewer instances, once nothing in the whole down window has asked for more: at most half of
     them at a time."""
     stays = Recommendation(supply.count, "", wake_at, history)
+    if supply.count == 1 and not policy.min_instances:
+        asleep = _sleeps(samples, now, policy, supply)
+        return Recommendation(0, f"1 -> 0: {asleep}", wake_at, ScalingHistory(history.wanted, now)) if asleep else stays
     window_s = policy.down_window_s
     seen_s = demand.covered_s(demand.within(samples, now, window_s))
     if seen_s < _COVERAGE * window_s or now - history.shrunk_at < window_s:
@@ -172,7 +175,22 @@ def _shrink(
     count = max(peak, supply.count // 2 if peak else 0)
     if count >= supply.count:
         return stays
-    asleep = f"no request for {now - supply.used_at:.0f} s, idle_timeout {policy.idle_timeout_s:.0f} s"
-    why = f"at most {peak} were needed in the last {window_s:.0f} s" if count else asleep
+    why = f"at most {peak} were needed in the last {window_s:.0f} s" if count else _idle_text(now, policy, supply)
     shrunk = ScalingHistory(history.wanted, now)
     return Recommendation(count, f"{supply.count} -> {count}: {why}", wake_at, shrunk)
+
+
+def _sleeps(samples: Sequence[DemandSample], now: float, policy: ScalingPolicy, supply: Supply) -> str:
+    """Why the last instance is not needed; empty if it is. Only the time without a request counts,
+    and that the samples cover it: an average may remember requests for longer."""
+    seen = demand.within(samples, now, min(policy.idle_timeout_s, policy.down_window_s))
+    seen_s = demand.covered_s(seen)
+    if now - supply.used_at < policy.idle_timeout_s or not all(sample.is_idle for sample in seen):
+        return ""
+    if seen_s < _COVERAGE * min(policy.idle_timeout_s, policy.down_window_s):
+        return ""
+    return _idle_text(now, policy, supply)
+
+
+def _idle_text(now: float, policy: ScalingPolicy, supply: Supply) -> str:
+    return f"no request for {now - supply.used_at:.0f} s, idle_timeout {policy.idle_timeout_s:.0f} s"
