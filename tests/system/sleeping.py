@@ -101,8 +101,9 @@ def through(product: Product, cycles: int, seed: int = 1) -> Seen:
                     victims[victim]()
                     seen.killed[victim] += 1
             seen.lost_after[victim] += sum(1 for one in asked if one.result() != 200)
-        pause = chance.uniform(0.8, 2.5) * IDLE_TIMEOUT_S
-        if chance.random() < 0.3:
+        # Idle samples come every few seconds.
+        pause = chance.uniform(1.0, 4.0) * IDLE_TIMEOUT_S
+        if chance.random() < 0.6:
             wait_until(lambda: asleep(product), "it sleeps", detail=lambda: _facts(product))
         else:
             threading.Event().wait(pause)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -120,6 +121,10 @@ SHRINKING = [
     ("asleep", FROM_ZERO, idle(), Supply(1, 1, used_at=NOW - 400), wanted_before(0), 0,
      "1 -> 0: no request for 400 s, idle_timeout 300 s"),
     ("not asleep before the time", FROM_ZERO, idle(), Supply(1, 1, used_at=NOW - 200), wanted_before(0), 1, ""),
+    ("asleep, though the average remembers", replace(FROM_ZERO, idle_timeout_s=20.0), [*steady(1, 80)[:-30], *idle(30)],
+     Supply(1, 1, used_at=NOW - 30), wanted_before(1), 0, "1 -> 0: no request for 30 s, idle_timeout 20 s"),
+    ("not asleep without numbers of the time", FROM_ZERO, idle(20), Supply(1, 1, used_at=NOW - 400),
+     wanted_before(0), 1, ""),
     ("one is left until the time", FROM_ZERO, idle(), Supply(4, 4, used_at=NOW - 200), wanted_before(0), 2,
      "4 -> 2: at most 1 were needed in the last 75 s"),
 ]  # fmt: skip
