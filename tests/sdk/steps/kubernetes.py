@@ -6,10 +6,12 @@ from __future__ import annotations
 from typing import Any
 
 from azure.ai.ml.entities import (
+    DefaultScaleSettings,
     KubernetesOnlineDeployment,
     KubernetesOnlineEndpoint,
     ResourceRequirementsSettings,
     ResourceSettings,
+    TargetUtilizationScaleSettings,
 )
 from azure.core.exceptions import ResourceNotFoundError
 
@@ -63,6 +65,26 @@ def h18_an_update_keeps_what_the_sdk_does_not_read(here: Here) -> None:
     made = here.clusters.online_endpoints.begin_create_or_update(found).result()
     assert made.traffic == {"blue": 100}
     assert here.clusters.online_endpoints.get(name(here)).compute == found.compute
+
+
+@step
+def kubernetes_scale_settings(here: Here) -> None:
+    """What the SDK sends back is the number in force: nothing changes by that. What it does not
+    know is a property."""
+    settings = TargetUtilizationScaleSettings(
+        min_instances=1, max_instances=3, polling_interval=10, target_utilization_percentage=60
+    )
+    more = {"instance_type": "small", "properties": {"amphitrite.scale_mode": "recommend"}}
+    made = deployment(here, scale_settings=settings, instance_count=2, **more)
+    assert made.scale_settings == settings
+    assert (made.instance_count, made.properties["amphitrite.scale_mode"]) == (2, "recommend")
+    made = deployment(here, scale_settings=settings, instance_type="small")
+    found = here.clusters.online_deployments.get("blue", name(here))
+    found.tags = {"a": "b"}
+    again = here.clusters.online_deployments.begin_create_or_update(found).result()
+    assert (again.scale_settings, again.instance_count, again.tags) == (settings, made.instance_count, {"a": "b"})
+    back = deployment(here, scale_settings=DefaultScaleSettings(), instance_type="small", instance_count=2)
+    assert (back.scale_settings.type, back.instance_count) == ("default", 2)
 
 
 @step
