@@ -46,9 +46,9 @@ _BODY = b'{"inputs": [{"name": "x", "shape": [1, 4], "datatype": "FP32", "data":
 _PATH = "v2/models/waits/infer"
 
 
-def run(work: Path, *, quick: bool = False, seconds: float = 3600.0) -> Report:
-    """``seconds``: how long fifty deployments scale, by a clock of their own; an hour if not said.
-    Raises Unavailable."""
+def run(work: Path, *, quick: bool = False, seconds: float = 60.0) -> Report:
+    """``seconds``: how long fifty deployments scale, by a clock of their own. Raises
+    Unavailable."""
     if not ML.exists():
         raise Unavailable(f"{ML} is missing: make install")
     with contextlib.contextmanager(running)(work) as product:

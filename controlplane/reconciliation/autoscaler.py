@@ -19,6 +19,9 @@ from amphitrite.schemas.errors import Error
 
 log = logging.getLogger(__name__)
 
+#: The pause before a scaler that has failed is asked again, in seconds.
+RETRY_S = 5.0
+
 
 @dataclass(frozen=True, slots=True)
 class Proposals:
@@ -56,7 +59,13 @@ class Autoscaler:
         leads."""
         due: list[float] = []
         for scaler in self._scalers:
-            proposed = scaler.propose(now)
+            try:
+                proposed = scaler.propose(now)
+            except Exception:
+                # What one kind of scaler cannot read must not stop the others.
+                log.exception("%s: no number of instances changes", type(scaler).__name__)
+                due.append(now + RETRY_S)
+                continue
             if not all([self._stored(change) for change in proposed.changes]):
                 due.append(now)
             if proposed.wake_at is not None:

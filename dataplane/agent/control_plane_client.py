@@ -40,6 +40,8 @@ _REPORT_EVERY_S = 5.0
 #: another control plane may be there already.
 _BACK_OFF_S = (0.0, 0.2, 0.4, 0.8, 1.6, 2.0)
 _DEREGISTER_TIMEOUT_S = 2.0
+#: Statuses of a body that is refused however often it is sent.
+_NEVER_TAKEN = (400, 404, 413, 422)
 #: A control plane whose machine has vanished never closes its connection: the kernel gives that up
 #: after about 11 seconds.
 _KEEP_ALIVE = (
@@ -154,7 +156,11 @@ def report_samples(
     def request(client: httpx.Client) -> None:
         due.clear()
         while not stop.is_set() and (flush := content()) is not None:
-            client.put(f"{_agent(agent_id)}/samples", json=dict(flush)).raise_for_status()
+            response = client.put(f"{_agent(agent_id)}/samples", json=dict(flush))
+            if response.status_code in _NEVER_TAKEN:
+                log("error", "the control plane refuses samples; they are dropped", status=response.status_code)
+            else:
+                response.raise_for_status()
             on_sent()
 
     _repeat(control_plane, "samples", request, stop, due.wait)

@@ -32,6 +32,8 @@ _LOOK_S = 1.0
 #: The clusters of one deployment that are read: the present one and those before it, which finish
 #: what they have begun.
 _CLUSTERS_MAX = 4
+#: Samples of one flush: far below the largest body that a control plane takes.
+_FLUSH_MAX = 2_000
 
 
 class DemandSampler:
@@ -90,8 +92,11 @@ class DemandSampler:
         ``sent``, so that whoever receives it twice can tell."""
         with self._lock:
             if not self._sending:
-                self._sending = tuple(sample for waiting in self._waiting.values() for sample in waiting)
+                waiting = [sample for of_one in self._waiting.values() for sample in of_one]
+                self._sending, left = tuple(waiting[:_FLUSH_MAX]), waiting[_FLUSH_MAX:]
                 self._waiting = {}
+                for sample in left:
+                    self._keep(sample)
                 self._flush += 1
             if not self._sending:
                 return None
@@ -146,6 +151,9 @@ class DemandSampler:
         self._meter, samples = demand.read(self._meter, process, readings, self._every_s, now)
         with self._lock:
             for sample in samples:
-                self._waiting.setdefault(sample.series, deque(maxlen=demand.WAITING_MAX)).append(sample)
+                self._keep(sample)
         if samples:
             self._on_samples()
+
+    def _keep(self, sample: Sample) -> None:
+        self._waiting.setdefault(sample.series, deque(maxlen=demand.WAITING_MAX)).append(sample)

@@ -10,7 +10,7 @@ import pytest
 
 from amphitrite.controlplane.core.observed.status import Ref
 from amphitrite.controlplane.core.scaling.scales import Scale, ScaleChange, ScaleEvent
-from amphitrite.controlplane.reconciliation.autoscaler import Autoscaler, Proposals
+from amphitrite.controlplane.reconciliation.autoscaler import RETRY_S, Autoscaler, Proposals
 from amphitrite.controlplane.reconciliation.leader_loop import LeaderLoop
 from amphitrite.controlplane.store.state.database import SqlStore
 from amphitrite.schemas.errors import Error
@@ -57,6 +57,15 @@ def test_two_that_have_read_one_state_scale_once(store: SqlStore) -> None:
     assert second.make_pass(6.0) == 36.0
     assert wakes == ["first", "second"]
     assert [(event.before, event.after) for event in store.scale_events(BLUE)] == [(0, 1), (1, 2)]
+
+
+def test_a_scaler_that_fails_does_not_stop_the_others(store: SqlStore) -> None:
+    class Broken:
+        def propose(self, now: float) -> Proposals:
+            raise ValueError("a row that nobody can read")
+
+    assert Autoscaler(store, [Broken(), OneMore(store)], lambda: None).make_pass(5.0) == 5.0 + RETRY_S
+    assert store.scales()[BLUE].count == 1
 
 
 def test_who_no_longer_leads_stores_nothing(store: SqlStore) -> None:
