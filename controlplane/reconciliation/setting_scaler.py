@@ -63,8 +63,10 @@ class SettingScaler:
                 continue
             ref = Ref(setting.target.endpoint, setting.target.deployment)
             deployment, scale = deployments.get(ref), scales.get(ref)
-            if deployment is None or (scale is not None and scale.scaler != AUTOSCALE_SETTING):
-                continue  # There is no such deployment, or something else has the say.
+            if deployment is None or deployment.pause is not None:
+                continue
+            if scale is not None and scale.scaler != AUTOSCALE_SETTING:
+                continue  # Something else has the say.
             count = deployment.instance_count
             if now < known.due and profiles.in_force(setting, now).capacity.limited(count) == count:
                 continue

@@ -14,6 +14,7 @@ from amphitrite.controlplane.core.history import deployment_history
 from amphitrite.controlplane.core.history.revisions import NOBODY, Author
 from amphitrite.controlplane.core.rules import deployment_rules, preconditions, traffic_removal
 from amphitrite.controlplane.core.rules.deployment_rules import Place
+from amphitrite.controlplane.core.scaling.scales import AUTOSCALE_SETTING
 from amphitrite.controlplane.services import (
     admission,
     autoscale_changes,
@@ -92,6 +93,8 @@ def roll_back(
     parent, record = services.store.get_endpoint(endpoint), services.store.get_deployment(endpoint, name)
     target = f"{parent.name}/{record.name}"
     document = deployment_history.document_of(target, services.store.revisions(record.ref), number)
+    if record.scale is not None and record.scale.scaler == AUTOSCALE_SETTING:
+        document = {**document, "instance_count": record.scale.count}
     change = prepare(services, parent, document)
     return put(services, endpoint, change, if_match=if_match, if_none_match=False, by=by)
 

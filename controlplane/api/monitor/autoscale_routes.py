@@ -19,7 +19,7 @@ from amphitrite.controlplane.api.http.paging import Page
 from amphitrite.controlplane.api.http.request_bodies import Body, Conditions, IfMatch
 from amphitrite.controlplane.core.autoscale_settings import evaluation, setting_reading
 from amphitrite.controlplane.core.autoscale_settings.setting import AutoscaleSetting
-from amphitrite.controlplane.core.scaling.scales import AUTOSCALE_SETTING
+from amphitrite.controlplane.core.observed.status import Ref
 from amphitrite.controlplane.metrics import setting_measurement
 from amphitrite.controlplane.services import autoscale_changes
 from amphitrite.controlplane.services.services import Services
@@ -167,17 +167,18 @@ def _body(here: Services, stored: StoredSetting) -> dict[str, Any]:
 def _status(here: Services, setting: AutoscaleSetting) -> dict[str, Any]:
     """What the setting comes to now: the number that is wanted, the profile in force, and why."""
     target = setting.target
-    try:
-        record = here.store.get_deployment(target.endpoint, target.deployment or "")
-    except Error as error:
-        if error.code != "ResourceNotFound":
-            raise
-        return {"reason": f"{target.endpoint}/{target.deployment} does not exist; the setting waits for it"}
-    scale = record.scale if record.scale is not None and record.scale.scaler == AUTOSCALE_SETTING else None
-    count = int(record.document.get("instance_count", 1)) if scale is None else scale.count
+    place, ref = f"{target.endpoint}/{target.deployment}", Ref(target.endpoint, target.deployment)
+    deployments = (one for one in here.store.load_world().deployments if Ref(one.endpoint, one.name) == ref)
+    deployment = next(deployments, None)
+    if deployment is None:
+        return {"reason": f"{place} does not exist; the setting waits for it"}
+    count = deployment.instance_count
+    if deployment.pause is not None:
+        return {"instances": count, "reason": f"{place} is paused"}
     if not setting.enabled:
         return {"instances": count, "reason": "the setting is not enabled"}
     now = here.clock()
     values = setting_measurement.measure(setting, here.metrics, now, bool(here.agents.live(now)))
+    scale = here.store.scales().get(ref)
     outcome = evaluation.evaluate(setting, values, now, count, 0.0 if scale is None else scale.changed_at)
     return {"instances": count, "profile": outcome.profile, "reason": outcome.reason}

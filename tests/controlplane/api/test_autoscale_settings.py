@@ -215,6 +215,26 @@ def test_disabled_or_deleted_it_leaves_the_number(served: Any) -> None:
     assert scale(served) == 1
 
 
+def test_a_paused_deployment_stays_paused(served: Any) -> None:
+    put(served, body())
+    assert served.client.post(f"{BLUE}/pause", json={}).status_code < 300
+    assert scale(served) == 0
+    assert served.store.scale_events(Ref("ep1", "blue")) == []
+    assert served.client.get(f"{GROUP}/as").json()["status"] == {"instances": 0, "reason": "ep1/blue is paused"}
+    assert served.client.post(f"{BLUE}/resume", json={}).status_code < 300
+    assert scale(served) == 2
+
+
+def test_a_rollback_leaves_the_number(served: Any) -> None:
+    put(served, body(low=3))
+    assert scale(served) == 3
+    served.deployment(count=3, description="said")
+    served.settle()
+    assert served.client.post(f"{BLUE}/rollback", json={}).status_code == 200
+    assert scale(served) == 3
+    assert len(served.store.scale_events(Ref("ep1", "blue"))) == 1
+
+
 def report(world: Any, **fields: float) -> None:
     """Half a minute before now."""
     agent = world.client.put("/dataplane/v1/agents/one", json={})
