@@ -87,6 +87,30 @@ def test_every_change_under_load(release: Release) -> None:
     wait_until(lambda: not release.pods("amphitrite.io/endpoint=cats"), "its pods are gone")
 
 
+def test_pods_follow_the_load_and_none_is_made_anew(release: Release) -> None:
+    """Up with the requests that are in work and wait, and down again: none fails, and a pod stays
+    the same."""
+    blue = "amphitrite.io/deployment=blue"
+    requests = {"request_timeout_ms": 60_000, "max_queue_wait_ms": 60_000, "max_concurrent_requests_per_instance": 1}
+    scale = {"type": "target_utilization", "max_instances": 2}
+    release.endpoint()
+    release.deploy("blue", "tiny:1", "--all-traffic", request_settings=requests, scale_settings=scale)
+    (first,) = release.ready(blue)
+    with release.load(INFER, REQUEST, connections=8, think_ms=0) as result:
+        wait_until(lambda: len(release.ready(blue)) == 2, "two pods are ready")
+        assert first in release.ready(blue)
+        two = set(release.ready(blue))
+        settings = {"scaleType": "TargetUtilization", "maxInstances": 1}
+        release.put("onlineEndpoints/cats/deployments/blue", scaleSettings=settings)
+        wait_until(lambda: len(release.pods(blue)) == 1, "one pod is left")
+        assert set(release.ready(blue)) < two
+    assert result["failed"] == 0, result
+    history = release.json("online-deployment", "scale-history", "-n", "blue", "-e", "cats")
+    assert [(event["from"], event["to"]) for event in history] == [(2, 1), (1, 2)]
+    release.run("online-endpoint", "delete", "-n", "cats", "-y")
+    wait_until(lambda: not release.pods("amphitrite.io/endpoint=cats"), "its pods are gone")
+
+
 def test_the_charts_own_test(release: Release) -> None:
     """Registers, deploys, scores and deletes a tiny model from within the cluster."""
     said = release.cluster.helm("test", NAME, "-n", release.namespace, "--timeout", "180s", timeout_s=200)
