@@ -119,6 +119,8 @@ def text(client: Client, shown: Row) -> str:
         f"started {since} ago by {shown['author']}" + (f": {shown['start_reason']}" if shown["start_reason"] else ""),
     ]
     evidence = _evidence(shown)
+    if shown["largest_differences"]:
+        evidence += f"\n{_differences(shown['largest_differences'])}"
     return "\n".join(lines) + "\n" + (f"\n{evidence}" if evidence else "")
 
 
@@ -152,6 +154,12 @@ def _evidence(shown: Row) -> str:
         for one in shown["objectives"]
     ]
     return layout([Column(heading) for heading in headings], rows)
+
+
+def _differences(found: Mapping[str, float]) -> str:
+    """The largest difference of each tensor. From 1e18 on it has no bound: NaN beside a number."""
+    rows = [[name, f"{value:.3g}" if value < 1e18 else "unbounded"] for name, value in found.items()]
+    return layout([Column("Tensor"), Column("Largest difference")], rows)
 
 
 def _share(bad: int, total: int) -> str:

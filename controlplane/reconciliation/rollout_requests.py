@@ -12,6 +12,7 @@ from amphitrite.controlplane.core.rollouts.evidence import Count
 from amphitrite.controlplane.core.rollouts.judgement import Objective
 from amphitrite.controlplane.core.rollouts.request_counts import Reading, Readings
 from amphitrite.controlplane.core.rollouts.rollout_plan import RolloutPlan
+from amphitrite.dataplane.metrics import answer_counts
 from amphitrite.dataplane.metrics.counters import BUCKETS_S, Totals
 from amphitrite.schemas.names import key
 
@@ -34,7 +35,8 @@ def _reading(totals: Totals, endpoint: str, plan: RolloutPlan) -> Reading:
         totals.began,
         {one.name: _live(new, one) for one in plan.objectives},
         {one.name: _live(other, one) for one in plan.objectives} if plan.compare_with else {},
-        {one.name: _copies(new) for one in plan.shadow_objectives},
+        {one.name: _compared(new, one) if one.answers else _copies(new) for one in plan.shadow_objectives},
+        _differences(totals, endpoint, plan),
     )
 
 
@@ -53,6 +55,16 @@ def _copies(fields: Fields) -> Count:
     424."""
     by_code = _by_code(fields, "copies/")
     return Count(int(sum(n for _, n in by_code)), int(sum(n for code, n in by_code if code >= "400")))
+
+
+def _compared(fields: Fields, objective: Objective) -> Count:
+    bad = answer_counts.DIFFER if objective.answers == "differ" else answer_counts.DISAGREE
+    return Count(int(fields.get(answer_counts.COMPARED, 0)), int(fields.get(bad, 0)))
+
+
+def _differences(totals: Totals, endpoint: str, plan: RolloutPlan) -> Mapping[str, float]:
+    found = [of for (name, to), of in totals.differences.items() if (key(name), key(to)) == (endpoint, key(plan.to))]
+    return found[0] if found and plan.answers is not None else {}
 
 
 def _slow(fields: Fields, edge_s: float) -> Count:

@@ -35,6 +35,7 @@ def start(services: Services, endpoint: str, to: str, written: Document, by: Aut
     names = _usable(services, record, to)
     before = traffic_history.traffic_of(record.document)
     plan = rollout_plan.make(to, written, before, None, names, BUCKETS_S)
+    _require_comparable(services, record.name, plan)
     return services.store.start_rollout(_begun(services, record, plan, by))
 
 
@@ -124,7 +125,9 @@ def _plan_of(services: Services, former: Record, before: Traffic, wanted: Traffi
         wire_documents.refuse([Violation(("traffic",), message, hint)], former.name)
     try:
         names = _usable(services, former, growing[0])
-        return rollout_plan.make(growing[0], written, before, wanted.live, names, BUCKETS_S)
+        plan = rollout_plan.make(growing[0], written, before, wanted.live, names, BUCKETS_S)
+        _require_comparable(services, former.name, plan)
+        return plan
     except Error as error:
         if error.code != "BadArgument":
             raise
@@ -147,6 +150,24 @@ def _usable(services: Services, record: Record, to: str) -> list[str]:
             hint = f"repair it first: ml online-deployment show -n {one.name} -e {record.name}"
             raise Error("UserError", message, target=f"{record.name}/{one.name}", hint=hint)
     return [one.name for one in found]
+
+
+def _require_comparable(services: Services, endpoint: str, plan: RolloutPlan) -> None:
+    """Raises Error BadArgument if the answers of a deployment cannot be compared, as
+    ``routing_table.comparable`` says of targets."""
+    names = () if plan.answers is None else (plan.answers.base, plan.answers.candidate)
+    for one in services.store.load_world().deployments if names else ():
+        if one.endpoint != key(endpoint) or one.name not in names:
+            continue
+        container = one.workload.container
+        if one.sequences or (container is not None and container.repository is None):
+            what = "keeps sequences" if one.sequences else "is a server of its own image"
+            raise Error(
+                "BadArgument",
+                f"answer_share: {one.name} {what}, so no request can be sent to it twice or compared",
+                target=f"{endpoint}/{one.name}",
+                hint="leave out the options about answers",
+            )
 
 
 def _leads_to(rollout: Rollout, before: Traffic, wanted: Traffic) -> bool:

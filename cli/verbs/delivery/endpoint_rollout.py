@@ -67,6 +67,22 @@ def start(
     shadow: Annotated[
         str | None, typer.Option("--shadow", help="Mirror traffic for this time before the first step, and judge it.")
     ] = None,
+    max_answer_difference: Annotated[
+        float | None,
+        typer.Option(
+            "--max-answer-difference", help="During --shadow: of a number in an answer, beside the other's.", min=0
+        ),
+    ] = None,
+    max_differing_answers: Annotated[
+        str | None, typer.Option("--max-differing-answers", help="Share of answers that may differ more. [default: 1%]")
+    ] = None,
+    min_argmax_agreement: Annotated[
+        str | None,
+        typer.Option("--min-argmax-agreement", help="During --shadow: share of answers with the same argmax, 99%."),
+    ] = None,
+    answer_share: Annotated[
+        str | None, typer.Option("--answer-share", help="Share of requests that are compared. [default: 10%]")
+    ] = None,
     reason: options.Reason = None,
     watch: Watch = False,
 ) -> dict[str, Any] | None:
@@ -89,6 +105,10 @@ def start(
         "margin": margin,
         "alpha": alpha,
         "shadow": shadow,
+        "max_answer_difference": max_answer_difference,
+        "max_differing_answers": max_differing_answers,
+        "min_argmax_agreement": min_argmax_agreement,
+        "answer_share": answer_share,
     }
     shown = rollouts.start(session.client, name, to, settings)
     for note in rollouts.rounded_limits(settings, shown):

@@ -43,6 +43,7 @@ def rollout(of: Rollout) -> dict[str, Any]:
         "endTime": None if of.ended_at is None else timestamp(of.ended_at),
         "settings": _settings(of),
         "objectives": [_objective(shown, one) for one in shown.objectives],
+        "largestDifferences": dict(of.differences),
     }
 
 

@@ -133,9 +133,9 @@ ANSWERS: Mapping[str, str] = {
     "Rollouts": "value:[Rollout]",
     "Rollout": "number:positive endpoint to state:rolloutState reason phase step:count percent:percent from:{percent}"
     " target:{percent} author:said startReason:text|null startTime:time stepTime:time|null endTime:time|null"
-    " settings:RolloutSettings objectives:[RolloutObjective]",
+    " settings:RolloutSettings objectives:[RolloutObjective] largestDifferences:{number}",
     "RolloutSettings": "steps:[positive] bake maxErrorRate maxP50? maxP90? maxP95? maxP99? compareWith? margin?"
-    " alpha:number shadow?",
+    " alpha:number shadow? maxAnswerDifference?:number maxDifferingAnswers? minArgmaxAgreement? answerShare?",
     "RolloutObjective": "name limit total:count bad:count otherTotal?:count otherBad?:count against:percent"
     " kept:percent needed:count|null",
     "DeploymentHistory": "value:[DeploymentRevision]",
@@ -163,7 +163,8 @@ REQUESTS: Mapping[str, str] = {
     "RevisionBody": "revision?:positive|null",
     "RolloutBody": "to:said steps?:steps|null bake?:span|null maxErrorRate?:share|null maxP50?:span|null"
     " maxP90?:span|null maxP95?:span|null maxP99?:span|null compareWith?:maybe_said margin?:share|null"
-    " alpha?:alpha|null shadow?:span|null",
+    " alpha?:alpha|null shadow?:span|null maxAnswerDifference?:number|null maxDifferingAnswers?:share|null"
+    " minArgmaxAgreement?:share|null answerShare?:share|null",
     "PromoteBody": "full?:flag",
     "AgentMetricsBody": "began:since counters:counters in_flight:in_flight used:used waiting?:in_flight"
     " differences?:differences",

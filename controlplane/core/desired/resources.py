@@ -15,7 +15,7 @@ from typing import Any, Literal
 from amphitrite.controlplane.core.desired import scale_settings
 from amphitrite.controlplane.core.desired.containers import SCORING_MODEL, Container
 from amphitrite.controlplane.core.desired.scale_settings import ScaleSettings
-from amphitrite.dataplane.table.routing_table import Auth, Secret
+from amphitrite.dataplane.table.routing_table import Auth, Comparison, Secret
 from amphitrite.schemas.names import key
 
 #: These defaults differ from Azure's. Azure allows 1 concurrent request per instance; Triton
@@ -212,7 +212,7 @@ class Endpoint:
     """An endpoint that a user wants.
 
     ``name``: as the user wrote it. ``traffic`` and ``mirror_traffic``: sorted, without zeros.
-    ``cors``: origins in the order given.
+    ``cors``: origins in the order given. ``comparison``: whose answers a rollout compares now.
     """
 
     name: str
@@ -224,6 +224,7 @@ class Endpoint:
     deleting: bool
     auth_mode: Auth = "key"
     cors: tuple[str, ...] = ()
+    comparison: Comparison | None = None
 
     @property
     def token_binding(self) -> str:

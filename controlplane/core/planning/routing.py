@@ -17,11 +17,13 @@ from amphitrite.controlplane.core.planning.memo import Memory
 from amphitrite.controlplane.core.planning.supply import Supply
 from amphitrite.dataplane.table.routing_table import (
     Cluster,
+    Comparison,
     HealthCheck,
     Route,
     RoutingTable,
     Target,
     TokenIssuer,
+    comparable,
 )
 from amphitrite.schemas.names import key
 
@@ -118,8 +120,16 @@ def _route(endpoint: Endpoint, supplies: Sequence[Supply], before: Route | None)
         split=split,
         mirrors=mirrors,
         cors=endpoint.cors,
+        comparison=_comparison(endpoint, targets),
         **_authentication(endpoint),
     )
+
+
+def _comparison(endpoint: Endpoint, targets: Sequence[Target]) -> Comparison | None:
+    """What the endpoint's rollout compares, once both deployments can answer."""
+    wanted = endpoint.comparison
+    able = {t.name for t in targets if t.cluster is not None and comparable(t)}
+    return wanted if wanted is not None and {wanted.base, wanted.candidate} <= able else None
 
 
 def _authentication(endpoint: Endpoint) -> dict[str, Any]:

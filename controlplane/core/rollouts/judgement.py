@@ -30,12 +30,16 @@ class Objective:
     - ``margin``: by how much the share may be above that of the deployment it is compared with,
       0.2 for a fifth; None: it is not compared.
     - ``slower_than_s``: the bad ones are those that take longer, in seconds; None: those that fail.
+    - ``answers``: the bad ones are answers that are not like another deployment's: those that
+      ``differ`` by more than a tolerance, or ``disagree`` about the largest number. Empty: it is
+      not about what they say.
     """
 
     name: str
     limit: float | None = None
     margin: float | None = None
     slower_than_s: float | None = None
+    answers: Literal["", "differ", "disagree"] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +106,10 @@ def verdict(judgement: Judgement) -> Verdict:
     for objective, trial in trials:
         if reason := _against(objective, trial, alpha):
             return Verdict("roll back", reason)
-    if not all(trial.new.total for _, trial in trials):
+    unknown = [objective for objective, trial in trials if not trial.new.total]
+    if any(objective.answers for objective in unknown) and len(unknown) < len(trials):
+        return Verdict("no data", "no answer could be compared yet")
+    if unknown:
         return Verdict("no data", "the new deployment has answered no request yet")
     missing = [
         (objective, evidences.requests_needed(trial.below, trial.new, objective.limit, alpha))

@@ -14,7 +14,7 @@ from amphitrite.controlplane.core.history.traffic_history import Shares, Traffic
 from amphitrite.controlplane.core.rollouts import judgement as judgements
 from amphitrite.controlplane.core.rollouts import traffic_rollout as rollouts
 from amphitrite.controlplane.core.rollouts.judgement import Verdict
-from amphitrite.controlplane.core.rollouts.request_counts import Reading, Readings, remembered, since
+from amphitrite.controlplane.core.rollouts.request_counts import Reading, Readings, largest, remembered, since
 from amphitrite.controlplane.core.rollouts.traffic_rollout import SHADOW, WAITING, Rollout
 from amphitrite.schemas.names import key
 
@@ -110,6 +110,8 @@ def _lost(rollout: Rollout, facts: Facts) -> str | None:
 def _observed(rollout: Rollout, fresh: Reading) -> Rollout:
     """With what was counted. Requests that a client sends to the deployment by name, before it has
     any traffic, say nothing about it."""
+    if rollout.phase == SHADOW and fresh.differences:
+        rollout = replace(rollout, differences=largest(rollout.differences, fresh.differences))
     if rollout.phase == SHADOW and any(one.total for one in fresh.copies.values()):
         return replace(rollout, shadow=judgements.observe(rollout.shadow, fresh.copies, fresh.other))
     if rollout.phase >= 0 and any(one.total for one in fresh.new.values()):

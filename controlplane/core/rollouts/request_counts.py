@@ -22,13 +22,15 @@ class Reading:
     """The counters of one agent since ``began`` (seconds since the epoch).
 
     ``new``: of the deployment that is judged; ``other``: of the one it is compared with;
-    ``copies``: of mirrored requests to the former.
+    ``copies``: of mirrored requests to the former, and of its answers that were compared.
+    ``differences``: the largest ones of these since the comparison began, by tensor.
     """
 
     began: float
     new: Counts = field(default_factory=dict)
     other: Counts = field(default_factory=dict)
     copies: Counts = field(default_factory=dict)
+    differences: Mapping[str, float] = field(default_factory=dict)
 
 
 #: By agent.
@@ -54,8 +56,14 @@ def since(last: Readings, found: Readings, start: float) -> Reading:
             _added(total.new, before.new, reading.new),
             _added(total.other, before.other, reading.other),
             _added(total.copies, before.copies, reading.copies),
+            largest(total.differences, reading.differences),
         )
     return total
+
+
+def largest(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:
+    """The larger number of each name."""
+    return {name: max(one.get(name, 0.0), other.get(name, 0.0)) for name in sorted({*one, *other})}
 
 
 def remembered(last: Readings, found: Readings) -> dict[str, Reading]:

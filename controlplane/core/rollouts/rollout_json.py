@@ -14,6 +14,7 @@ from amphitrite.controlplane.core.rollouts.judgement import Judgement, Objective
 from amphitrite.controlplane.core.rollouts.request_counts import Reading
 from amphitrite.controlplane.core.rollouts.rollout_plan import RolloutPlan
 from amphitrite.controlplane.core.rollouts.traffic_rollout import Rollout
+from amphitrite.dataplane.table.routing_table import Comparison
 
 
 def to_json(rollout: Rollout) -> dict[str, Any]:
@@ -27,6 +28,8 @@ def from_json(value: Mapping[str, Any]) -> Rollout:
         **value["plan"],
         "steps": tuple(value["plan"]["steps"]),
         "objectives": tuple(Objective(**one) for one in value["plan"]["objectives"]),
+        "answers": None if (answers := value["plan"].get("answers")) is None else Comparison(**answers),
+        "answer_objectives": tuple(Objective(**one) for one in value["plan"].get("answer_objectives", ())),
     }
     return Rollout(
         **{
@@ -60,8 +63,9 @@ def _watch(value: Mapping[str, Any]) -> Watch:
 
 
 def _reading(value: Mapping[str, Any]) -> Reading:
-    counts = [{name: Count(**one) for name, one in value[kind].items()} for kind in ("new", "other", "copies")]
-    return Reading(value["began"], *counts)
+    kinds = ("new", "other", "copies")
+    new, other, copies = ({name: Count(**one) for name, one in value[kind].items()} for kind in kinds)
+    return Reading(value["began"], new, other, copies, value.get("differences", {}))
 
 
 def _logs(value: list[float | None]) -> tuple[float, ...]:

@@ -13,6 +13,7 @@ from typing import Any
 from amphitrite.controlplane.core.history.traffic_history import Shares, Traffic
 from amphitrite.controlplane.core.rollouts.judgement import Objective
 from amphitrite.controlplane.core.rollouts.quantities import duration_text, seconds, share, share_text
+from amphitrite.dataplane.table.routing_table import Comparison
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import key
 
@@ -25,9 +26,13 @@ DEFAULTS: Mapping[str, Any] = {
     "margin": "20%",
     "alpha": 0.01,
 }
-FIELDS = ("steps", "bake", "max_error_rate", *PERCENTILES, "compare_with", "margin", "alpha", "shadow")
+#: About the answers to requests that are sent again to the deployment, while traffic is mirrored.
+ANSWERS = ("max_answer_difference", "max_differing_answers", "min_argmax_agreement", "answer_share")
+FIELDS = ("steps", "bake", "max_error_rate", *PERCENTILES, "compare_with", "margin", "alpha", "shadow", *ANSWERS)
 #: Percent of the live traffic that is mirrored before the first step.
 SHADOW_PERCENT = 10
+#: The share of answers that may differ, and of requests whose answers are compared, unless said.
+_DIFFERING, _COMPARED = "1%", "10%"
 _STEPS_MAX, _BAKE_MAX_S = 20, 7 * 24 * 3600.0
 
 
@@ -39,6 +44,8 @@ class RolloutPlan:
     - ``steps``: percent of the live traffic for ``to``, growing; the last one is ``target``'s.
     - ``bake_s``: the shortest time of each step. ``shadow_s``: that of mirrored traffic before the
       first step; 0: there is none.
+    - ``answers``: whose answers are compared with those of ``to`` while traffic is mirrored; None:
+      nobody's. ``answer_objectives``: of these.
     - ``alpha``: the probability, over all objectives and the whole rollout, with which a deployment
       that keeps them is rolled back.
     """
@@ -53,11 +60,15 @@ class RolloutPlan:
     alpha: float = 0.01
     shadow_s: float = 0.0
     mirrored: Shares = field(default_factory=dict)
+    answers: Comparison | None = None
+    answer_objectives: tuple[Objective, ...] = ()
 
     @property
     def shadow_objectives(self) -> tuple[Objective, ...]:
         """Of mirrored requests: how long they take is not counted."""
-        return tuple(one for one in self.objectives if one.slower_than_s is None) if self.shadow_s else ()
+        if not self.shadow_s:
+            return ()
+        return (*(one for one in self.objectives if one.slower_than_s is None), *self.answer_objectives)
 
 
 def make(
@@ -94,6 +105,7 @@ def make(
             raise _wrong("compare_with", f"is {to} itself")
     if target is not None:
         target = {names.get(key(name), name): percent for name, percent in target.items() if percent}
+    answers = _answers(given, to, compare_with or max(base, key=lambda name: (base[name], name)))
     if given.get("shadow") and base.get(to):
         raise _wrong("shadow", f"{to} has live traffic already, and cannot have mirrored traffic too")
     steps = _steps(given["steps"], base.get(to, 0), None if target is None else target.get(to, 0), to)
@@ -108,6 +120,8 @@ def make(
         alpha=_alpha(given["alpha"]),
         shadow_s=_bounded("shadow", given["shadow"]) if given.get("shadow") else 0.0,
         mirrored=mirrored,
+        answers=answers,
+        answer_objectives=_answer_objectives(given),
     )
 
 
@@ -149,7 +163,52 @@ def written(plan: RolloutPlan) -> dict[str, Any]:
         **({} if errors.margin is None else {"margin": share_text(errors.margin)}),
         "alpha": plan.alpha,
         **({"shadow": duration_text(plan.shadow_s)} if plan.shadow_s else {}),
+        **_written_answers(plan),
     }
+
+
+def _written_answers(plan: RolloutPlan) -> dict[str, Any]:
+    if plan.answers is None:
+        return {}
+    limits = {one.answers: one.limit or 0.0 for one in plan.answer_objectives}
+    return {
+        **({"max_answer_difference": plan.answers.tolerance} if "differ" in limits else {}),
+        **({"max_differing_answers": share_text(limits["differ"])} if "differ" in limits else {}),
+        **({"min_argmax_agreement": share_text(round(1 - limits["disagree"], 6))} if "disagree" in limits else {}),
+        "answer_share": f"{plan.answers.share}%",
+    }
+
+
+def _answers(given: Mapping[str, Any], to: str, base: str) -> Comparison | None:
+    asked = [name for name in ANSWERS if given.get(name) is not None]
+    if not asked:
+        return None
+    if not given.get("shadow"):
+        raise _wrong(asked[0], "needs shadow: answers are compared while traffic is mirrored")
+    limits = ("max_answer_difference", "min_argmax_agreement")
+    if not any(name in asked for name in limits):
+        raise _wrong(asked[0], f"needs {' or '.join(limits)}")
+    if base == to:
+        raise _wrong(asked[0], f"there is no other deployment whose answers could be compared with those of {to}")
+    tolerance = given.get("max_answer_difference")
+    if tolerance is None and "max_differing_answers" in asked:
+        raise _wrong("max_differing_answers", "needs max_answer_difference")
+    is_number = isinstance(tolerance, int | float) and not isinstance(tolerance, bool)
+    if tolerance is not None and not (is_number and 0 <= tolerance <= 1e12):
+        raise _wrong("max_answer_difference", f"must be a number from 0 to 1e12; found {tolerance!r}")
+    part = _share("answer_share", given.get("answer_share") or _COMPARED, 0.01, 1.0)
+    return Comparison(key(base), key(to), round(100 * part), float(tolerance or 0))
+
+
+def _answer_objectives(given: Mapping[str, Any]) -> tuple[Objective, ...]:
+    found = []
+    if (tolerance := given.get("max_answer_difference")) is not None:
+        limit = _share("max_differing_answers", given.get("max_differing_answers") or _DIFFERING, 0.00001, 0.5)
+        found.append(Objective(f"answers that differ by more than {tolerance:g}", limit, answers="differ"))
+    if (agreement := given.get("min_argmax_agreement")) is not None:
+        limit = 1 - _share("min_argmax_agreement", agreement, 0.5, 0.99999)
+        found.append(Objective("answers with another argmax", round(limit, 7), answers="disagree"))
+    return tuple(found)
 
 
 def _objectives(given: Mapping[str, Any], compared: bool, edges_s: Sequence[float]) -> tuple[Objective, ...]:

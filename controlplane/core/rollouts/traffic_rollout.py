@@ -15,6 +15,7 @@ from amphitrite.controlplane.core.rollouts import judgement as judgements
 from amphitrite.controlplane.core.rollouts.judgement import Judgement
 from amphitrite.controlplane.core.rollouts.request_counts import Reading
 from amphitrite.controlplane.core.rollouts.rollout_plan import SHADOW_PERCENT, RolloutPlan, shares_at
+from amphitrite.dataplane.table.routing_table import Comparison
 
 #: - Running: a step's time is not over. Inconclusive, NoData: it is, and requests are missing to
 #:   say that the objectives are kept. Paused: by a person. Promoting: the last step.
@@ -35,6 +36,7 @@ class Rollout:
     - ``entered_at``: when the phase's traffic was stored; ``began_at``: when all proxies had it,
       None if they have not yet. Seconds since the epoch, as all times.
     - ``judgement``: of live requests; ``shadow``: of mirrored ones. ``last``: by agent.
+    - ``differences``: the largest ones of answers that were compared, by tensor.
     - ``version``: of the deployment that is judged; empty before the first look.
     - ``reason``: one line for people, about the state.
     """
@@ -52,6 +54,7 @@ class Rollout:
     judgement: Judgement = field(default_factory=lambda: Judgement(()))
     shadow: Judgement = field(default_factory=lambda: Judgement(()))
     last: Mapping[str, Reading] = field(default_factory=dict)
+    differences: Mapping[str, float] = field(default_factory=dict)
     version: str = ""
     reason: str = ""
     ended_at: float | None = None
@@ -82,6 +85,7 @@ def with_fresh_judgements(rollout: Rollout) -> Rollout:
     live, mirrored = judgements.tests(plan.objectives), judgements.tests(plan.shadow_objectives)
     return replace(
         rollout,
+        differences={},
         judgement=Judgement(plan.objectives, plan.alpha * live / (live + mirrored)),
         shadow=Judgement(plan.shadow_objectives, plan.alpha * mirrored / (live + mirrored)),
     )
@@ -96,6 +100,11 @@ def traffic(rollout: Rollout) -> Traffic:
     if rollout.is_last_step:
         return Traffic(dict(plan.target), {})
     return Traffic(shares_at(plan.to, plan.base, plan.steps[rollout.phase]), {})
+
+
+def comparison(rollout: Rollout) -> Comparison | None:
+    """Whose answers are compared in this phase."""
+    return rollout.plan.answers if rollout.phase == SHADOW and rollout.is_active else None
 
 
 def phase_text(rollout: Rollout) -> str:

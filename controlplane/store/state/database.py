@@ -279,8 +279,12 @@ class SqlStore:
         with self.database.read() as connection:
             table = self._cache.table(connection)
             found, scales = self._cache.deployments(connection), scale_rows.all_scales(connection)
+            compared = rollout_rows.comparisons(connection)
             return World(
-                endpoints=self._cache.endpoints(connection),
+                endpoints=tuple(
+                    replace(one, comparison=of) if (of := compared.get(key(one.name))) is not None else one
+                    for one in self._cache.endpoints(connection)
+                ),
                 deployments=tuple(scaled(one, scales.get(Ref(one.endpoint, one.name))) for one in found),
                 table=self._cache.keep(table) or RoutingTable(version=0),
             )

@@ -14,10 +14,11 @@ from amphitrite.controlplane.core.history import traffic_history
 from amphitrite.controlplane.core.history.revisions import Author
 from amphitrite.controlplane.core.history.traffic_history import Traffic
 from amphitrite.controlplane.core.observed.status import Ref
-from amphitrite.controlplane.core.rollouts import rollout_json
+from amphitrite.controlplane.core.rollouts import rollout_json, traffic_rollout
 from amphitrite.controlplane.core.rollouts.traffic_rollout import Rollout
 from amphitrite.controlplane.store.sql.tables import rollouts
 from amphitrite.controlplane.store.state import changes, resource_rows
+from amphitrite.dataplane.table.routing_table import Comparison
 from amphitrite.schemas.errors import Error
 from amphitrite.schemas.names import key
 
@@ -70,6 +71,12 @@ def list_all(connection: Connection, endpoint: str) -> list[Rollout]:
 def active(connection: Connection) -> list[Rollout]:
     query = select(rollouts.c.content).where(rollouts.c.is_active).order_by(rollouts.c.endpoint)
     return [rollout_json.from_json(row.content) for row in connection.execute(query)]
+
+
+def comparisons(connection: Connection) -> dict[str, Comparison]:
+    """What rollouts compare now, by the endpoint's lower-case name."""
+    found = {key(one.endpoint): traffic_rollout.comparison(one) for one in active(connection)}
+    return {name: one for name, one in found.items() if one is not None}
 
 
 def forget(connection: Connection, ref: Ref) -> None:

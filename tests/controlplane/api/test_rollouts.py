@@ -13,6 +13,7 @@ import pytest
 from amphitrite.controlplane.core.observed.status import Ref
 from amphitrite.controlplane.reconciliation.rollout_driver import RolloutDriver
 from amphitrite.controlplane.store.state import rollout_rows
+from amphitrite.dataplane.table.routing_table import Comparison
 from amphitrite.schemas.errors import Error
 
 from .conftest import WS
@@ -34,11 +35,15 @@ def both(ready: Any) -> Any:
     return ready
 
 
-def counted(world: Any, good: int = 0, failed: int = 0, slow: int = 0, copies: int = 0) -> None:
+def counted(
+    world: Any, good: int = 0, failed: int = 0, slow: int = 0, copies: int = 0, compared: int = 0, differ: int = 0
+) -> None:
     """The agent's totals of green."""
     fields = {"requests/200/": good, "requests/424/ModelError": failed, "requests/401/": 7, "requests/0/Gone": 3}
     fields |= {"le/2": good + failed - slow, "le/20": slow, "copies/200": copies}
+    fields |= {"answers/compared": compared, "answers/differ": differ}
     body = {"began": 1.0, "counters": {"ep1": {"green": fields}}, "in_flight": {}, "used": {}}
+    body["differences"] = {"ep1": {"green": {"scores": 0.25}}} if compared else {}
     assert world.client.put(AGENT, json={}).status_code == 204
     assert world.client.put(f"{AGENT}/metrics", json=body).status_code == 204
 
@@ -210,6 +215,14 @@ def test_mirrored_requests_come_first(both: Any) -> None:
     looked(both, 600, copies=2000)
     body = both.client.get(ENDPOINT).json()["properties"]
     assert (body["traffic"], body["mirrorTraffic"]) == ({"blue": 90, "green": 10}, {})
+
+
+def test_proxies_compare_answers_while_traffic_is_mirrored(both: Any) -> None:
+    started(both, shadow="10m", maxAnswerDifference=0.1, answerShare="20%")
+    assert both.store.load_world().endpoints[0].comparison == Comparison("blue", "green", 20, 0.1)
+    shown = looked(both, 60, copies=2000, compared=100, differ=40)
+    assert (shown["state"], shown["largestDifferences"]) == ("RolledBack", {"scores": 0.25})
+    assert both.store.load_world().endpoints[0].comparison is None
 
 
 def test_it_ends_with_its_endpoint(both: Any) -> None:

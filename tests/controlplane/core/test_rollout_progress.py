@@ -17,6 +17,7 @@ from amphitrite.controlplane.core.rollouts.evidence import Count
 from amphitrite.controlplane.core.rollouts.progress import Advance, Facts
 from amphitrite.controlplane.core.rollouts.request_counts import Reading, remembered, since
 from amphitrite.controlplane.core.rollouts.traffic_rollout import Rollout
+from amphitrite.dataplane.table.routing_table import Comparison
 from amphitrite.schemas.errors import Error
 
 EDGES = (0.01, 0.02, 0.05, 0.07, 0.1)
@@ -98,6 +99,15 @@ REFUSED = [
     ({"alpha": 0.5}, "alpha: must be a number"),
     ({"alpha": True}, "alpha: must be a number"),
     ({"alhpa": 0.5}, "alhpa: is no field of a rollout"),
+    ({"max_answer_difference": 0.1}, "max_answer_difference: needs shadow"),
+    ({"shadow": "1m", "answer_share": "5%"}, "answer_share: needs max_answer_difference or min_argmax_agreement"),
+    ({"shadow": "1m", "max_answer_difference": -1}, "max_answer_difference: must be a number from 0"),
+    (
+        {"shadow": "1m", "min_argmax_agreement": "99%", "max_differing_answers": "1%"},
+        "max_differing_answers: needs max_answer_difference",
+    ),
+    ({"shadow": "1m", "min_argmax_agreement": "100%"}, "min_argmax_agreement: must be from 50% to 99.999%"),
+    ({"shadow": "1m", "min_argmax_agreement": "99%", "answer_share": "0.5%"}, "answer_share: must be from 1% to 100%"),
 ]
 
 
@@ -183,6 +193,31 @@ def test_mirrored_requests_are_judged_before_the_first_step() -> None:
     assert (back.rollout.state, back.traffic) == ("RolledBack", Traffic({"Blue": 100}, {}))
 
 
+def test_answers_are_compared_while_traffic_is_mirrored() -> None:
+    written = {"shadow": "10m", "max_answer_difference": 0.01, "min_argmax_agreement": "99%", "answer_share": "5%"}
+    of = looked(looked(planned(**written), START).rollout, START).rollout
+    assert rollout.comparison(of) == Comparison("blue", "green", 5, 0.01)
+    assert rollout_plan.written(of.plan) == {**rollout_plan.written(planned(shadow="10m").plan), **written} | {
+        "max_differing_answers": "1%"
+    }
+    errors, differ, disagree = (one.name for one in of.plan.shadow_objectives)
+    assert (differ, disagree) == ("answers that differ by more than 0.01", "answers with another argmax")
+
+    def seen(differing: int, compared: int = 2000) -> dict[str, Reading]:
+        copies = {errors: Count(9000), differ: Count(compared, differing), disagree: Count(compared)}
+        return {"a": Reading(START, {}, {}, copies, {"scores": 0.004, "boxes": 1e18})}
+
+    unseen = progress.advance(of, seen(0, 0), facts(of), START + 600).rollout
+    assert (unseen.state, unseen.reason) == ("NoData", "10 % mirrored; no answer could be compared yet")
+    moved = progress.advance(of, seen(2), facts(of), START + 600)
+    assert moved.traffic == Traffic({"Blue": 90, "green": 10}, {})
+    assert moved.rollout.differences == {"boxes": 1e18, "scores": 0.004}
+    assert rollout.comparison(moved.rollout) is None
+    back = progress.advance(of, seen(200), facts(of), START + 30)
+    assert (back.rollout.state, back.traffic) == ("RolledBack", Traffic({"Blue": 100}, {}))
+    assert back.rollout.reason.startswith("answers that differ by more than 0.01: 10 % (200 of 2,000)")
+
+
 def test_what_was_mirrored_before_is_mirrored_again_after_a_rollback() -> None:
     plan = rollout_plan.make("green", {}, Traffic({"blue": 100}, {"green": 5}), None, BOTH, EDGES)
     moved = looked(rollout.begin("images", plan, START), START)
@@ -249,11 +284,14 @@ def test_an_agent_that_was_away_counts_what_it_has_counted_since() -> None:
 def test_what_is_stored_is_what_goes_on(looks: list[tuple[int, float]], shadow: bool) -> None:
     """After each look the rollout goes through JSON, as a leader that takes over reads it: nothing
     differs. A rollout always ends in its target or where it began."""
-    kept = planned(compare_with="blue", max_p95="80ms", **({"shadow": "10s"} if shadow else {}))
+    mirrored = {"shadow": "10s", "max_answer_difference": 0.5} if shadow else {}
+    kept = planned(compare_with="blue", max_p95="80ms", **mirrored)
     traffic, total, bad, now = rollout.traffic(kept), 0, 0, START
     for requests_, rate in looks:
         total, bad, now = total + requests_, bad + int(requests_ * rate), now + 30
-        found = {"a": Reading(START, counted(total, bad, bad), counted(9 * total, total // 100), counted(total, bad))}
+        copies = {**counted(total, bad), "answers that differ by more than 0.5": Count(total)}
+        other_ = counted(9 * total, total // 100)
+        found = {"a": Reading(START, counted(total, bad, bad), other_, copies, {"y": rate})}
         other = rollout_json.from_json(json.loads(json.dumps(rollout_json.to_json(kept))))
         assert other == kept
         one = progress.advance(kept, found, facts(kept, traffic=traffic), now)

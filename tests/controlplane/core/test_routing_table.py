@@ -23,6 +23,7 @@ from amphitrite.dataplane.table.json_codec import from_json, to_json
 from amphitrite.dataplane.table.routing_table import (
     Address,
     Cluster,
+    Comparison,
     Route,
     RoutingTable,
     Secret,
@@ -140,6 +141,27 @@ def test_requests_wait_where_their_deployment_says_so_and_no_longer_than_they_ma
     ]
     assert from_json(json.loads(json.dumps(to_json(made)))) == made
     assert ("queue" in json.dumps(to_json(made))) is (wait_s > 0)
+
+
+def test_answers_are_compared_where_both_deployments_can_answer_by_themselves() -> None:
+    known: dict[str, Any] = {"generation": 1, "observed_generation": 0, "deleting": False}
+    wanted = Comparison("blue", "green", 10, 0.5)
+    asked = replace(endpoint_from_document({"name": "ep"}, keys=KEYS, **known), comparison=wanted)
+
+    def compared(sequences: bool = False, serving: bool = True) -> Comparison | None:
+        supplies = []
+        for name in ("blue", "green"):
+            made = deployment_from_document(
+                {"name": name}, endpoint="ep", model=model(), ever_succeeded=False, changed_at=0.0, **known
+            )
+            made = replace(made, sequences=sequences and name == "green")
+            instances = (instance(made.workload),) if serving or name == "blue" else ()
+            supplies.append(supply(made, instances, None, NOW))
+        return routing_table([asked], {"ep": supplies}, RoutingTable(0)).routes[0].comparison
+
+    assert compared() == wanted
+    assert compared(sequences=True) is None
+    assert compared(serving=False) is None
 
 
 def test_secrets_do_not_print() -> None:
