@@ -110,11 +110,14 @@ def assemble(
     clusters = Clusters(runtime, built_in, store.list_computes, access.runtime)
     clusters.refresh()
 
-    def wake() -> None:
-        stored_changes.wake()
+    def wake_passes() -> None:
         reconciler.wake()
         autoscaler.wake()
         rollouts.wake()
+
+    def wake() -> None:
+        stored_changes.wake()
+        wake_passes()
 
     shared = store.database.is_shared
     registry = StoredAgents(store.database, wake) if shared else AgentRegistry(wake)
@@ -142,7 +145,7 @@ def assemble(
     autoscaler = LeaderLoop("autoscaler", scaling.make_pass, time.time, utilization.begin)
     driver = RolloutDriver(store, metrics, registry, wake, leadership.leading)
     rollouts = LeaderLoop("rollouts", driver.make_pass, time.time)
-    stored_changes = StoredChanges(store.database.listen, store.published, feed, clusters.refresh, reconciler.wake)
+    stored_changes = StoredChanges(store.database.listen, store.published, feed, clusters.refresh, wake_passes)
     other_tasks = [("maintenance", Maintenance(store, models, runtime).run)]
     if local is not None:
         name = f"usage-{random_text(16)}"

@@ -96,7 +96,7 @@ def make(
             "UserError",
             "the endpoint has no traffic that could move, and none to go back to",
             target=to,
-            hint=f'give it its first traffic: ml online-endpoint update --traffic "{to}=100"',
+            hint=f'give it its first traffic: ml online-endpoint update -n ENDPOINT --traffic "{to}=100"',
         )
     compare_with = given.get("compare_with")
     if compare_with is not None:
