@@ -144,17 +144,16 @@ def test_the_control_plane_dies_during_rollouts(serving: Product) -> None:
     each line of a step it is ``controlplane/api/test_rollouts.py``'s; here Envoy counts."""
     other = adding(serving.files / "other", 1, columns=3)
     serving.run("model", "create", "-n", "tiny", "-v", "5", "-t", "triton_model", "-p", str(other))
-    rollout = ("online-endpoint", "rollout")
     settings = ("-n", "cats", "--steps", "50,100", "--bake", "1s", "--max-error-rate", "10%", "--alpha", "0.05")
     with scoring(serving) as seen:
         for name, model, state in (("green", "tiny:2", "Succeeded"), ("red", "tiny:5", "RolledBack")):
             serving.deploy(name, model)
             before = serving.json("online-endpoint", "show", "-n", "cats", "--query", "traffic")
-            serving.run(*rollout, "start", "--to", name, *settings)
+            serving.run(*ROLLOUT, "start", "--to", name, *settings)
             wait_until(lambda name=name: f'"{name}": 50' in serving.query(TRAFFIC)[0][0], "the first step")
             serving.kill_control_plane()
             serving.start()
-            watched = serving.run(*rollout, "status", "-n", "cats", "-w", check=False)
+            watched = serving.run(*ROLLOUT, "status", "-n", "cats", "-w", check=False)
             assert (state in watched.stdout + watched.stderr, watched.returncode == 0) == (True, name == "green")
             traffic = serving.json("online-endpoint", "show", "-n", "cats", "--query", "traffic")
             assert traffic == ({"green": 100, "blue": 0} if name == "green" else {**before, "red": 0})
@@ -164,6 +163,20 @@ def test_the_control_plane_dies_during_rollouts(serving: Product) -> None:
     assert set(seen) == {200, 424}, seen
 
 
+def test_wrong_answers_are_found_before_a_client_gets_one(serving: Product) -> None:
+    wrong = adding(serving.files / "wrong", 3)
+    serving.run("model", "create", "-n", "tiny", "-v", "6", "-t", "triton_model", "-p", str(wrong))
+    serving.deploy("pink", "tiny:6")
+    settings = ("--shadow", "10m", "--max-answer-difference", "0.5", "--answer-share", "100%")
+    with scoring(serving) as seen:
+        watched = serving.run(*ROLLOUT, "start", "-n", "cats", "--to", "pink", *settings, "-w", check=False)
+    assert (watched.returncode, "answers that differ by more than 0.5: 100 %" in watched.stderr) == (1, True), watched
+    shown = serving.json(*ROLLOUT, "status", "-n", "cats")
+    assert (shown["state"], shown["percent"], set(shown["largest_differences"].values())) == ("RolledBack", 0, {1.0})
+    assert set(seen) == {200}, seen
+
+
+ROLLOUT = ("online-endpoint", "rollout")
 TRAFFIC = "SELECT document FROM endpoints WHERE key = 'cats'"
 
 
