@@ -236,6 +236,8 @@ def _refused_by_a_rule(operation: str, path: Mapping[str, Any], body: Any, respo
         return False
     if error["code"] in _STATE or (error["code"] == "Unsupported" and "/{path}" not in operation):
         return True
+    if error["code"] == "BadArgument" and operation.endswith("/rollouts"):
+        return True  # Its schema knows neither the deployments nor which settings go together.
     if error["code"] != "InvalidDocument":
         return error["code"] in _BLOBS and " /storage/" in operation
     if "/autoscaleSettings/" in operation:

@@ -93,7 +93,7 @@ def test_a_deployment_with_traffic_is_not_deleted(ready: Any) -> None:
     assert ready.endpoint(traffic={"blue": 100}).status_code == 200
     answer = ready.client.delete(BLUE)
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "UserError")
-    assert "force=true" in answer.json()["error"]["message"] + str(answer.json()["error"])
+    assert "--force" in answer.json()["error"]["message"] + str(answer.json()["error"])
     assert ready.endpoint(traffic={}).status_code == 200
     assert ready.client.delete(BLUE).status_code == 202
     assert ready.client.delete(f"{BLUE}2").status_code == 204
