@@ -78,7 +78,10 @@ class TargetUtilization:
         found = {
             ref: (deployment, scale)
             for ref, (deployment, scale) in self._store.scaled().items()
-            if deployment.scale_settings is not None and scale.scaler == TARGET_UTILIZATION
+            if deployment.scale_settings is not None
+            and scale.scaler == TARGET_UTILIZATION
+            # Nobody asks one that is paused. Afterwards what it had counts again.
+            and deployment.pause is None
         }
         self._memories = {ref: memory for ref, memory in self._memories.items() if ref in found}
         if not found:

@@ -15,6 +15,7 @@ import pytest
 from amphitrite.controlplane.agents.agent_registry import AgentRegistry
 from amphitrite.controlplane.core.capacity.node_capacity import NodeCapacity
 from amphitrite.controlplane.core.desired.compute_clusters import Compute
+from amphitrite.controlplane.core.history.revisions import Author
 from amphitrite.controlplane.core.observed.observations import AgentReport
 from amphitrite.controlplane.core.observed.status import Ref
 from amphitrite.controlplane.reconciliation.autoscaler import Autoscaler
@@ -246,3 +247,14 @@ def test_who_sleeps_wakes_with_one_instance_however_many_wait(stage: Stage) -> N
     stage.runtime.settle()
     stage.tell(4, refused=100, held=30)
     assert stage.step() > 1
+
+
+def test_a_paused_deployment_is_left_alone_and_goes_on_with_its_number(stage: Stage) -> None:
+    stage.deploy()
+    stage.play(lambda _: 12, 6)
+    before = stage.count, len(stage.store.scale_events(BLUE))
+    stage.store.set_pause("ep", "blue", True, if_match=None, now=stage.now, by=Author("ann"))
+    stage.play(lambda _: 0, 40)
+    assert (stage.count, len(stage.store.scale_events(BLUE))) == (0, before[1])
+    stage.store.set_pause("ep", "blue", False, if_match=None, now=stage.now, by=Author("ann"))
+    assert (stage.count, before[0] > 1) == (before[0], True)
