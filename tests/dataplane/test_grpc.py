@@ -282,6 +282,7 @@ def test_a_stream_is_bounded_by_silence_and_not_by_its_length(calls: Calls) -> N
 @pytest.mark.parametrize("sockets", [False, True], ids=["tcp", "sockets"])
 def test_what_is_in_flight_by_grpc_drains(make_agent: MakeAgent, certificate: tuple[Path, Path], sockets: bool) -> None:
     agent = make_agent()
+    agent.options = ("--metrics-every-s", "0.3")
     agent.start()
     paths = (agent.run / "http", agent.run / "grpc") if sockets else (None, None)
     with Upstream("old", paths[0]) as http, GrpcUpstream("old", paths[1]) as old:
@@ -295,6 +296,7 @@ def test_what_is_in_flight_by_grpc_drains(make_agent: MakeAgent, certificate: tu
         with grpc.secure_channel(f"127.0.0.1:{agent.port}", trust) as channel:
             call = channel.unary_unary(INFER).future(b"held", metadata=metadata, timeout=20)
             assert old.arrived.acquire(timeout=30)
+            agent.control_plane.wait_for_metrics(lambda counted: counted["in_flight"].get("images") == {"one": 1})
             agent.put_in_force(table(2, [two], [("two", 100)]))
             with pytest.raises(grpc.FutureTimeoutError):  # A cluster that is taken away ends what is in flight on it.
                 call.result(timeout=1)

@@ -17,6 +17,7 @@ from typing import Any
 
 from amphitrite.dataplane.envoy.filters.request_stats import FILTER, read
 from amphitrite.dataplane.envoy.process.admin_client import AdminClient
+from amphitrite.dataplane.envoy.translate.clusters import grpc_name
 from amphitrite.dataplane.machine.atomic_files import write_private
 from amphitrite.dataplane.machine.json_log import log
 from amphitrite.dataplane.machine.processes import ProcessRecord
@@ -104,8 +105,11 @@ class MetricsCollector:
         table = self._table()
         current = _series(table)
         # Former clusters of a deployment stay: they finish what they have begun.
-        self._owners.update({target.cluster: (r.name, target.name) for r in table.routes for target in r.targets
-                             if target.cluster is not None})  # fmt: skip
+        for route in table.routes:
+            for target in route.targets:
+                if target.cluster is not None:
+                    series = route.name, target.name
+                    self._owners.update({target.cluster: series, grpc_name(target.cluster): series})
         reading = replace(read(text, self._owners), waiting=self._waiting_by_series())
         # A new Envoy counts from zero: only this sum still holds what its predecessor has counted.
         another = self._ledger.process is not None and self._ledger.process[0] != before.pid
