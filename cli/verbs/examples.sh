@@ -105,13 +105,13 @@ ml online-endpoint traffic history -n pictures -o table
 ml online-endpoint traffic undo -n pictures --reason "green is slow"
 
 # Bring back the traffic of a revision in the history.
-ml online-endpoint traffic restore -n pictures --revision 2
+ml online-endpoint traffic restore -n pictures --revision 3
 
 # Move the traffic to green step by step, and back if it is worse than blue.
 ml online-endpoint rollout start -n pictures --to green --compare-with blue
 
-# Watch the newest rollout until it ends; exit code 1 if it did not succeed.
-ml online-endpoint rollout status -n pictures -w
+# Show the newest rollout: its step and its evidence. -w shows it until it ends.
+ml online-endpoint rollout status -n pictures
 
 # List the last rollouts of an endpoint.
 ml online-endpoint rollout list -n pictures -o table

@@ -162,6 +162,9 @@ def test_both_control_planes(release: Release) -> None:
         unnoticed(result)
     finally:
         release.cluster.kubectl("scale", "deployment", "-n", release.namespace, "-l", CONTROL_PLANE, "--replicas=2")
+        scaled = time.monotonic()
+        wait_until(lambda: len(release.ready(CONTROL_PLANE)) == 2, "both are back", 90)
+        print(f"two control planes are ready: {time.monotonic() - scaled:.1f} s")
 
 
 def test_an_upgrade_and_a_rollback(release: Release) -> None:

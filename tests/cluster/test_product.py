@@ -87,6 +87,9 @@ def test_every_change_under_load(release: Release) -> None:
     wait_until(lambda: not release.pods("amphitrite.io/endpoint=cats"), "its pods are gone")
 
 
+NONE_WHEN_IDLE = {"minInstances": 0, "idleTimeout": "PT1S"}
+
+
 def test_pods_follow_the_load_and_none_is_made_anew(release: Release) -> None:
     """Up with the requests that are in work and wait, and down again: none fails, and a pod stays
     the same."""
@@ -107,6 +110,11 @@ def test_pods_follow_the_load_and_none_is_made_anew(release: Release) -> None:
     assert result["failed"] == 0, result
     history = release.json("online-deployment", "scale-history", "-n", "blue", "-e", "cats")
     assert [(event["from"], event["to"]) for event in history] == [(2, 1), (1, 2)]
+    # Then nobody asks for a while. The request that wakes it waits in one of the two proxies.
+    release.put("onlineEndpoints/cats/deployments/blue", scaleSettings={**settings, **NONE_WHEN_IDLE})
+    wait_until(lambda: not release.pods(blue), "it sleeps")
+    assert release.request(INFER, key=release.keys()[0], body=REQUEST).status == 200
+    assert len(release.ready(blue)) == 1
     release.run("online-endpoint", "delete", "-n", "cats", "-y")
     wait_until(lambda: not release.pods("amphitrite.io/endpoint=cats"), "its pods are gone")
 

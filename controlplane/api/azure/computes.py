@@ -42,7 +42,8 @@ def list_(services: Here, pager: Page) -> dict[str, Any]:
 def get(name: str, services: Here) -> Response:
     cluster = _find(services, name)
     if cluster is None:
-        return JSONResponse(compute_bodies.compute(LOCAL, None, services))
+        body = compute_bodies.compute(LOCAL, None, services)
+        return JSONResponse(body, headers={"ETag": compute_clusters.BUILT_IN_ETAG})
     return _answer(cluster, services, 200)
 
 

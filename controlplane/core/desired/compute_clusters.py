@@ -107,6 +107,10 @@ def compute_document(compute: Compute) -> dict[str, Any]:
     }
 
 
+#: Of the built-in compute, which nobody can change.
+BUILT_IN_ETAG = '"built-in"'
+
+
 def etag(compute: Compute) -> str:
     """The etag, with quotes. It depends on the content alone, the kubeconfig included."""
     access = "" if compute.kubeconfig is None else compute.kubeconfig.reveal()
