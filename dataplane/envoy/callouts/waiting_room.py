@@ -212,7 +212,8 @@ class WaitingRoom:
     async def _on_the_way(self) -> int:
         """At most how many are held in Envoy and not here: they were admitted, and are not in
         flight yet. Raises Error when Envoy does not answer."""
-        here = self._held
+        # Without those who were let go a moment ago, whose calls still wait for the loop.
+        here = sum(len(room.waiting) for room in self._rooms.values())
         hosts = await asyncio.to_thread(self._hosts, {HOLD_CLUSTER})
         return max(sum(host.active for host in hosts.get(HOLD_CLUSTER, ())) - here, 0)
 
