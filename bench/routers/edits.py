@@ -51,9 +51,17 @@ def _no_request_id(value: dict[str, Any]) -> None:
         value.update(generate_request_id=False, always_set_request_id_in_response=False)
 
 
+def _no_tls(value: dict[str, Any]) -> None:
+    """Nor what tells plain HTTP from TLS, and answers it."""
+    _without("transport_socket", "transport_socket_connect_timeout")(value)
+    if isinstance(chains := value.get("filter_chains"), list):
+        value["filter_chains"] = [one for one in chains if one.get("name") != "plain HTTP"]
+        value.pop("listener_filters", None)
+
+
 #: name -> (what it is, the edit of every JSON object).
 PARTS: dict[str, tuple[str, Edit]] = {
-    "tls": ("TLS towards clients", _without("transport_socket", "transport_socket_connect_timeout")),
+    "tls": ("TLS towards clients", _no_tls),
     "access_log": ("the access log", _without("access_log")),
     "lua": ("filters in Lua", _filters(lambda f: "filters.http.lua" in f)),
     "filters": (
