@@ -28,3 +28,9 @@ def to_document(value: object) -> object:
 def to_wire(value: str) -> str:
     """``system_assigned`` -> ``SystemAssigned``, ``aml_token`` -> ``AMLToken``."""
     return _IRREGULAR.get(value) or "".join(part.capitalize() for part in value.split("_"))
+
+
+def camel(name: str) -> str:
+    """``max_error_rate`` -> ``maxErrorRate``: the name of a field in a wire body."""
+    word = to_wire(name)
+    return word[:1].lower() + word[1:]

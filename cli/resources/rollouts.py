@@ -14,7 +14,7 @@ from amphitrite.cli.session import near_names
 from amphitrite.cli.session.operation_polling import UNREACHABLE_TIMEOUT_S
 from amphitrite.cli.terminal import durations
 from amphitrite.cli.terminal.tables import Column, Table, layout
-from amphitrite.schemas.casing import snake
+from amphitrite.schemas.casing import camel, snake
 from amphitrite.schemas.errors import Error
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _LOOK_S = 1.0
 
 
 def start(client: Client, endpoint: str, to: str, settings: Mapping[str, Any]) -> Row:
-    body = {"to": to, **{_camel(name): value for name, value in settings.items() if value is not None}}
+    body = {"to": to, **{camel(name): value for name, value in settings.items() if value is not None}}
     with near_names.suggested(client, *lookups.endpoint_places(client, endpoint)):
         return _row(client.send("POST", _path(client, endpoint), json=body).json())
 
@@ -176,8 +176,3 @@ def _row(body: Mapping[str, Any]) -> Row:
     row["settings"] = {snake(name): value for name, value in row["settings"].items()}
     row["objectives"] = [{snake(name): value for name, value in one.items()} for one in row["objectives"]]
     return row
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(part.capitalize() for part in rest)

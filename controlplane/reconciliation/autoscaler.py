@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from amphitrite.controlplane.core.scaling.scales import ScaleChange
+from amphitrite.controlplane.reconciliation.leader_loop import require_lead
 from amphitrite.controlplane.store.state.store import Store
 from amphitrite.schemas.errors import Error
 
@@ -74,8 +75,7 @@ class Autoscaler:
 
     def _stored(self, change: ScaleChange) -> bool:
         """Stores it. False if somebody else has changed the scale meanwhile."""
-        if not self._may_act():
-            raise Error("Conflict", "this control plane no longer leads; the new leader continues")
+        require_lead(self._may_act)
         try:
             stored = self._store.set_scale(change)
         except Error as error:

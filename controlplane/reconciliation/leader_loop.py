@@ -12,12 +12,19 @@ import threading
 from collections.abc import Callable
 
 from amphitrite.controlplane.core.planning.rollout import backoff_s
+from amphitrite.controlplane.store.state.leader_term import former_leader
 from amphitrite.schemas.errors import Error
 
 log = logging.getLogger(__name__)
 
 #: The longest pause between passes. It finds changes without an event, such as those of others.
 RESYNC_S = 5.0
+
+
+def require_lead(may_act: Callable[[], bool]) -> None:
+    """Raises Error Conflict unless ``may_act``: whether this control plane still leads."""
+    if not may_act():
+        raise former_leader()
 
 
 class LeaderLoop:

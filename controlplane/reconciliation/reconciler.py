@@ -18,6 +18,7 @@ from amphitrite.controlplane.core.observed.status import Ref, Status, World
 from amphitrite.controlplane.core.planning.memo import Memory
 from amphitrite.controlplane.core.planning.plan import Plan, complete, draft
 from amphitrite.controlplane.core.planning.rollout import backoff_s
+from amphitrite.controlplane.reconciliation.leader_loop import require_lead
 from amphitrite.controlplane.runtimes.runtime import Runtime
 from amphitrite.controlplane.store.state.store import Store
 from amphitrite.dataplane.table.routing_table import MAX_UNSIZED_BODY_BYTES, RoutingTable, TokenIssuer
@@ -162,8 +163,7 @@ class Reconciler:
         return errors
 
     def _require_lead(self) -> None:
-        if not self._may_act():
-            raise Error("Conflict", "this control plane no longer leads; the new leader continues")
+        require_lead(self._may_act)
 
     def _record(self, world: World, plan: Plan, errors: dict[Ref, Error], now: float) -> None:
         """Writes new statuses, and those that the store may lack for the newest generation."""

@@ -21,6 +21,7 @@ from amphitrite.controlplane.core.rollouts.progress import Facts
 from amphitrite.controlplane.core.rollouts.request_counts import Readings
 from amphitrite.controlplane.core.rollouts.traffic_rollout import Rollout
 from amphitrite.controlplane.reconciliation import rollout_requests
+from amphitrite.controlplane.reconciliation.leader_loop import require_lead
 from amphitrite.controlplane.store.reports.metric_minutes import StoredMetrics
 from amphitrite.controlplane.store.state.store import Record, Store
 from amphitrite.schemas.errors import Error
@@ -55,8 +56,7 @@ class RolloutDriver:
             return None
         totals = self._metrics.newest([report.id for report in self._agents.live(now)])
         for rollout in rollouts:
-            if not self._may_act():
-                raise Error("Conflict", "this control plane no longer leads; the new leader continues")
+            require_lead(self._may_act)
             try:
                 self._advance(rollout, rollout_requests.readings(totals, rollout.endpoint, rollout.plan), now)
             except Error as error:

@@ -23,7 +23,7 @@ from amphitrite.controlplane.services.services import Services
 from amphitrite.controlplane.store.assets.catalogue import Container
 from amphitrite.controlplane.store.state.store import Record
 from amphitrite.schemas import wire
-from amphitrite.schemas.casing import to_wire
+from amphitrite.schemas.casing import camel
 from amphitrite.schemas.names import PROVIDER, deployment_id, endpoint_id
 from amphitrite.schemas.wire.endpoints import ENDPOINT_ID, OPERATION
 
@@ -129,7 +129,7 @@ def _add_operation(body: Reply, request: Request, record: Record, services: Serv
 def _state(record: Record, notes: Sequence[str] = ()) -> Reply:
     """``notes``: more than the status has."""
     status = record.status
-    facts = {_camel(name): value for name, value in status.facts.items()}
+    facts = {camel(name): value for name, value in status.facts.items()}
     if notes:
         facts["notes"] = [*facts.get("notes", ()), *notes]
     details = {"phase": status.phase, "message": status.message, **facts}
@@ -139,8 +139,3 @@ def _state(record: Record, notes: Sequence[str] = ()) -> Reply:
     if status.error is not None:
         state["error"] = status.error.to_body()
     return state
-
-
-def _camel(name: str) -> str:
-    word = to_wire(name)
-    return word[:1].lower() + word[1:]

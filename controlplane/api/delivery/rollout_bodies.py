@@ -16,6 +16,7 @@ from amphitrite.controlplane.core.rollouts.evidence import Count, Evidence, Watc
 from amphitrite.controlplane.core.rollouts.judgement import Judgement, Objective, Trial
 from amphitrite.controlplane.core.rollouts.quantities import share_text
 from amphitrite.controlplane.core.rollouts.traffic_rollout import Rollout
+from amphitrite.schemas.casing import camel
 
 
 def rollout(of: Rollout) -> dict[str, Any]:
@@ -49,7 +50,7 @@ def rollout(of: Rollout) -> dict[str, Any]:
 
 def _settings(of: Rollout) -> dict[str, Any]:
     written = rollout_plan.written(of.plan)
-    return {_camel(name): value for name, value in written.items()}
+    return {camel(name): value for name, value in written.items()}
 
 
 def _objective(of: Judgement, objective: Objective) -> dict[str, Any]:
@@ -76,8 +77,3 @@ def _counts(total: str, bad: str, of: Count) -> dict[str, int]:
 
 def _percent(of: Evidence | Watch, alpha: float) -> int:
     return int(max(0.0, min(100 * of.log / -math.log(alpha), 100.0)))
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(part.capitalize() for part in rest)

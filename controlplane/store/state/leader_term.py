@@ -34,7 +34,12 @@ class LeaderTerm:
     def require(self, connection: Connection) -> None:
         """Raises Error Conflict if another process has begun a term since."""
         if self._term is not None and _newest(connection) != self._term:
-            raise Error("Conflict", "this control plane no longer leads; the new leader continues")
+            raise former_leader()
+
+
+def former_leader() -> Error:
+    """What a process that has led is told when it goes on to act."""
+    return Error("Conflict", "this control plane no longer leads; the new leader continues")
 
 
 def _newest(connection: Connection) -> int | None:
